@@ -1,0 +1,69 @@
+# Two commands do everything: `make demo` and `make test`. Both set up what they need, inside this folder.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+JOBS   ?= auto
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+
+.PHONY: help demo test check format bench docs clean
+
+help:
+	@echo "make demo    set up, run the whole story on generated hospitals, end with a report"
+	@echo "make test    set up, run all tests"
+	@echo "make check   format, lint, types, import layers"
+	@echo "make bench   speed and size, printed as ratios"
+	@echo "make docs    build the documentation into site/"
+	@echo "make clean   remove everything that the commands above have made"
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "elldelta needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.12 ..."; exit 2; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "Python could not make a virtual environment. On Debian or Ubuntu: apt install python3-venv"; exit 2; }
+	@touch $@
+
+# One stamp per set of extras: a second run installs nothing unless the requirements have changed.
+$(VENV)/.installed-demo: $(VENV)/.created pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.created pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	@touch $@ $(VENV)/.installed-demo
+
+$(VENV)/.installed-check: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,check]'
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed-demo
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/elldelta demo --output demo --overwrite
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+check: $(VENV)/.installed-check
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-check
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html"
+
+clean:
+	rm -rf $(VENV) site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

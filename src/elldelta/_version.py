@@ -1,0 +1,3 @@
+"""The version of this software, written into every plan and manifest."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""From P(Q, S) to a partition: one strategy per module."""

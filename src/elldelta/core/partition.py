@@ -1,0 +1,156 @@
+"""Partitions of the quasi-identifiers into equivalence classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core.checks import check_count, check_ell
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.distribution import JointDistribution
+
+
+@dataclass(frozen=True, eq=False)
+class EquivalenceClass:
+    """One class of a partition: its index and the row numbers of its quasi-identifiers, ascending."""
+
+    index: int
+    members: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Assigns every quasi-identifier to exactly one class.
+
+    The representation makes the two laws of a partition structural: each quasi-identifier has one entry
+    (classes are disjoint and cover Q), and every class number up to the largest is used (none is empty).
+
+    Attributes:
+        class_of: The class number of each quasi-identifier, read-only.
+    """
+
+    class_of: NDArray[np.intp]
+
+    def __post_init__(self) -> None:
+        class_of = np.array(self.class_of, dtype=np.intp, copy=True)
+        if class_of.ndim != 1 or class_of.size == 0:
+            raise ParameterError(
+                "A partition needs one class number per quasi-identifier.",
+                found=f"An array of shape {class_of.shape}.",
+            )
+        if class_of.min() < 0 or (np.bincount(class_of) == 0).any():
+            raise ParameterError(
+                "Class numbers must be 0, 1, 2, ... without a gap.",
+                found=f"{np.unique(class_of).size} different numbers "
+                f"from {class_of.min()} to {class_of.max()}.",
+            )
+        class_of.setflags(write=False)
+        object.__setattr__(self, "class_of", class_of)
+
+    @classmethod
+    def from_starts(cls, starts: ArrayLike, n_quasi_identifiers: int) -> Partition:
+        """Contiguous classes ("runs"), given by the row at which each begins; the first is 0."""
+        n_quasi_identifiers = check_count("the number of quasi-identifiers", n_quasi_identifiers)
+        rows = np.asarray(starts, dtype=np.intp)
+        if (
+            rows.ndim != 1
+            or rows.size == 0
+            or rows[0] != 0
+            or (np.diff(rows) <= 0).any()
+            or rows[-1] >= n_quasi_identifiers
+        ):
+            raise ParameterError(
+                f"Starts must begin with 0, rise, and stay below {n_quasi_identifiers}.",
+                found=f"{rows.size} starts.",
+            )
+        lengths = np.diff(rows, append=n_quasi_identifiers)
+        return cls(np.repeat(np.arange(rows.size), lengths))
+
+    @classmethod
+    def single(cls, n_quasi_identifiers: int) -> Partition:
+        """The coarsest partition: one class, Q itself."""
+        return cls.from_starts([0], n_quasi_identifiers)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, R."""
+        return int(self.class_of.max()) + 1
+
+    @property
+    def n_quasi_identifiers(self) -> int:
+        """|Q|."""
+        return int(self.class_of.size)
+
+    @cached_property
+    def is_contiguous(self) -> bool:
+        """Whether the classes are runs of the order, numbered along it."""
+        return bool((np.diff(self.class_of) >= 0).all())
+
+    @cached_property
+    def starts(self) -> NDArray[np.intp]:
+        """The first row of each class, for contiguous partitions."""
+        if not self.is_contiguous:
+            raise ParameterError("Only contiguous partitions have starts.")
+        rows = np.flatnonzero(np.diff(self.class_of, prepend=-1))
+        rows.setflags(write=False)
+        return rows
+
+    def __len__(self) -> int:
+        return self.n_classes
+
+    def __iter__(self) -> Iterator[EquivalenceClass]:
+        order = np.argsort(self.class_of, kind="stable")
+        members = np.split(order, np.cumsum(np.bincount(self.class_of))[:-1])
+        return (EquivalenceClass(index, rows) for index, rows in enumerate(members))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Partition) and np.array_equal(self.class_of, other.class_of)
+
+    def __hash__(self) -> int:
+        return hash(self.class_of.tobytes())
+
+    def class_masses(self, distribution: JointDistribution) -> NDArray[Any]:
+        """The mass of every (class, value) cell, R x |S|: integers for counts, floats otherwise."""
+        self._check_fits(distribution)
+        return sum_by_class(distribution.mass, self)
+
+    def snapped_p(self, distribution: JointDistribution, ell: int) -> float:
+        """The largest p for which every class has ell cells >= p: min over classes of the ell-th cell."""
+        ell = check_ell(ell, distribution.n_values)
+        return float(distribution.probability(ell_th_largest(self.class_masses(distribution), ell).min()))
+
+    def is_admissible(self, distribution: JointDistribution, ell: int, p: float) -> bool:
+        """Whether every class has at least ell cells with P(c, s) >= p (within the tolerance)."""
+        ell = check_ell(ell, distribution.n_values)
+        masses = self.class_masses(distribution)
+        return bool((ell_th_largest(masses, ell) >= distribution.threshold(p)).all())
+
+    def _check_fits(self, distribution: JointDistribution) -> None:
+        if distribution.n_quasi_identifiers != self.n_quasi_identifiers:
+            raise ParameterError(
+                f"The partition covers {self.n_quasi_identifiers} quasi-identifiers.",
+                found=f"The distribution has {distribution.n_quasi_identifiers}.",
+            )
+
+
+def sum_by_class(table: NDArray[Any], partition: Partition) -> NDArray[Any]:
+    """Adds up the rows of a |Q| x |S| table class by class."""
+    if partition.is_contiguous:
+        return np.add.reduceat(table, partition.starts, axis=0)
+    order = np.argsort(partition.class_of, kind="stable")
+    starts = np.concatenate(([0], np.cumsum(np.bincount(partition.class_of))[:-1]))
+    return np.add.reduceat(table[order], starts, axis=0)
+
+
+def ell_th_largest(masses: NDArray[Any], ell: int) -> NDArray[Any]:
+    """The ell-th largest cell of every row."""
+    return np.partition(masses, masses.shape[1] - ell, axis=1)[:, masses.shape[1] - ell]

@@ -1,0 +1,1 @@
+"""Tables, schemas and files: everything between the records and the pure core."""

@@ -1,0 +1,1 @@
+"""One adapter per engine: register tables, fetch Arrow, write, translate errors."""

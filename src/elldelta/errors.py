@@ -1,0 +1,68 @@
+"""The exception tree, used by all layers.
+
+Every error a user can meet has three parts: what is wrong, what was found, what to do. None of the parts
+may carry a value of a single person: names of columns, positions, counts and bounds are fine, cells are not.
+
+The class of an error decides the exit code of the command line: bad input is 2, a refusal because a
+guarantee would not hold is 3, and anything that is our own mistake is 4.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ElldeltaError(Exception):
+    """Base of everything that elldelta raises on purpose.
+
+    Attributes:
+        problem: What is wrong, in one sentence.
+        found: What was found, in one sentence, or an empty string.
+        remedy: What to do about it, in one sentence, or an empty string.
+    """
+
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, problem: str, *, found: str = "", remedy: str = "") -> None:
+        self.problem = problem
+        self.found = found
+        self.remedy = remedy
+        super().__init__(" ".join(part for part in (problem, found, remedy) if part))
+
+
+class InputError(ElldeltaError):
+    """Something the user gave cannot be used: a parameter, a file, a table."""
+
+    exit_code = 2
+
+
+class ParameterError(InputError, ValueError):
+    """A parameter lies outside its range; the message names the range."""
+
+
+class DistributionError(InputError, ValueError):
+    """A table of counts or probabilities is not a distribution."""
+
+
+class SchemaError(InputError, ValueError):
+    """A description of the columns is contradictory or does not fit the table."""
+
+
+class FileError(InputError):
+    """A file is missing, unreadable, damaged, in the way or cannot be written."""
+
+
+class DataError(InputError):
+    """A table does not fit its schema: a missing column, a value outside its domain, a forbidden null."""
+
+
+class RefusedError(ElldeltaError):
+    """The request is well-formed, but the guarantee would not hold."""
+
+    exit_code = 3
+
+
+class InternalError(ElldeltaError):
+    """Our own mistake: an invariant that must hold did not."""
+
+    exit_code = 4
