@@ -1,0 +1,266 @@
+"""Classes against records: which p to choose (the paper's mechanism on runs).
+
+R(p), the number of greedy classes, is a falling step function of p. A sweep at one p tells more than R(p):
+it tells the whole interval of p on which the greedy partition stays the same (`Piece`). The frontier is
+found by laying such intervals end to end, so it is exact, and needs about two sweeps per point instead of
+one per interval sum of the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core.checks import check_count, check_delta, check_ell
+from elldelta.core.distribution import RELATIVE_TOLERANCE
+from elldelta.core.generalize.greedy import greedy_at_threshold
+from elldelta.core.partition import ell_th_largest, sum_by_class
+from elldelta.core.sample_size import Mechanism, smallest_p, union_records
+from elldelta.errors import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from numpy.typing import NDArray
+
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.partition import Partition
+
+
+@dataclass(frozen=True)
+class Piece:
+    """An interval of thresholds (low, high] on which Greedy-Generalize returns one and the same partition.
+
+    Attributes:
+        partition: That partition.
+        low: The next threshold below at which some class closes earlier (in the unit of the mass).
+        high: The snapped threshold, min over classes of the ell-th largest cell.
+    """
+
+    partition: Partition
+    low: float
+    high: float
+
+    @property
+    def n_classes(self) -> int:
+        """R on this interval."""
+        return self.partition.n_classes
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """The best that Algorithm 1 can do for one number of classes.
+
+    Attributes:
+        n_classes: R.
+        p: The largest p for which Greedy-Generalize still makes R classes.
+        records: The records to wait for with the paper's m (Theorem 1).
+        records_union: The same with R in place of m.
+    """
+
+    n_classes: int
+    p: float
+    records: int
+    records_union: int
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """All points, from many classes to few, and the number of sweeps it took to find them."""
+
+    ell: int
+    delta: float
+    points: tuple[FrontierPoint, ...]
+    n_sweeps: int
+
+    def most_classes(self, n_records: int) -> FrontierPoint | None:
+        """The point with the most classes among those that need at most `n_records` records."""
+        return next((point for point in self.points if point.records <= n_records), None)
+
+
+def piece_at(distribution: JointDistribution, ell: int, threshold: float) -> Piece:
+    """One greedy sweep, with the interval of thresholds on which its partition does not change.
+
+    Upwards the partition stays until the smallest of the ell-th largest cells of its classes. Downwards
+    it stays until a class without its last quasi-identifier would close, or the rows left over would.
+    """
+    partition = greedy_at_threshold(distribution, ell, threshold)
+    masses = sum_by_class(distribution.mass, partition)
+    high = ell_th_largest(masses, ell).min()
+    return Piece(partition, _next_change(distribution, ell, threshold, partition), float(high))
+
+
+def frontier(
+    distribution: JointDistribution,
+    ell: int,
+    delta: float,
+    *,
+    n_records_upper: int | None = None,
+) -> Frontier:
+    """Every number of classes that Greedy-Generalize can reach, with its largest p and its N.
+
+    Args:
+        distribution: P(Q, S).
+        ell: The diversity wanted.
+        delta: The failure probability of one release.
+        n_records_upper: Leave out points that need more records than this.
+
+    Raises:
+        RefusedError: Not even one class for everybody is possible within `n_records_upper`.
+    """
+    ell = check_ell(ell, distribution.n_values)
+    delta = check_delta(delta)
+    marginal, n_rows = distribution.value_marginal, distribution.n_quasi_identifiers
+    top = Mechanism.from_beta(marginal, n_rows, ell, 1.0)
+    p_low = 0.0
+    if n_records_upper is not None:
+        p_low = smallest_p(marginal, n_rows, ell, delta, n_records_upper)
+    search = _Search(distribution, ell)
+    pieces = search.pieces(p_low, top.p)
+    points = []
+    for piece in pieces:
+        p = min(float(distribution.probability(piece.high)), top.p)
+        records = Mechanism.create(marginal, n_rows, ell, p).records(delta)
+        union = union_records(piece.n_classes, ell, p, delta)
+        points.append(FrontierPoint(piece.n_classes, p, records, union))
+    if n_records_upper is not None:
+        points = [point for point in points if point.records <= n_records_upper]
+    return Frontier(ell, delta, tuple(points), search.n_sweeps)
+
+
+def most_classes(
+    distribution: JointDistribution, ell: int, delta: float, n_records: int
+) -> tuple[Partition, float]:
+    """The most contiguous classes that the paper's mechanism can promise with N records, and their p.
+
+    R falls and N falls as p grows, so the smallest p that N records can pay for gives the most classes;
+    the p returned is snapped up to what the classes really reach, which N then pays for as well.
+
+    Raises:
+        RefusedError: Even a single class for everybody needs more records.
+    """
+    ell = check_ell(ell, distribution.n_values)
+    n_records = check_count("the number of records", n_records)
+    marginal, n_rows = distribution.value_marginal, distribution.n_quasi_identifiers
+    p = smallest_p(marginal, n_rows, ell, delta, n_records)
+    partition = greedy_at_threshold(distribution, ell, distribution.threshold(p))
+    snapped = min(partition.snapped_p(distribution, ell), float(distribution.ranked_marginal[ell - 1]))
+    needed = Mechanism.create(marginal, n_rows, ell, snapped).records(delta)
+    if needed > n_records:  # the tolerance let in a cell below p: ask for a p that is clear of it
+        p = p * (1.0 + 2.0 * RELATIVE_TOLERANCE)
+        if p > distribution.ranked_marginal[ell - 1]:
+            raise RefusedError(
+                f"{n_records} records are not enough for ell = {ell} and delta = {delta:g}.",
+                found=f"{needed} records are needed.",
+            )
+        partition = greedy_at_threshold(distribution, ell, distribution.threshold(p))
+        snapped = partition.snapped_p(distribution, ell)
+    return partition, snapped
+
+
+class _Search:
+    """Lays pieces end to end between two thresholds and counts the sweeps."""
+
+    def __init__(self, distribution: JointDistribution, ell: int) -> None:
+        self._distribution = distribution
+        self._ell = ell
+        self._slack = 0.0 if distribution.is_counted else RELATIVE_TOLERANCE
+        self._scale = 0.0  # the largest R p seen: C in the guess R(p) = floor(C / p)
+        self.n_sweeps = 0
+
+    def pieces(self, p_low: float, p_high: float) -> list[Piece]:
+        """One piece per number of classes, each with the largest threshold that gives it; finest first."""
+        smallest = 1.0 if self._distribution.is_counted else float(np.nextafter(0.0, 1.0))
+        coarse = self._sweep(self._distribution.threshold(p_high))
+        fine = self._sweep(max(self._distribution.threshold(p_low), smallest))
+        found = {coarse.n_classes: coarse}
+        stack = [(coarse, fine)]
+        while stack:
+            above, below = stack.pop()
+            probes = self._probes()
+            next(probes)
+            while above.n_classes != below.n_classes and not self._adjacent(above, below):
+                middle = self._sweep(probes.send((above, below)))
+                if middle.n_classes == above.n_classes:
+                    above = middle
+                elif middle.n_classes == below.n_classes:
+                    below = middle
+                else:
+                    stack.append((middle, below))
+                    below = middle
+            best = found.get(below.n_classes)
+            if best is None or below.high > best.high:
+                found[below.n_classes] = below
+        return [found[n_classes] for n_classes in sorted(found, reverse=True)]
+
+    def _probes(self) -> Generator[float, tuple[Piece, Piece], None]:
+        """Thresholds to try between two pieces: a guess, the next change beside it, the middle, and so on.
+
+        The guess takes R(p) for floor(C / p), which is what a uniform distribution does. If it hits the
+        piece above, the next change is just below that piece; if it hits the one below, just above.
+        Either makes progress, so the search ends whatever the guesses are worth.
+        """
+        above, below = yield 0.0
+        while True:
+            previous = above
+            guess = self._scale / ((above.n_classes + below.n_classes + 1) // 2)
+            above, below = yield self._inside(guess, above, below)
+            beside = self._just_above(below.high) if above is previous else above.low
+            above, below = yield self._inside(beside, above, below)
+            middle = 2.0 / (1.0 / above.low + 1.0 / max(below.high, above.low * 1e-6))
+            above, below = yield self._inside(middle, above, below)
+
+    def _inside(self, threshold: float, above: Piece, below: Piece) -> float:
+        if not self._just_above(below.high) <= threshold < above.low:
+            threshold = above.low
+        if self._distribution.is_counted:
+            return float(np.ceil(threshold))
+        return threshold * (1.0 - self._slack)
+
+    def _adjacent(self, above: Piece, below: Piece) -> bool:
+        return above.low <= below.high * (1.0 + self._slack)
+
+    def _just_above(self, threshold: float) -> float:
+        """The next threshold that can differ: one record more, or clear of rounding errors."""
+        return threshold + 1.0 if self._distribution.is_counted else threshold * (1.0 + 3.0 * self._slack)
+
+    def _sweep(self, threshold: float) -> Piece:
+        self.n_sweeps += 1
+        piece = piece_at(self._distribution, self._ell, threshold)
+        self._scale = max(self._scale, piece.n_classes * piece.high)
+        return piece
+
+
+def _next_change(distribution: JointDistribution, ell: int, threshold: float, partition: Partition) -> float:
+    """The largest ell-th cell of anything that almost closed: each class without its last row, the rest."""
+    mass = distribution.mass
+    starts = partition.starts
+    last_end = _closing_row(mass, ell, threshold, int(starts[-1]))
+    ends = np.append(starts[1:], last_end)
+    candidates = [_run_masses(mass, starts, ends - 1)]
+    if last_end < len(mass):
+        candidates.append(mass[last_end:].sum(axis=0, keepdims=True))
+    return float(max((ell_th_largest(cells, ell).max() for cells in candidates if cells.size), default=0))
+
+
+def _closing_row(mass: NDArray[Any], ell: int, threshold: float, start: int) -> int:
+    """The row (exclusive) at which a sweep from `start` closes its first class, or the end."""
+    from elldelta.core.kernels import greedy_ends
+
+    ends = greedy_ends(mass[start:], ell, threshold)
+    return start + int(ends[0]) if ends.size else len(mass)
+
+
+def _run_masses(mass: NDArray[Any], starts: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[Any]:
+    """Sums the rows of each half-open run; empty runs are left out."""
+    keep = ends > starts
+    starts, ends = starts[keep], ends[keep]
+    if not starts.size:
+        return mass[:0]
+    # reduceat sums from one index to the next: every second sum is a run, the others are the gaps.
+    bounds = np.column_stack((starts, ends)).ravel()
+    if bounds[-1] == len(mass):
+        bounds = bounds[:-1]
+    return np.add.reduceat(mass, bounds, axis=0)[::2]

@@ -1,0 +1,174 @@
+"""Algorithm 1: how many records to wait for, and what that number says in the other directions.
+
+With classes in which ell cells have probability at least p, a record misses one such cell with probability
+at most 1 - p, so N records miss it with probability at most (1 - p)^N. There are at most m classes with ell
+cells each: m ell (1 - p)^N <= delta.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from elldelta.core.checks import check_beta, check_count, check_delta, check_ell, check_p
+from elldelta.core.distribution import RELATIVE_TOLERANCE, check_marginal, ranked
+from elldelta.errors import ParameterError, RefusedError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """The setting of Algorithm 1: |Q|, the ranked marginal of S, ell and p, all checked.
+
+    Attributes:
+        n_quasi_identifiers: |Q|.
+        ell: The diversity wanted.
+        p: The probability that ell cells of every class must reach.
+        p_ell: The ell-th largest marginal, the largest p possible.
+        classes_upper: m, an upper bound on the number of classes (Lemma 2).
+    """
+
+    n_quasi_identifiers: int
+    ell: int
+    p: float
+    p_ell: float
+    classes_upper: float
+
+    @classmethod
+    def create(cls, marginal: ArrayLike, n_quasi_identifiers: int, ell: int, p: float) -> Mechanism:
+        """Checks the parameters and computes m = min(|Q|, 1/(ell p), Σ_{i>=ell} p_i / p)."""
+        probabilities = ranked(check_marginal(marginal))
+        n_quasi_identifiers = check_count("the number of quasi-identifiers", n_quasi_identifiers)
+        ell = check_ell(ell, probabilities.size)
+        p_ell = float(probabilities[ell - 1])
+        p = check_p(p, p_ell, ell)
+        m = min(n_quasi_identifiers, 1.0 / (ell * p), math.fsum(probabilities[ell - 1 :]) / p)
+        return cls(n_quasi_identifiers, ell, p, p_ell, m)
+
+    @classmethod
+    def from_beta(cls, marginal: ArrayLike, n_quasi_identifiers: int, ell: int, beta: float) -> Mechanism:
+        """The paper's parametrisation p = beta p_ell."""
+        return cls.create(marginal, n_quasi_identifiers, ell, check_beta(beta) * p_ell(marginal, ell))
+
+    def records_exact(self, delta: float) -> float:
+        """N before rounding up: ln(m ell / delta) / ln(1 / (1 - p)); 1 for p = 1."""
+        delta = check_delta(delta)
+        if self.p == 1.0:
+            return 1.0
+        return (math.log(self.classes_upper * self.ell) - math.log(delta)) / -math.log1p(-self.p)
+
+    def records(self, delta: float) -> int:
+        """The records to wait for (Theorem 1), rounded up until the promise really holds."""
+        n_records = max(1, math.ceil(self.records_exact(delta)))
+        while self.delta_reached(n_records) > delta:  # the division may have been rounded down
+            n_records += 1
+        return n_records
+
+    def delta_reached(self, n_records: int) -> float:
+        """The failure probability that N records guarantee: m ell (1 - p)^N, at most 1."""
+        return union_bound(self.classes_upper, self.ell, self.p, n_records)
+
+
+def union_bound(n_classes: float, ell: int, p: float, n_records: int) -> float:
+    """R ell (1 - p)^N, an upper bound on the failure of R classes with ell cells >= p each; at most 1.
+
+    With the true number of classes in place of m this is the bound called `union`: never worse than the
+    paper's, because m is an upper bound on that number.
+    """
+    n_records = check_count("the number of records", n_records)
+    if p == 1.0:
+        return 0.0
+    return min(1.0, math.exp(math.log(n_classes * ell) + n_records * math.log1p(-p)))
+
+
+def union_records(n_classes: int, ell: int, p: float, delta: float) -> int:
+    """The fewest records for which `union_bound` is at most delta."""
+    delta = check_delta(delta)
+    if p == 1.0:
+        return 1
+    n_records = max(1, math.ceil((math.log(n_classes * ell) - math.log(delta)) / -math.log1p(-p)))
+    while union_bound(n_classes, ell, p, n_records) > delta:
+        n_records += 1
+    return n_records
+
+
+def p_ell(marginal: ArrayLike, ell: int) -> float:
+    """The ell-th largest marginal probability, the upper end of the range of p."""
+    probabilities = ranked(check_marginal(marginal))
+    return float(probabilities[check_ell(ell, probabilities.size) - 1])
+
+
+def smallest_p(
+    marginal: ArrayLike, n_quasi_identifiers: int, ell: int, delta: float, n_records: int
+) -> float:
+    """The smallest p whose N is at most the records at hand: the finest classes they can pay for.
+
+    N falls as p grows, so this is a bisection; the p returned is the end of the last interval for which
+    the constraint was checked.
+
+    Raises:
+        RefusedError: Even p_ell, the coarsest choice, needs more records.
+    """
+    check_count("the number of records", n_records)
+    probabilities = check_marginal(marginal)
+    high = Mechanism.from_beta(probabilities, n_quasi_identifiers, ell, 1.0)
+    needed = high.records(delta)
+    if needed > n_records:
+        raise RefusedError(
+            f"{n_records} records are not enough for ell = {ell} and delta = {delta:g}.",
+            found=f"Even a single class for everybody needs {needed} records.",
+            remedy=f"Wait for {needed} records, or choose a smaller ell or a larger delta.",
+        )
+    low, best = 0.0, high.p
+    while best - low > 1e-15 * best:
+        middle = low + (best - low) / 2
+        if middle in (low, best):
+            break
+        if Mechanism.create(probabilities, n_quasi_identifiers, ell, middle).records(delta) <= n_records:
+            best = middle
+        else:
+            low = middle
+    return best
+
+
+def largest_ell(
+    marginal: ArrayLike,
+    n_quasi_identifiers: int,
+    delta: float,
+    n_records: int,
+    *,
+    p: float | None = None,
+    beta: float | None = None,
+) -> int:
+    """The largest ell whose N, at the given p or beta, is at most the records at hand.
+
+    N is not monotone in ell (m falls while ell grows), so every ell is tried.
+
+    Raises:
+        RefusedError: Not even ell = 1 can be promised.
+    """
+    if (p is None) == (beta is None):
+        raise ParameterError("Give either p or beta.", found="Both or neither were given.")
+    check_count("the number of records", n_records)
+    probabilities: NDArray[np.float64] = check_marginal(marginal)
+    ranks = ranked(probabilities)
+    best = 0
+    for ell in range(1, probabilities.size + 1):
+        share = float(ranks[ell - 1]) * check_beta(beta) if beta is not None else p
+        if share is None or not 0.0 < share <= ranks[ell - 1] * (1.0 + RELATIVE_TOLERANCE):
+            continue
+        mechanism = Mechanism.create(
+            probabilities, n_quasi_identifiers, ell, min(share, float(ranks[ell - 1]))
+        )
+        if mechanism.records(delta) <= n_records:
+            best = ell
+    if best == 0:
+        raise RefusedError(
+            f"{n_records} records do not even promise ell = 1 at delta = {delta:g}.",
+            remedy="Wait for more records, or choose a larger p or delta.",
+        )
+    return best
