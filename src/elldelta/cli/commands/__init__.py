@@ -1,0 +1,16 @@
+"""One command, or one family of commands, per module; each has a function `register(app)`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from elldelta.cli.commands import figures, sample_size, worst_case
+
+if TYPE_CHECKING:
+    import typer
+
+
+def register_all(app: typer.Typer) -> None:
+    """Adds every command to the application, in the order in which the help lists them."""
+    for module in (worst_case, sample_size, figures):
+        module.register(app)

@@ -1,0 +1,33 @@
+"""`elldelta figures`: the paper's plots, from its formulas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elldelta.cli import options, output
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(
+        "figures",
+        help="The paper's four figures as SVG and PNG, each with a CSV of its numbers.",
+        epilog="Example: elldelta figures -o figures/",
+    )(_run)
+
+
+def _run(
+    folder: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to; made if missing.")],
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.figures import write_figures
+
+    files = write_figures(folder, overwrite=overwrite)
+    if json:
+        output.print_json({"files": [str(file) for file in files]})
+        return
+    output.print_text(f"Wrote {len(files)} files to {folder}:", *(f"  {file.name}" for file in files))

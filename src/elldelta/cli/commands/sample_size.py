@@ -1,0 +1,153 @@
+"""`elldelta sample-size`: the records to wait for, from the marginal distribution alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elldelta.cli import options, output
+from elldelta.core.distribution import geometric_marginal, uniform_marginal
+from elldelta.core.generalize.independent import uniform_classes
+from elldelta.core.sample_size import Mechanism
+from elldelta.errors import FileError, ParameterError, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(
+        "sample-size",
+        help="The records to wait for before publishing (the paper's Algorithm 1).",
+        epilog="Example: elldelta sample-size --values 50 --quasi-identifiers 3000 "
+        "--marginal geometric:0.95 --ell 10 --beta 0.01 --delta 0.01",
+    )(_run)
+
+
+def _run(
+    quasi_identifiers: Annotated[
+        int, typer.Option("--quasi-identifiers", help="Number of combinations of quasi-identifiers.")
+    ],
+    ell: options.Ell,
+    values: Annotated[
+        int | None, typer.Option("--values", help="Number of sensitive values there are.")
+    ] = None,
+    marginal: Annotated[
+        str,
+        typer.Option("--marginal", help="How the sensitive values are distributed: uniform, geometric:0.95."),
+    ] = "uniform",
+    marginal_file: Annotated[
+        Path | None, typer.Option("--marginal-file", help="A text file with one probability per line.")
+    ] = None,
+    p: Annotated[
+        float | None, typer.Option("--p", help="Probability that ell cells of every class reach.")
+    ] = None,
+    beta: Annotated[
+        float | None, typer.Option("--beta", help="The same as a share of the largest p.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="Failure probability of one release.  [default: 0.01]")
+    ] = None,
+    records: Annotated[
+        int | None, typer.Option("--records", help="Solve for delta: what do this many records promise?")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    if delta is not None and records is not None:
+        raise ParameterError("Give --delta or --records, not both.", found="Both were given.")
+    if (p is None) == (beta is None):
+        raise ParameterError("Give either --p or --beta.", found="Both or neither were given.")
+    probabilities = _marginal(values, marginal, marginal_file)
+    mechanism = (
+        Mechanism.create(probabilities, quasi_identifiers, ell, p)
+        if p is not None
+        else Mechanism.from_beta(probabilities, quasi_identifiers, ell, beta or 0.0)
+    )
+    if records is None:
+        delta = 0.01 if delta is None else delta
+        records_exact, n_records = mechanism.records_exact(delta), mechanism.records(delta)
+    else:
+        delta = mechanism.delta_reached(records)
+        records_exact, n_records = float(records), records
+        if delta >= 1.0:
+            raise RefusedError(
+                f"{records} records promise nothing at this p.",
+                found="The bound on the failure probability is 1.",
+                remedy=f"For delta = 0.01 wait for {mechanism.records(0.01)} records, or choose a larger p.",
+            )
+    result = {
+        "p": mechanism.p,
+        "p_ell": mechanism.p_ell,
+        "m": mechanism.classes_upper,
+        "records_exact": records_exact,
+        "records": n_records,
+        "delta": delta,
+        "classes": uniform_classes(quasi_identifiers, mechanism.p, mechanism.p_ell),
+        "ell": ell,
+    }
+    if json:
+        output.print_json(result)
+        return
+    output.print_pairs(
+        f"Wait for {n_records:,} records.",
+        [
+            ("promise", f"every class shows at least {ell} values, except with probability {delta:.4g}"),
+            ("p", f"{mechanism.p:.6g}, at most p_ell = {mechanism.p_ell:.6g}"),
+            ("m", f"{mechanism.classes_upper:.6g} (upper bound on the number of classes)"),
+            ("records", f"{records_exact:.3f} before rounding up"),
+            ("classes", f"{result['classes']:,} if all quasi-identifiers are equally frequent"),
+        ],
+    )
+
+
+def _marginal(values: int | None, name: str, file: Path | None) -> Sequence[float]:
+    if file is not None:
+        probabilities = _read_marginal(file)
+        if values not in (None, len(probabilities)):
+            raise ParameterError(
+                "--values must agree with the file, or be left out.",
+                found=f"--values {values}, and {len(probabilities)} lines in the file.",
+            )
+        return probabilities
+    if values is None:
+        raise ParameterError("Give --values, the number of sensitive values, or --marginal-file.")
+    if name == "uniform":
+        return uniform_marginal(values).tolist()  # type: ignore[no-any-return]
+    kind, _, ratio = name.partition(":")
+    try:
+        if kind == "geometric":
+            return geometric_marginal(values, float(ratio)).tolist()  # type: ignore[no-any-return]
+    except ValueError as error:
+        if isinstance(error, ParameterError):
+            raise
+    raise ParameterError(
+        "--marginal must be 'uniform' or 'geometric:RATIO'.",
+        found=f"It is {name!r}.",
+        remedy="For example: --marginal geometric:0.95. For anything else use --marginal-file.",
+    )
+
+
+def _read_marginal(file: Path) -> list[float]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(
+            f"The file {str(file)!r} cannot be read as text.",
+            found=f"{type(error).__name__}.",
+            remedy="Give a text file with one probability per line.",
+        ) from None
+    probabilities = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            probabilities.append(float(line))
+        except ValueError:
+            raise FileError(
+                f"Line {number} of {str(file)!r} is not a number.",
+                remedy="Write one probability per line, with a decimal point.",
+            ) from None
+    return probabilities

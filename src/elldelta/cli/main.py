@@ -1,0 +1,100 @@
+"""The command `elldelta`: collects the commands and turns every error into a message and an exit code.
+
+Exit codes: 0 done; 2 bad input; 3 refused, because the guarantee would not hold; 4 our own bug;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elldelta._version import __version__
+from elldelta.cli import output
+from elldelta.cli.commands import register_all
+from elldelta.errors import ElldeltaError, InputError, InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells use it."""
+
+app = typer.Typer(
+    name="elldelta",
+    help="Publish tables about people so that several releases, linked together, still do not give "
+    "anyone away.\n\nStart with: elldelta demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done; 2 bad input; 3 refused, the guarantee would not hold; 4 a bug of ours.",
+)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        output.print_text(f"elldelta {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+register_all(app)
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Runs the command line and returns its exit code; never raises."""
+    as_json = "--json" in arguments
+    try:
+        result = typer.main.get_command(app).main(
+            args=list(arguments) or ["--help"], prog_name="elldelta", standalone_mode=False
+        )
+    except ElldeltaError as error:
+        output.print_error(error, as_json=as_json)
+        return error.exit_code
+    except typer.TyperException as error:
+        remedy = "Add --help to the command to see how it is used."
+        output.print_error(InputError(error.format_message(), remedy=remedy), as_json=as_json)
+        return InputError.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return _interrupted()
+    except BrokenPipeError:
+        return 0
+    except Exception as error:  # noqa: BLE001 (the last line of defence, see below)
+        output.print_error(_bug(error), as_json=as_json)
+        return InternalError.exit_code
+    if result == INTERRUPTED:  # the option parser turns Ctrl-C into an exit code
+        return _interrupted()
+    return result if isinstance(result, int) else 0
+
+
+def _interrupted() -> int:
+    output.print_note("Interrupted. Nothing was left half written.")
+    return INTERRUPTED
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(execute(sys.argv[1:]))
+
+
+def _bug(error: Exception) -> InternalError:
+    """Describes an unforeseen exception by its type and place only: its text might quote a record."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = " > ".join(f"{frame.name}:{frame.lineno}" for frame in frames[-4:])
+    return InternalError(
+        "elldelta met a situation it does not understand. This is a bug of ours.",
+        found=f"{type(error).__name__} in {places}.",
+        remedy="Please report the command and this line; no data are in it.",
+    )
