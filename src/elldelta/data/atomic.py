@@ -1,0 +1,136 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from elldelta.errors import FileError, ParameterError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class AtomicFiles:
+    """Writes one or several files that appear together, when the block ends without an error.
+
+    Every file is written under a temporary name in its own folder, brought to the disk and renamed at the
+    end. After an error or Ctrl-C the temporary files are gone and what was there before is unchanged::
+
+        with AtomicFiles(overwrite=False) as files:
+            write_table(files.stage("release.parquet"))
+            files.stage("release.json").write_text(manifest)
+
+    Args:
+        overwrite: Whether an existing file may be replaced; otherwise it is refused before writing begins.
+    """
+
+    def __init__(self, *, overwrite: bool = False) -> None:
+        self._overwrite = overwrite
+        self._staged: dict[Path, Path] = {}
+
+    def stage(self, path: str | os.PathLike[str]) -> Path:
+        """The temporary name under which to write a file; refuses where the file cannot come to stand."""
+        target = Path(path)
+        if target in self._staged:
+            raise ParameterError("Two files cannot have one name.", found=f"{target} is to be written twice.")
+        check_writable(target, overwrite=self._overwrite)
+        temporary = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.part")
+        try:
+            temporary.touch(exist_ok=False)
+        except OSError as problem:
+            raise unwritable(target, problem) from None
+        self._staged[target] = temporary
+        return temporary
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._commit()
+        finally:
+            for temporary in self._staged.values():
+                with contextlib.suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+        if isinstance(problem, OSError) and self._staged:
+            raise unwritable(next(iter(self._staged)), problem) from None
+
+    def _commit(self) -> None:
+        placed: list[Path] = []
+        try:
+            for target, temporary in self._staged.items():
+                _to_disk(temporary)
+                if not self._overwrite:
+                    check_writable(target, overwrite=False)
+            for target, temporary in self._staged.items():
+                existed = target.exists()
+                temporary.replace(target)
+                if not existed:
+                    placed.append(target)
+            for folder in {target.parent for target in self._staged}:
+                _folder_to_disk(folder)
+        except BaseException as problem:
+            for target in placed:
+                with contextlib.suppress(OSError):
+                    target.unlink()
+            if isinstance(problem, OSError):
+                raise unwritable(next(iter(self._staged)), problem) from None
+            raise
+
+
+def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Refuses an output that is in the way or has no folder, so that nobody waits for a long run in vain."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileError(
+            f"The folder of {target} does not exist.",
+            found=f"There is no folder {target.parent}.",
+            remedy="Create it, or choose another output.",
+        )
+    if target.is_dir():
+        raise FileError(f"{target} cannot be written.", found="It is a folder.", remedy="Name a file.")
+    if target.exists() and not overwrite:
+        raise FileError(
+            f"{target} exists already.",
+            found="It would be overwritten.",
+            remedy="Choose another name, or allow overwriting.",
+        )
+
+
+def unwritable(path: str | os.PathLike[str], problem: OSError) -> FileError:
+    """An error for a file that cannot be written, told by the system's error number."""
+    if problem.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return FileError(
+            f"There is no room for {os.fspath(path)}.",
+            found="The disk is full, or a limit on the size of files was reached.",
+            remedy="Make room, or choose another output.",
+        )
+    reason = os.strerror(problem.errno) if problem.errno else "the system gave no reason"
+    return FileError(
+        f"{os.fspath(path)} cannot be written.",
+        found=f"The system says: {reason}.",
+        remedy="Check the folder and its permissions, or choose another output.",
+    )
+
+
+def _to_disk(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _folder_to_disk(folder: Path) -> None:
+    # Not every file system can synchronise a folder; the rename has happened all the same.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,56 @@
+"""One spelling of every JSON document, so that the same content has the same digest everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any
+
+from elldelta.errors import ParameterError
+
+
+def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON value)
+    """The canonical bytes of a plain JSON value: sorted keys, no white space, UTF-8, floats by `repr`.
+
+    >>> canonical_json({"b": 1, "a": [0.5, "é", None]}).decode()
+    '{"a":[0.5,"é",null],"b":1}'
+    """
+    _check_plain(document)
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ParameterError(
+            "A document for a digest must be valid Unicode.",
+            found="A text holds half of a surrogate pair.",
+        ) from None
+
+
+def digest(document: Any) -> str:  # noqa: ANN401 (any plain JSON value)
+    """The SHA-256 of the canonical bytes, as `sha256:` and 64 hexadecimal digits."""
+    return "sha256:" + hashlib.sha256(canonical_json(document)).hexdigest()
+
+
+def _check_plain(document: object) -> None:
+    # json.dumps would accept integer keys and write them as text, so that two different documents share a
+    # digest; NaN would be written as something that is not JSON.
+    match document:
+        case dict():
+            for key, value in document.items():
+                if not isinstance(key, str):
+                    raise _not_plain(f"A key of type {type(key).__name__}")
+                _check_plain(value)
+        case list() | tuple():
+            for value in document:
+                _check_plain(value)
+        case float() if not math.isfinite(document):
+            raise _not_plain("A number that is not finite")
+        case None | bool() | int() | float() | str():
+            pass
+        case _:
+            raise _not_plain(f"A value of type {type(document).__name__}")
+
+
+def _not_plain(what: str) -> ParameterError:
+    return ParameterError("A document for a digest must hold plain JSON values.", found=f"{what} was found.")

@@ -1,0 +1,161 @@
+"""Reads cells of any Arrow type as whole numbers, real numbers, days or text.
+
+The same value may arrive as a number from Parquet, as text from CSV and as a float from a data frame whose
+column once held a gap; a domain must find it at the same position each time. Not-a-number and blank text
+count as missing wherever a number or a date is expected.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+_INTEGER_TEXT = r"^[+-]?[0-9]{1,18}([.]0*)?$"
+REAL_PATTERN = "[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?"
+"""A real number as text; engines match it whole (SIMILAR TO), so it is spelt without `^`, `$` and `\\`."""
+_LARGEST_EXACT_FLOAT = 2.0**53
+
+
+class UnreadableTypeError(TypeError):
+    """Cells of this Arrow type are never what the domain holds, whatever their values."""
+
+
+class Cells(NamedTuple):
+    """Cells read as numbers; where `null` or not `readable`, the number means nothing."""
+
+    numbers: NDArray[Any]
+    null: NDArray[np.bool_]
+    readable: NDArray[np.bool_]
+
+
+def as_integers(values: pa.Array) -> Cells:
+    """Reads cells as whole numbers (int64); floats and text count when they are whole."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = _plain(values)
+    if _is_text(values.type):
+        text = pc.utf8_trim_whitespace(values.cast(pa.string()))
+        readable = _mask(pc.match_substring_regex(text, _INTEGER_TEXT))
+        digits = pc.replace_substring_regex(_only(text, readable), r"^[+]|[.]0*$", "")
+        return Cells(_numbers(digits.cast(pa.int64()), np.int64), _blank(text), readable)
+    if pa.types.is_boolean(values.type) or pa.types.is_integer(values.type):
+        null = _mask(values.is_null())
+        if pa.types.is_uint64(values.type):
+            fits = _mask(pc.less(values, pa.scalar(2**63, pa.uint64())))
+            return Cells(_numbers(_only(values, fits).cast(pa.int64()), np.int64), null, fits)
+        return Cells(_numbers(values.cast(pa.int64()), np.int64), null, ~null)
+    reals = as_reals(values)
+    with np.errstate(invalid="ignore"):
+        whole = reals.readable & (np.floor(reals.numbers) == reals.numbers)
+        whole &= np.abs(reals.numbers) <= _LARGEST_EXACT_FLOAT
+    return Cells(np.where(whole, reals.numbers, 0).astype(np.int64), reals.null, whole)
+
+
+def as_reals(values: pa.Array) -> Cells:
+    """Reads cells as real numbers (float64); infinite numbers are not readable."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = _plain(values)
+    if _is_text(values.type):
+        text = pc.utf8_trim_whitespace(values.cast(pa.string()))
+        readable = _mask(pc.match_substring_regex(text, f"^(?:{REAL_PATTERN})$"))
+        numbers = _numbers(_only(text, readable).cast(pa.float64()), np.float64)
+        return Cells(numbers, _blank(text), readable & np.isfinite(numbers))
+    is_number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+    if not (is_number or pa.types.is_decimal(values.type) or pa.types.is_null(values.type)):
+        raise UnreadableTypeError(str(values.type))
+    numbers = _numbers(values.cast(pa.float64(), safe=False), np.float64)
+    null = _mask(values.is_null()) | np.isnan(numbers)
+    return Cells(numbers, null, np.isfinite(numbers) & ~null)
+
+
+def as_days(values: pa.Array, text_suffixes: Sequence[str] = ()) -> Cells:
+    """Reads cells as days since 1970-01-01 (int64); text as YYYY-MM-DD, a time of day after it is ignored.
+
+    Args:
+        values: The cells.
+        text_suffixes: What may be missing from the end of a text: `("-01",)` reads 1990-06 as its first day.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = _plain(values)
+    if _is_text(values.type):
+        text = pc.utf8_trim_whitespace(values.cast(pa.string()))
+        day = pc.replace_substring_regex(text, r"^(\d{4}-\d{2}-\d{2})[ T].*$", r"\1")
+        for suffix in text_suffixes:
+            shorter = _mask(
+                pc.match_substring_regex(day, r"^\d{4}(-\d{2}){" + str(2 - len(suffix) // 3) + "}$")
+            )
+            day = pc.if_else(pa.array(shorter), pc.binary_join_element_wise(day, suffix, ""), day)
+        whole = _mask(pc.match_substring_regex(day, r"^\d{4}-\d{2}-\d{2}$"))
+        seconds = pc.strptime(_only(day, whole), format="%Y-%m-%d", unit="s", error_is_null=True)
+        # strptime turns 30 February into 1 March: what it read must be what was written.
+        same = _mask(pc.equal(pc.strftime(seconds, format="%Y-%m-%d"), day))
+        days = _numbers(seconds.cast(pa.int64()), np.int64) // 86_400
+        return Cells(days, _blank(text), whole & same)
+    if pa.types.is_timestamp(values.type):
+        values = pc.floor_temporal(values, unit="day").cast(pa.date32())
+    if not (pa.types.is_date(values.type) or pa.types.is_null(values.type)):
+        raise UnreadableTypeError(str(values.type))
+    null = _mask(values.is_null())
+    return Cells(_numbers(values.cast(pa.date32()).cast(pa.int32()), np.int64), null, ~null)
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """Reads cells as text, unchanged; numbers, dates and truth values in their Arrow spelling."""
+    import pyarrow as pa
+
+    values = _plain(values)
+    if pa.types.is_nested(values.type) or pa.types.is_binary(values.type):
+        raise UnreadableTypeError(str(values.type))
+    return values.cast(pa.string())
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    return bool(
+        types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)
+    )
+
+
+def _only(values: pa.Array, keep: NDArray[np.bool_]) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(pa.array(keep), values, pa.scalar(None, values.type))
+
+
+def _blank(text: pa.Array) -> NDArray[np.bool_]:
+    import pyarrow.compute as pc
+
+    return _mask(pc.fill_null(pc.equal(text, ""), fill_value=True))
+
+
+def _mask(values: pa.Array) -> NDArray[np.bool_]:
+    mask: NDArray[np.bool_] = values.fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
+    return mask
+
+
+def _numbers(values: pa.Array, dtype: type[np.generic]) -> NDArray[Any]:
+    numbers: NDArray[Any] = values.fill_null(0).to_numpy(zero_copy_only=False).astype(dtype)
+    return numbers
