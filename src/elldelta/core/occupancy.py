@@ -1,0 +1,195 @@
+"""How many sensitive values a class misses: Lemmas B and B', and the class failures of Theorems C and D'.
+
+For a class c, a set A of values and N records, `miss` is the number of values of A without a record in c.
+All functions return upper bounds, rounded up, with a relative accuracy of about 1e-9 down to 1e-300. The
+statements and proofs are in `docs/theory/sharper.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.core.witnesses import Witnesses
+from elldelta.errors import DistributionError, ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+POISSON_SHIFTS = (1.0, 1.75, 2.5, 3.25)
+"""The z tried in Lemma B, lambda = N - z sqrt(N). Every z is valid; the best is flat between these."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassFailures:
+    """Failure bounds of the classes of one partition.
+
+    Attributes:
+        failures_upper: One bound per class, read-only, not capped at 1. In a certifiable plan it is the
+            chance that *one* release misses more than the allowance; otherwise it is the chance that the
+            *linkage* of all releases shows fewer than ell values in this class.
+        witnesses: The witness sets for which the bounds hold.
+    """
+
+    failures_upper: NDArray[np.float64]
+    witnesses: Witnesses
+
+
+def missing_tail_upper(cells: ArrayLike, n_records: int, allowance: int) -> float:
+    """Upper bound on Pr[miss > allowance]: the smaller of Lemmas B and B'.
+
+    Args:
+        cells: P(c, s) for the values s of A; they need not sum to 1.
+        n_records: N.
+        allowance: b, how many values may be missing.
+
+    >>> bound = missing_tail_upper([0.5, 0.25, 0.25], 10, 0)   # by inclusion and exclusion: 0.11258
+    >>> 0.112 < bound < 0.114
+    True
+    """
+    return min(lemma_b_upper(cells, n_records, allowance), lemma_b_prime_upper(cells, n_records, allowance))
+
+
+def lemma_b_prime_upper(cells: ArrayLike, n_records: int, allowance: int) -> float:
+    """Lemma B': min over k <= b of E(W - k)^+ / (b + 1 - k), W independent Bernoulli((1 - P)^N). Errs upwards."""
+    return _tail_upper(cells, n_records, allowance, poissonized=False)
+
+
+def lemma_b_upper(cells: ArrayLike, n_records: int, allowance: int) -> float:
+    """Lemma B: Pr[W > b] / Pr[Z <= N], W independent Bernoulli(exp(-lambda P)). Errs upwards."""
+    return _tail_upper(cells, n_records, allowance, poissonized=True)
+
+
+def class_failures_upper(
+    cells: NDArray[Any],
+    ell: int,
+    n_records: int,
+    releases: int = 1,
+    *,
+    total: float = 1.0,
+    certifiable: bool = False,
+    shared_records_upper: int | None = None,
+    deficit: float = 0.0,
+) -> ClassFailures:
+    """Theorem C (any dependence between releases), or the smaller of C and D' with `shared_records_upper`.
+
+    For every class the witness set is the best prefix of the values ranked by P(c, s). Errs upwards.
+
+    Args:
+        cells: Mass of every (class, value) cell, R x |S|: counts or probabilities.
+        ell: How many values must survive the linkage.
+        n_records: N, the fewest records of any release.
+        releases: t, how many releases on these classes are linked.
+        total: What turns a mass into a probability: P = mass / total.
+        certifiable: One allowance for all releases, so that every owner can check its own (Theorem E); the
+            bounds are then per release.
+        shared_records_upper: U. Says that at most U records of each release are shared with other releases,
+            whatever their values are, and that all other records are independent across releases. Leave it
+            at None unless that is known; nothing checks it.
+        deficit: Subtracted from every P(c, s), down to 0 (the cell-by-cell answer to an error in P).
+    """
+    cells = _checked_cells(cells)
+    ell = check_ell(ell, cells.shape[1])
+    releases = check_releases(releases)
+    n_records = check_count("the number of records", n_records)
+    n_apart = records_apart(n_records, shared_records_upper)
+    from elldelta.core import occupancy_kernels
+
+    n_classes, n_values = cells.shape
+    orders = np.empty((n_classes, n_values), dtype=np.int32)
+    failures = np.empty(n_classes, dtype=np.float64)
+    lengths = np.empty(n_classes, dtype=np.int32)
+    occupancy_kernels.class_failures(
+        cells,
+        1.0 / total,
+        deficit,
+        float(n_records),
+        n_apart,
+        poisson_rates(n_records, n_apart, releases),
+        ell,
+        releases,
+        certifiable,
+        orders,
+        failures,
+        lengths,
+    )
+    failures.setflags(write=False)
+    # A class that cannot succeed (fewer than ell possible values) has an infinite bound and no witnesses.
+    return ClassFailures(failures, Witnesses(orders, np.maximum(lengths, ell), ell, releases))
+
+
+def records_apart(n_records: int, shared_records_upper: int | None) -> float:
+    """N - U, or -1 when nothing is assumed."""
+    if shared_records_upper is None:
+        return -1.0
+    if isinstance(shared_records_upper, bool) or not 0 <= shared_records_upper <= n_records:
+        raise ParameterError(
+            f"The shared records must be a whole number from 0 to {n_records}, the records of a release.",
+            found=f"It is {shared_records_upper}.",
+        )
+    return float(n_records - int(shared_records_upper))
+
+
+def poisson_rates(n_records: float, n_apart: float, releases: int) -> NDArray[np.float64]:
+    """Rows (lambda, 1 / Pr[Z <= N], and the same for the records apart, all releases) for Lemma B."""
+    from scipy.special import pdtr
+
+    rows = []
+    for shift in POISSON_SHIFTS:
+        rate = n_records - shift * n_records**0.5
+        rate_apart = n_apart - shift * n_apart**0.5 if n_apart > 0.0 else 0.0
+        if rate <= 0.0 or (n_apart >= 0.0 and rate_apart <= 0.0):
+            continue
+        # The library's relative error is far below 1e-9; dividing by less is the safe side.
+        slack = 1.0 / (float(pdtr(n_records, rate)) * (1.0 - 1e-9))
+        slack_apart = 1.0
+        if n_apart >= 0.0:
+            slack_apart = (1.0 / (float(pdtr(n_apart, rate_apart)) * (1.0 - 1e-9))) ** releases
+        rows.append((rate, slack, rate_apart, slack_apart))
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+
+
+def _tail_upper(cells: ArrayLike, n_records: int, allowance: int, *, poissonized: bool) -> float:
+    row = _checked_cells(np.atleast_2d(np.asarray(cells, dtype=np.float64)))
+    n_records = check_count("the number of records", n_records)
+    if isinstance(allowance, bool) or int(allowance) != allowance or allowance < 0:
+        raise ParameterError("The allowance must be a whole number, 0 or more.", found=f"It is {allowance}.")
+    n_values = row.shape[1]
+    if allowance >= n_values:
+        return 0.0
+    from elldelta.core import occupancy_kernels as kernels
+
+    order = np.empty(n_values, dtype=np.int32)
+    missing = np.ones(n_values, dtype=np.float64)
+    tails = np.empty(n_values + 3, dtype=np.float64)
+    kernels.rank(row[0], order)
+    n_cells = kernels.missing_chances(row[0], order, 1.0, 0.0, float(n_records), missing)
+    # A value that cannot occur is missing for certain: it uses up one of the allowance.
+    ell = n_values - int(allowance)
+    if ell > n_cells:
+        return 1.0
+    bounds = [1.0]
+    if not poissonized:
+        bounds.append(kernels.prefix_bound(missing, n_cells, n_cells - ell, False, tails))
+    else:
+        for rate, slack, _, _ in poisson_rates(n_records, -1.0, 1):
+            kernels.poisson_chances(row[0], order, 1.0, 0.0, rate, n_cells, missing)
+            bounds.append(slack * kernels.prefix_bound(missing, n_cells, n_cells - ell, True, tails))
+    return min(bounds)
+
+
+def _checked_cells(cells: NDArray[Any]) -> NDArray[Any]:
+    cells = np.ascontiguousarray(cells)
+    if cells.ndim != 2 or cells.size == 0 or cells.dtype.kind not in "if":
+        raise DistributionError(
+            "Cells must be a table of numbers with one row per class and one column per value.",
+            found=f"Shape {cells.shape} of {cells.dtype}.",
+        )
+    if cells.dtype not in (np.dtype(np.int64), np.dtype(np.float64)):
+        cells = cells.astype(np.int64 if cells.dtype.kind == "i" else np.float64)
+    if not (np.isfinite(cells).all() and (cells >= 0).all()):
+        raise DistributionError("Cells must be finite and not negative.", found="At least one is not.")
+    return cells

@@ -1,0 +1,464 @@
+"""Compiled inner loops for missing-value tails and for the sweep over runs.
+
+Import this module inside the function that needs it, as with `kernels`. Everything here works on *masses*
+(counts or probabilities) with a `scale` that turns a mass into a probability, adds positive terms only, and
+returns bounds rounded up.
+
+The notation is that of `docs/theory/sharper.md`: q_s = (1 - P(c, s))^N is the chance that value s is missing
+from class c, W is a sum of independent Bernoulli(q_s), T_k = E(W - k)^+.
+"""
+
+from __future__ import annotations
+
+from math import exp, expm1, inf, log, log1p
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core.kernels import compiled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ROUND_UP = 1.0 + 1e-9
+"""Covers all rounding: a term of T_k that has not underflowed is a product of exponentials whose exponents
+add up to less than 750, so its relative error is below 750 x a few 1e-16, plus 3 |S| roundings of the sum."""
+
+TINY = 1e-306
+"""Added to every bound: more than all terms together that can be lost to underflow."""
+
+FAN_OUT = 8
+"""Rows per node in the tree of sums."""
+
+
+@compiled
+def rank(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
+    """Fills in `order` so that the cells fall; ties by index.
+
+    For short rows every cell counts the cells before it: quadratic, but without branches, and several
+    times faster than a sort that branches on random data.
+    """
+    n_cells = cells.size
+    if n_cells > 128:
+        order[:] = np.argsort(-cells, kind="mergesort")
+        return
+    for i in range(n_cells):
+        cell = cells[i]
+        place = 0
+        for j in range(i):
+            place += cells[j] >= cell
+        for j in range(i + 1, n_cells):
+            place += cells[j] > cell
+        order[place] = i
+
+
+@compiled
+def missing_chances(
+    cells: NDArray[Any],
+    order: NDArray[np.int32],
+    scale: float,
+    deficit: float,
+    n_records: float,
+    missing: NDArray[np.float64],
+) -> int:
+    """Fills in q_s = (1 - P)^N for the positive cells in order and returns how many there are.
+
+    A value of probability 0 is always missing; as a witness it adds one to the allowance and one to W,
+    which never lowers a bound, so it is left out.
+    """
+    n_cells = 0
+    for i in range(order.size):
+        p = cells[order[i]] * scale - deficit
+        if p <= 0.0:
+            break
+        if p < 3e-4:
+            # -log(1 - p) without its terms from p^5 on: smaller, so q is on the safe side
+            rate = p * (1.0 + p * (0.5 + p * (1.0 / 3.0 + p * 0.25)))
+            missing[i] = exp(-n_records * rate)
+        elif p < 1.0:
+            missing[i] = exp(n_records * log1p(-p))
+        else:
+            missing[i] = 0.0
+        n_cells += 1
+    return n_cells
+
+
+@compiled
+def best_prefix(
+    missing: NDArray[np.float64],
+    n_cells: int,
+    ell: int,
+    releases: int,
+    certifiable: bool,
+    poissonized: bool,
+    tails: NDArray[np.float64],
+) -> tuple[float, int]:
+    """The smallest failure bound over all witness sets that are prefixes, and the length of that prefix.
+
+    `tails[i]` holds T_{top - i} and `tails[top + 1]` holds T_{-1} = E W + 1; in this direction the update
+    T_k <- (1 - q) T_k + q T_{k-1} runs forward over memory, in place. With T_{-1} = 1 throughout the same
+    recurrence gives the tail Pr[W > k] itself, which is what Lemma B needs (`poissonized`).
+
+    Pooled (Theorem C): min over k of t T_k / (a - ell + 1 - t k), and the same with the whole allowance
+    spread over the releases. Certifiable: min over k of T_k / (b + 1 - k), b = (a - ell) / t, per release.
+    For convex T the quotient falls, then rises in k, so the search goes down from the largest k until it
+    rises. Stopping early would give a larger bound, never a wrong one.
+    """
+    spare = n_cells - ell
+    if spare < 0:
+        return inf, 0
+    top = spare // releases
+    if not certifiable:
+        top += 1
+    for i in range(top + 1):
+        tails[i] = 0.0
+    tails[top + 1] = 1.0
+    best = inf
+    best_length = 0
+    for length in range(1, n_cells + 1):
+        q = missing[length - 1]
+        keep = 1.0 - q
+        for i in range(max(0, top - length + 1), top + 1):
+            tails[i] = keep * tails[i] + q * tails[i + 1]
+        if not poissonized:
+            tails[top + 1] += q
+        if length < ell:
+            continue
+        spare = length - ell
+        share = spare // releases
+        rest = spare - share * releases
+        if certifiable:
+            if rest:  # one witness fewer has the same allowance
+                continue
+            times = 1.0
+            step = 1
+            room = 1
+        else:
+            times = float(releases)
+            step = releases
+            room = rest + 1
+        if poissonized:
+            bound = (times - rest) * tails[top - share]
+            if rest:
+                bound += rest * tails[top - share - 1]
+        else:
+            bound = times * tails[top - share] / room
+            if rest:
+                spread = (releases - rest) * tails[top - share] + rest * tails[top - share - 1]
+                bound = min(bound, spread)
+            for k in range(share - 1, -1, -1):
+                room += step
+                lower = times * tails[top - k] / room
+                if lower >= bound:
+                    break
+                bound = lower
+        if bound < best:
+            best = bound
+            best_length = length
+    return best, best_length
+
+
+@compiled
+def prefix_bound(
+    missing: NDArray[np.float64], n_cells: int, allowance: int, poissonized: bool, tails: NDArray[np.float64]
+) -> float:
+    """Bound on Pr[miss > allowance] for all given values together, rounded up.
+
+    min over k of T_k / (allowance + 1 - k) by Lemma B', or Pr[W > allowance] when `poissonized`.
+    """
+    for i in range(allowance + 1):
+        tails[i] = 0.0
+    tails[allowance + 1] = 1.0
+    for length in range(n_cells):
+        q = missing[length]
+        keep = 1.0 - q
+        for i in range(allowance + 1):
+            tails[i] = keep * tails[i] + q * tails[i + 1]
+        if not poissonized:
+            tails[allowance + 1] += q
+    bound = tails[0]
+    if not poissonized:
+        for i in range(1, allowance + 1):
+            bound = min(bound, tails[i] / (i + 1))
+    return bound * ROUND_UP + TINY
+
+
+@compiled
+def class_failure(
+    cells: NDArray[Any],
+    order: NDArray[np.int32],
+    scale: float,
+    deficit: float,
+    n_records: float,
+    n_apart: float,
+    poisson: NDArray[np.float64],
+    ell: int,
+    releases: int,
+    certifiable: bool,
+    missing: NDArray[np.float64],
+    tails: NDArray[np.float64],
+) -> tuple[float, int]:
+    """Failure bound of one class, rounded up, and the number of witnesses; fills in `order`.
+
+    With `n_apart` >= 0 (records of each release that no other release shares) the smaller of Theorems C
+    and D' counts; `n_apart` < 0 assumes nothing. Each row of `poisson` holds, for one choice of lambda in
+    Lemma B, lambda and 1 / Pr[Z <= N], then the same for the records apart, all releases together.
+    """
+    rank(cells, order)
+    n_cells = missing_chances(cells, order, scale, deficit, n_records, missing)
+    bound, length = best_prefix(missing, n_cells, ell, releases, certifiable, False, tails)
+    for row in range(poisson.shape[0]):
+        poisson_chances(cells, order, scale, deficit, poisson[row, 0], n_cells, missing)
+        other, other_length = best_prefix(missing, n_cells, ell, releases, certifiable, True, tails)
+        if other * poisson[row, 1] < bound:
+            bound, length = other * poisson[row, 1], other_length
+    if n_apart >= 0.0 and not certifiable:
+        missing_chances(cells, order, scale, deficit, n_apart, missing)
+        missing_somewhere(missing, n_cells, releases)
+        other, other_length = best_prefix(missing, n_cells, ell, 1, False, False, tails)
+        if other < bound:
+            bound, length = other, other_length
+        for row in range(poisson.shape[0]):
+            poisson_chances(cells, order, scale, deficit, poisson[row, 2], n_cells, missing)
+            missing_somewhere(missing, n_cells, releases)
+            other, other_length = best_prefix(missing, n_cells, ell, 1, False, True, tails)
+            if other * poisson[row, 3] < bound:
+                bound, length = other * poisson[row, 3], other_length
+    return bound * ROUND_UP + TINY, length
+
+
+@compiled
+def poisson_chances(
+    cells: NDArray[Any],
+    order: NDArray[np.int32],
+    scale: float,
+    deficit: float,
+    rate: float,
+    n_cells: int,
+    missing: NDArray[np.float64],
+) -> None:
+    """Fills in exp(-lambda P), the chance that a value is missing from Poisson(lambda) records."""
+    for i in range(n_cells):
+        missing[i] = exp(-rate * (cells[order[i]] * scale - deficit))
+
+
+@compiled
+def missing_somewhere(missing: NDArray[np.float64], n_cells: int, releases: int) -> None:
+    """Turns q into 1 - (1 - q)^t, the chance that one of t independent releases misses the value."""
+    for i in range(n_cells):
+        if missing[i] < 1.0:
+            missing[i] = -expm1(releases * log1p(-missing[i]))
+
+
+@compiled
+def class_failures(
+    cells: NDArray[Any],
+    scale: float,
+    deficit: float,
+    n_records: float,
+    n_apart: float,
+    poisson: NDArray[np.float64],
+    ell: int,
+    releases: int,
+    certifiable: bool,
+    orders: NDArray[np.int32],
+    failures: NDArray[np.float64],
+    lengths: NDArray[np.int32],
+) -> None:
+    """`class_failure` for every row of a table R x |S|; fills in the orders, bounds and numbers of witnesses."""
+    n_rows, n_values = cells.shape
+    order = np.arange(n_values).astype(np.int32)
+    missing = np.empty(n_values, dtype=np.float64)
+    tails = np.empty(n_values + 3, dtype=np.float64)
+    for row in range(n_rows):
+        failures[row], lengths[row] = class_failure(
+            cells[row],
+            order,
+            scale,
+            deficit,
+            n_records,
+            n_apart,
+            poisson,
+            ell,
+            releases,
+            certifiable,
+            missing,
+            tails,
+        )
+        orders[row] = order
+
+
+@compiled
+def sum_tree(mass: NDArray[Any], nodes: NDArray[Any], offsets: NDArray[np.int64]) -> None:
+    """Sums of FAN_OUT rows, of FAN_OUT such sums, and so on; `offsets[d]` is where depth d + 1 begins.
+
+    A tree instead of prefix sums: a range is then a sum of positive terms, not a difference, so that small
+    cells keep their accuracy; and it takes a seventh of the memory of the table, not as much again.
+    """
+    n_values = mass.shape[1]
+    for depth in range(offsets.size - 1):
+        first = offsets[depth]
+        for node in range(offsets[depth + 1] - first):
+            for value in range(n_values):
+                nodes[first + node, value] = 0
+            for child in range(node * FAN_OUT, (node + 1) * FAN_OUT):
+                if depth == 0:
+                    for value in range(n_values):
+                        nodes[first + node, value] += mass[child, value]
+                else:
+                    below = offsets[depth - 1] + child
+                    for value in range(n_values):
+                        nodes[first + node, value] += nodes[below, value]
+
+
+@compiled
+def range_sum(
+    mass: NDArray[Any],
+    nodes: NDArray[Any],
+    offsets: NDArray[np.int64],
+    start: int,
+    stop: int,
+    out: NDArray[Any],
+) -> None:
+    """Sums the rows start..stop-1 of `mass` with the help of its `sum_tree`."""
+    n_values = mass.shape[1]
+    for value in range(n_values):
+        out[value] = 0
+    depth = 0
+    while True:
+        last = depth == offsets.size - 1 or stop - start < 2 * FAN_OUT
+        head = stop if last else start + (-start) % FAN_OUT
+        tail = stop if last else stop - stop % FAN_OUT
+        if depth == 0:
+            for row in range(start, head):
+                for value in range(n_values):
+                    out[value] += mass[row, value]
+            for row in range(tail, stop):
+                for value in range(n_values):
+                    out[value] += mass[row, value]
+        else:
+            first = offsets[depth - 1]
+            for row in range(first + start, first + head):
+                for value in range(n_values):
+                    out[value] += nodes[row, value]
+            for row in range(first + tail, first + stop):
+                for value in range(n_values):
+                    out[value] += nodes[row, value]
+        if last:
+            return
+        start = head // FAN_OUT
+        stop = tail // FAN_OUT
+        depth += 1
+
+
+@compiled
+def sweep(
+    mass: NDArray[Any],
+    nodes: NDArray[Any],
+    offsets: NDArray[np.int64],
+    scale: float,
+    deficit: float,
+    n_records: float,
+    n_apart: float,
+    ell: int,
+    releases: int,
+    certifiable: bool,
+    first_row: int,
+    last_row: int,
+    eps: float,
+    ends: NDArray[np.int64],
+    failures: NDArray[np.float64],
+    peaks: NDArray[np.float64],
+) -> tuple[int, float]:
+    """Closes a class as soon as its failure is at most `eps`, from `first_row` to before `last_row`.
+
+    Fills in, per class, where it ends (exclusive), its failure and its largest probability. Rows left over
+    join the last class. Returns the number of classes (0: none could be closed) and the smallest failure
+    above eps that was met one row before a class closed: up to there the partition is the same.
+
+    The length of a class is found by guessing from the previous class and the slope of log failure per row,
+    then by bisection: the failure falls as a class grows (Lemma A holds for growing cells as well).
+    """
+    n_rows = last_row
+    n_values = mass.shape[1]
+    no_poisson = np.empty((0, 4), dtype=np.float64)  # Lemma B gains a little at four times the cost
+    cells = np.empty(n_values, dtype=mass.dtype)
+    order = np.arange(n_values).astype(np.int32)
+    missing = np.empty(n_values, dtype=np.float64)
+    tails = np.empty(n_values + 3, dtype=np.float64)
+    log_eps = log(eps)
+    n_closed = 0
+    start = first_row
+    length = 1
+    slope = 0.0  # fall of log failure per row, learnt on the way
+    just_above = inf
+    while start < n_rows:
+        low, high = 0, n_rows - start + 1  # one row more than there is counts as passing
+        failure_low, failure_high, peak_high = inf, 0.0, 0.0
+        guess = min(length, high - 1)
+        step = 1
+        n_tries = 0
+        while high - low > 1:
+            range_sum(mass, nodes, offsets, start, start + guess, cells)
+            failure, _ = class_failure(
+                cells,
+                order,
+                scale,
+                deficit,
+                n_records,
+                n_apart,
+                no_poisson,
+                ell,
+                releases,
+                certifiable,
+                missing,
+                tails,
+            )
+            n_tries += 1
+            if failure <= eps:
+                high = guess
+                failure_high = failure
+                peak_high = cells[order[0]] * scale
+            else:
+                low = guess
+                failure_low = failure
+            if slope > 0.0 and failure < inf and n_tries <= 3:
+                wanted = guess + (log(failure) - log_eps) / slope
+                guess = int(np.ceil(min(max(wanted, low + 1.0), high - 1.0)))
+            elif failure_low < inf and failure_high > 0.0:
+                guess = (low + high) // 2
+            else:
+                guess = guess - step if failure <= eps else guess + step
+                step *= 2
+            guess = min(max(guess, low + 1), high - 1)
+        if high > n_rows - start:
+            break
+        if failure_low < inf:
+            slope = log(failure_low / failure_high)
+            just_above = min(just_above, failure_low)
+        length = high
+        start += high
+        ends[n_closed] = start
+        failures[n_closed] = failure_high
+        peaks[n_closed] = peak_high
+        n_closed += 1
+    if n_closed and start < n_rows:
+        last_start = first_row if n_closed == 1 else ends[n_closed - 2]
+        range_sum(mass, nodes, offsets, last_start, n_rows, cells)
+        failures[n_closed - 1], _ = class_failure(
+            cells,
+            order,
+            scale,
+            deficit,
+            n_records,
+            n_apart,
+            no_poisson,
+            ell,
+            releases,
+            certifiable,
+            missing,
+            tails,
+        )
+        peaks[n_closed - 1] = cells[order[0]] * scale
+        ends[n_closed - 1] = n_rows
+    return n_closed, just_above
