@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elldelta.data.files import write_files
+from elldelta.data.atomic import AtomicFiles, unwritable
 from elldelta.report.paper_figures import draw
 from elldelta.report.paper_series import paper_series, series_as_csv
 
@@ -15,10 +15,17 @@ if TYPE_CHECKING:
 def write_figures(folder: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
     """Writes the four figures as SVG and PNG, each with a CSV of its series; returns the files."""
     points = paper_series()
-    contents: dict[str, bytes] = {}
+    contents: dict[Path, bytes] = {}
     for figure in range(1, 5):
         series = tuple(point for point in points if point.figure == figure)
-        contents[f"figure_{figure}.csv"] = series_as_csv(series)
+        contents[folder / f"figure_{figure}.csv"] = series_as_csv(series)
         for suffix, picture in draw(figure, series).items():
-            contents[f"figure_{figure}.{suffix}"] = picture
-    return write_files(folder, contents, overwrite=overwrite)
+            contents[folder / f"figure_{figure}.{suffix}"] = picture
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise unwritable(folder, problem) from None
+    with AtomicFiles(overwrite=overwrite) as files:
+        for path, content in contents.items():
+            files.stage(path).write_bytes(content)
+    return tuple(contents)

@@ -101,7 +101,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> None:
         raise FileError(
             f"{target} exists already.",
             found="It would be overwritten.",
-            remedy="Choose another name, or allow overwriting.",
+            remedy="Choose another name, or allow it with --overwrite (in Python: overwrite=True).",
         )
 
 

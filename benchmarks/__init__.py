@@ -1,0 +1,1 @@
+"""Speed and size, side by side in one run: every number is a ratio, never a time."""

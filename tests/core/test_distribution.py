@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elldelta.core.distribution import (
+    JointDistribution,
+    check_marginal,
+    geometric_marginal,
+    uniform_marginal,
+)
+from elldelta.errors import DistributionError, ParameterError
+
+
+def test_counts_stay_integers_so_that_sums_are_exact():
+    distribution = JointDistribution.from_counts([[2**53, 1], [1, 1]])
+    assert distribution.mass.dtype == np.int64
+    assert distribution.mass.sum(axis=0)[0] == 2**53 + 1
+    assert distribution.total == 2**53 + 3
+
+
+def test_marginals_and_ranks():
+    distribution = JointDistribution.from_counts([[1, 2, 0], [3, 0, 4]])
+    assert distribution.value_marginal.tolist() == [0.4, 0.2, 0.4]
+    assert distribution.quasi_identifier_marginal.tolist() == [0.3, 0.7]
+    assert distribution.ranked_marginal.tolist() == [0.4, 0.4, 0.2]
+
+
+def test_values_are_frozen():
+    source = np.array([[1, 2], [3, 4]])
+    distribution = JointDistribution.from_counts(source)
+    source[0, 0] = 100
+    assert distribution.total == 10
+    with pytest.raises(ValueError, match="read-only"):
+        distribution.mass[0, 0] = 7
+
+
+@pytest.mark.parametrize(
+    ("table", "part"),
+    [
+        ([[0.5, -0.5], [0.5, 0.5]], "negative"),
+        ([[0.5, float("nan")]], "finite"),
+        ([[float("inf"), 0.0]], "finite"),
+        ([[0.5, 0.4]], "sum to 1"),
+        ([], "at least one row"),
+        ([[]], "at least one row"),
+        ([[0.5], [0.25, 0.25]], "equal length"),
+        ([["a", "b"]], "numbers"),
+        ([0.5, 0.5], "at least one row"),
+    ],
+)
+def test_bad_probabilities(table, part):
+    with pytest.raises(DistributionError, match=part):
+        JointDistribution.from_probabilities(table)
+
+
+@pytest.mark.parametrize(
+    ("table", "part"),
+    [
+        ([[1, -1]], "negative"),
+        ([[0, 0]], "zero"),
+        ([[1.5, 2.0]], "whole numbers"),
+        ([[1], [2, 3]], "equal length"),
+        ([[2**62, 2**62]], "too large"),
+        (np.array([[2**63]], dtype=np.uint64), "too large"),
+    ],
+)
+def test_bad_counts(table, part):
+    with pytest.raises(DistributionError, match=part):
+        JointDistribution.from_counts(table)
+
+
+def test_sum_tolerance_is_on_both_sides():
+    JointDistribution.from_probabilities([[0.5, 0.5 + 5e-10]])
+    for off in (5e-9, -5e-9):
+        with pytest.raises(DistributionError):
+            JointDistribution.from_probabilities([[0.5, 0.5 + off]])
+
+
+def test_product_test_accepts_products_and_rejects_others():
+    marginal = geometric_marginal(5, 0.7)
+    assert JointDistribution.product(uniform_marginal(7), marginal).is_product()
+    assert JointDistribution.from_counts([[2, 4], [3, 6]]).is_product()
+    assert not JointDistribution.from_counts([[2, 4], [3, 5]]).is_product()
+
+
+def test_geometric_marginal_is_the_papers():
+    marginal = geometric_marginal(50, 0.95)
+    assert marginal[0] == pytest.approx(0.054, abs=5e-4)
+    assert np.allclose(marginal[1:] / marginal[:-1], 0.95)
+    assert marginal.sum() == pytest.approx(1.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1.0, -0.5, 2.0, float("nan")])
+def test_geometric_ratio_out_of_range(ratio):
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        geometric_marginal(5, ratio)
+
+
+@pytest.mark.parametrize("n_values", [0, -1, 1.5, True])
+def test_number_of_values_out_of_range(n_values):
+    with pytest.raises(ParameterError, match="1 or more"):
+        uniform_marginal(n_values)
+
+
+def test_marginal_must_be_one_row():
+    with pytest.raises(DistributionError, match="single row"):
+        check_marginal([[0.5], [0.5]])
+
+
+@given(st.integers(1, 10**12), st.integers(1, 10**6))
+def test_threshold_on_counts_is_the_exact_integer(total, count):
+    """P >= p for p = count/total must mean n >= count exactly, although p was rounded."""
+    count = min(count, total)
+    table = [[count, total - count]] if total > count else [[count]]
+    distribution = JointDistribution.from_counts(table)
+    assert distribution.threshold(count / total) == count

@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from elldelta.core.distribution import JointDistribution
+from elldelta.core.partition import Partition
+from elldelta.errors import ParameterError
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
+def test_every_quasi_identifier_is_in_exactly_one_class(numbers):
+    _, class_of = np.unique(numbers, return_inverse=True)
+    partition = Partition(class_of)
+    members = np.concatenate([part.members for part in partition])
+    assert sorted(members.tolist()) == list(range(len(numbers)))
+    assert len(partition) == len(set(numbers))
+    for part in partition:
+        assert (partition.class_of[part.members] == part.index).all()
+
+
+@pytest.mark.parametrize("class_of", [[], [0, 2], [1, 1], [-1, 0], [[0, 1]]])
+def test_gaps_and_empties_are_refused(class_of):
+    with pytest.raises(ParameterError):
+        Partition(np.array(class_of, dtype=int))
+
+
+@pytest.mark.parametrize("starts", [[], [1], [0, 0], [0, 3, 2], [0, 5]])
+def test_bad_starts_are_refused(starts):
+    with pytest.raises(ParameterError):
+        Partition.from_starts(starts, 5)
+
+
+def test_partition_is_frozen_and_independent_of_its_source():
+    source = np.array([0, 0, 1])
+    partition = Partition(source)
+    source[:] = 7
+    assert partition.class_of.tolist() == [0, 0, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        partition.class_of[0] = 1
+
+
+@given(
+    npst.arrays(np.int64, st.tuples(st.integers(1, 12), st.integers(1, 4)), elements=st.integers(0, 9)),
+    st.randoms(use_true_random=False),
+)
+def test_class_masses_equal_a_loop(table, random):
+    table[0, 0] += 1
+    _, class_of = np.unique([random.randrange(4) for _ in table], return_inverse=True)
+    partition = Partition(class_of)
+    masses = partition.class_masses(JointDistribution.from_counts(table))
+    for part in partition:
+        assert masses[part.index].tolist() == table[part.members].sum(axis=0).tolist()
+        assert masses.dtype == np.int64
+
+
+def test_admissibility_and_snapping_agree():
+    distribution = JointDistribution.from_counts([[5, 1, 0], [0, 2, 4], [3, 3, 2]])
+    partition = Partition.from_starts([0, 2], 3)
+    # class 0: 5 3 4 -> second largest 4; class 1: 3 3 2 -> second largest 3
+    assert partition.snapped_p(distribution, 2) == 3 / 20
+    assert partition.is_admissible(distribution, 2, 3 / 20)
+    assert not partition.is_admissible(distribution, 2, 4 / 20)
+
+
+def test_partition_of_another_size_is_refused():
+    with pytest.raises(ParameterError, match="covers 3"):
+        Partition.single(3).class_masses(JointDistribution.from_counts([[1, 1]]))
+
+
+def test_equality_and_hash_follow_the_assignment():
+    assert Partition.from_starts([0, 2], 4) == Partition(np.array([0, 0, 1, 1]))
+    assert hash(Partition.from_starts([0, 2], 4)) == hash(Partition(np.array([0, 0, 1, 1])))
+    assert Partition.from_starts([0, 2], 4) != Partition.from_starts([0, 1], 4)
+
+
+def test_starts_only_for_runs():
+    with pytest.raises(ParameterError, match="contiguous"):
+        _ = Partition(np.array([0, 1, 0])).starts
