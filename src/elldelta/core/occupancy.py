@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 POISSON_SHIFTS = (1.0, 1.75, 2.5, 3.25)
 """The z tried in Lemma B, lambda = N - z sqrt(N). Every z is valid; the best is flat between these."""
 
+FEW_CLASSES = 256
+"""Up to so many classes each may choose its own lambda."""
+
 
 @dataclass(frozen=True, eq=False)
 class ClassFailures:
@@ -54,12 +57,12 @@ def missing_tail_upper(cells: ArrayLike, n_records: int, allowance: int) -> floa
 
 
 def lemma_b_prime_upper(cells: ArrayLike, n_records: int, allowance: int) -> float:
-    """Lemma B': min over k <= b of E(W - k)^+ / (b + 1 - k), W independent Bernoulli((1 - P)^N). Errs upwards."""
+    """Lemma B': min over k <= b of E(W - k)^+ / (b + 1 - k), with chances (1 - P)^N in W. Errs upwards."""
     return _tail_upper(cells, n_records, allowance, poissonized=False)
 
 
 def lemma_b_upper(cells: ArrayLike, n_records: int, allowance: int) -> float:
-    """Lemma B: Pr[W > b] / Pr[Z <= N], W independent Bernoulli(exp(-lambda P)). Errs upwards."""
+    """Lemma B: Pr[W > b] / Pr[Z <= N], with chances exp(-lambda P) in W. Errs upwards."""
     return _tail_upper(cells, n_records, allowance, poissonized=True)
 
 
@@ -102,20 +105,33 @@ def class_failures_upper(
     orders = np.empty((n_classes, n_values), dtype=np.int32)
     failures = np.empty(n_classes, dtype=np.float64)
     lengths = np.empty(n_classes, dtype=np.int32)
-    occupancy_kernels.class_failures(
-        cells,
-        1.0 / total,
-        deficit,
-        float(n_records),
-        n_apart,
-        poisson_rates(n_records, n_apart, releases),
-        ell,
-        releases,
-        certifiable,
-        orders,
-        failures,
-        lengths,
-    )
+
+    def evaluate(some: NDArray[Any], poisson: NDArray[np.float64]) -> float:
+        n_some = some.shape[0]
+        occupancy_kernels.class_failures(
+            some,
+            1.0 / total,
+            deficit,
+            float(n_records),
+            n_apart,
+            poisson,
+            ell,
+            releases,
+            certifiable,
+            orders[:n_some],
+            failures[:n_some],
+            lengths[:n_some],
+        )
+        return float(failures[:n_some].sum())
+
+    poisson = poisson_rates(n_records, n_apart, releases)
+    if n_classes > FEW_CLASSES and len(poisson):
+        # Any lambda is valid, so the one that is best for a sample of the classes serves them all.
+        sample = np.ascontiguousarray(cells[:: -(-n_classes // FEW_CLASSES)])
+        sums = [evaluate(sample, poisson[row : row + 1]) for row in range(len(poisson))]
+        best = int(np.argmin(sums))
+        poisson = poisson[best : best + 1]
+    evaluate(cells, poisson)
     failures.setflags(write=False)
     # A class that cannot succeed (fewer than ell possible values) has an infinite bound and no witnesses.
     return ClassFailures(failures, Witnesses(orders, np.maximum(lengths, ell), ell, releases))
@@ -162,7 +178,7 @@ def _tail_upper(cells: ArrayLike, n_records: int, allowance: int, *, poissonized
         return 0.0
     from elldelta.core import occupancy_kernels as kernels
 
-    order = np.empty(n_values, dtype=np.int32)
+    order = np.arange(n_values, dtype=np.int32)
     missing = np.ones(n_values, dtype=np.float64)
     tails = np.empty(n_values + 3, dtype=np.float64)
     kernels.rank(row[0], order)
@@ -188,8 +204,7 @@ def _checked_cells(cells: NDArray[Any]) -> NDArray[Any]:
             "Cells must be a table of numbers with one row per class and one column per value.",
             found=f"Shape {cells.shape} of {cells.dtype}.",
         )
-    if cells.dtype not in (np.dtype(np.int64), np.dtype(np.float64)):
-        cells = cells.astype(np.int64 if cells.dtype.kind == "i" else np.float64)
+    cells = cells.astype(np.float64, copy=False)  # one compiled version is enough here
     if not (np.isfinite(cells).all() and (cells >= 0).all()):
         raise DistributionError("Cells must be finite and not negative.", found="At least one is not.")
     return cells

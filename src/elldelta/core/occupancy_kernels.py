@@ -33,22 +33,28 @@ FAN_OUT = 8
 
 @compiled
 def rank(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
-    """Fills in `order` so that the cells fall; ties by index.
+    """Rearranges `order` so that the cells fall; ties by index. On entry it must hold every index once.
 
-    For short rows every cell counts the cells before it: quadratic, but without branches, and several
-    times faster than a sort that branches on random data.
+    The order of the previous class often still holds. Otherwise every cell counts those before it:
+    quadratic like the recurrence that follows, but without branches, and several times faster than a sort.
     """
     n_cells = cells.size
-    if n_cells > 128:
-        order[:] = np.argsort(-cells, kind="mergesort")
+    is_ranked = True
+    for i in range(1, n_cells):
+        before, after = cells[order[i - 1]], cells[order[i]]
+        if before < after or (before == after and order[i - 1] > order[i]):
+            is_ranked = False
+            break
+    if is_ranked:
         return
+    order[:] = -1
     for i in range(n_cells):
         cell = cells[i]
         place = 0
-        for j in range(i):
-            place += cells[j] >= cell
-        for j in range(i + 1, n_cells):
+        for j in range(n_cells):
             place += cells[j] > cell
+        while order[place] >= 0:  # an equal cell of smaller index sits there
+            place += 1
         order[place] = i
 
 
@@ -180,7 +186,7 @@ def prefix_bound(
     if not poissonized:
         for i in range(1, allowance + 1):
             bound = min(bound, tails[i] / (i + 1))
-    return bound * ROUND_UP + TINY
+    return float(bound * ROUND_UP + TINY)
 
 
 @compiled
@@ -205,26 +211,32 @@ def class_failure(
     Lemma B, lambda and 1 / Pr[Z <= N], then the same for the records apart, all releases together.
     """
     rank(cells, order)
-    n_cells = missing_chances(cells, order, scale, deficit, n_records, missing)
-    bound, length = best_prefix(missing, n_cells, ell, releases, certifiable, False, tails)
-    for row in range(poisson.shape[0]):
-        poisson_chances(cells, order, scale, deficit, poisson[row, 0], n_cells, missing)
-        other, other_length = best_prefix(missing, n_cells, ell, releases, certifiable, True, tails)
-        if other * poisson[row, 1] < bound:
-            bound, length = other * poisson[row, 1], other_length
-    if n_apart >= 0.0 and not certifiable:
-        missing_chances(cells, order, scale, deficit, n_apart, missing)
-        missing_somewhere(missing, n_cells, releases)
-        other, other_length = best_prefix(missing, n_cells, ell, 1, False, False, tails)
-        if other < bound:
-            bound, length = other, other_length
-        for row in range(poisson.shape[0]):
-            poisson_chances(cells, order, scale, deficit, poisson[row, 2], n_cells, missing)
+    n_rates = poisson.shape[0]
+    n_modes = 1 + n_rates if n_apart < 0.0 or certifiable else 2 + 2 * n_rates
+    n_cells = 0
+    best = inf
+    best_length = 0
+    for mode in range(n_modes):  # one loop, so that the compiler meets `best_prefix` once
+        is_apart = mode > n_rates
+        row = mode - 1 - (n_rates + 1 if is_apart else 0)
+        slack = 1.0
+        if row < 0:
+            n_cells = missing_chances(
+                cells, order, scale, deficit, n_apart if is_apart else n_records, missing
+            )
+        else:
+            rate = poisson[row, 2 if is_apart else 0]
+            slack = poisson[row, 3 if is_apart else 1]
+            poisson_chances(cells, order, scale, deficit, rate, n_cells, missing)
+        if is_apart:
             missing_somewhere(missing, n_cells, releases)
-            other, other_length = best_prefix(missing, n_cells, ell, 1, False, True, tails)
-            if other * poisson[row, 3] < bound:
-                bound, length = other * poisson[row, 3], other_length
-    return bound * ROUND_UP + TINY, length
+        bound, length = best_prefix(
+            missing, n_cells, ell, 1 if is_apart else releases, certifiable, row >= 0, tails
+        )
+        if bound * slack < best:
+            best = bound * slack
+            best_length = length
+    return best * ROUND_UP + TINY, best_length
 
 
 @compiled
@@ -265,7 +277,7 @@ def class_failures(
     failures: NDArray[np.float64],
     lengths: NDArray[np.int32],
 ) -> None:
-    """`class_failure` for every row of a table R x |S|; fills in the orders, bounds and numbers of witnesses."""
+    """`class_failure` for every row of a table R x |S|: orders, bounds and numbers of witnesses."""
     n_rows, n_values = cells.shape
     order = np.arange(n_values).astype(np.int32)
     missing = np.empty(n_values, dtype=np.float64)
@@ -286,6 +298,19 @@ def class_failures(
             tails,
         )
         orders[row] = order
+
+
+@compiled
+def run_sums(mass: NDArray[Any], starts: NDArray[np.intp], sums: NDArray[np.float64]) -> None:
+    """Adds up the rows of every run, from scratch; a run ends where the next begins."""
+    n_rows, n_values = mass.shape
+    cells = np.zeros(n_values, dtype=mass.dtype)
+    for run in range(starts.size):
+        cells[:] = 0
+        for row in range(starts[run], starts[run + 1] if run + 1 < starts.size else n_rows):
+            for value in range(n_values):
+                cells[value] += mass[row, value]
+        sums[run] = cells
 
 
 @compiled
@@ -366,15 +391,20 @@ def sweep(
     first_row: int,
     last_row: int,
     eps: float,
+    spend_upper: float,
+    rate_after: float,
     ends: NDArray[np.int64],
     failures: NDArray[np.float64],
     peaks: NDArray[np.float64],
-) -> tuple[int, float]:
+) -> tuple[int, float, int]:
     """Closes a class as soon as its failure is at most `eps`, from `first_row` to before `last_row`.
 
     Fills in, per class, where it ends (exclusive), its failure and its largest probability. Rows left over
-    join the last class. Returns the number of classes (0: none could be closed) and the smallest failure
-    above eps that was met one row before a class closed: up to there the partition is the same.
+    join the last class. The sweep stops early, before a class after which the failures so far plus
+    `rate_after` for every later row would exceed `spend_upper`.
+
+    Returns the number of classes (0: none could be closed), the smallest failure above eps that was met one
+    row before a class closed (up to there the partition is the same), and the row that was reached.
 
     The length of a class is found by guessing from the previous class and the slope of log failure per row,
     then by bisection: the failure falls as a class grows (Lemma A holds for growing cells as well).
@@ -392,6 +422,7 @@ def sweep(
     length = 1
     slope = 0.0  # fall of log failure per row, learnt on the way
     just_above = inf
+    spent = 0.0
     while start < n_rows:
         low, high = 0, n_rows - start + 1  # one row more than there is counts as passing
         failure_low, failure_high, peak_high = inf, 0.0, 0.0
@@ -433,6 +464,9 @@ def sweep(
             guess = min(max(guess, low + 1), high - 1)
         if high > n_rows - start:
             break
+        spent += failure_high
+        if spent + rate_after * (n_rows - start - high) > spend_upper:
+            return n_closed, just_above, start
         if failure_low < inf:
             slope = log(failure_low / failure_high)
             just_above = min(just_above, failure_low)
@@ -442,23 +476,6 @@ def sweep(
         failures[n_closed] = failure_high
         peaks[n_closed] = peak_high
         n_closed += 1
-    if n_closed and start < n_rows:
-        last_start = first_row if n_closed == 1 else ends[n_closed - 2]
-        range_sum(mass, nodes, offsets, last_start, n_rows, cells)
-        failures[n_closed - 1], _ = class_failure(
-            cells,
-            order,
-            scale,
-            deficit,
-            n_records,
-            n_apart,
-            no_poisson,
-            ell,
-            releases,
-            certifiable,
-            missing,
-            tails,
-        )
-        peaks[n_closed - 1] = cells[order[0]] * scale
-        ends[n_closed - 1] = n_rows
-    return n_closed, just_above
+    if n_closed:
+        ends[n_closed - 1] = n_rows  # a larger class fails less, so its bound stands
+    return n_closed, just_above, n_rows

@@ -41,7 +41,7 @@ class Witnesses:
                 "Witnesses need one ranking and one number of witnesses per class.",
                 found=f"Shapes {ranked_values.shape} and {n_witnesses.shape}.",
             )
-        if (np.sort(ranked_values, axis=1) != np.arange(ranked_values.shape[1])).any():
+        if not _ranks_each_value_once(ranked_values):
             raise ParameterError(
                 "Every class must rank every sensitive value exactly once.",
                 found="A value is missing from a ranking, or appears twice.",
@@ -67,7 +67,9 @@ class Witnesses:
 
     def of(self, class_index: int) -> tuple[int, ...]:
         """A_c: the witness values of one class, most probable first."""
-        return tuple(self.ranked_values[class_index, : self.n_witnesses[class_index]].tolist())
+        n_witnesses = int(self.n_witnesses[class_index])
+        ranked: list[int] = self.ranked_values[class_index].tolist()
+        return tuple(ranked[:n_witnesses])
 
     def split(self, class_index: int) -> tuple[int, ...]:
         """The allowances of the t releases for one class; the remainder of (a - ell) / t is spread, not lost.
@@ -85,6 +87,15 @@ class Witnesses:
         within = np.arange(chosen.shape[1]) < self.n_witnesses[:, np.newaxis]
         np.put_along_axis(chosen, self.ranked_values.astype(np.intp), within, axis=1)
         return chosen
+
+
+def _ranks_each_value_once(ranked_values: NDArray[np.int32]) -> bool:
+    n_values = ranked_values.shape[1]
+    if ((ranked_values < 0) | (ranked_values >= n_values)).any():
+        return False
+    seen = np.zeros(ranked_values.shape, dtype=np.bool_)
+    np.put_along_axis(seen, ranked_values.astype(np.intp), True, axis=1)
+    return bool(seen.all())
 
 
 def _read_only(array: NDArray[Any], dtype: type) -> NDArray[Any]:
