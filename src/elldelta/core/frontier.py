@@ -98,6 +98,7 @@ def frontier(
     delta: float,
     *,
     n_records_upper: int | None = None,
+    eta: float = 0.0,
 ) -> Frontier:
     """Every number of classes that Greedy-Generalize can reach, with its largest p and its N.
 
@@ -106,6 +107,7 @@ def frontier(
         ell: The diversity wanted.
         delta: The failure probability of one release.
         n_records_upper: Leave out points that need more records than this.
+        eta: The error of the distribution in total variation; points with p <= eta are left out.
 
     Raises:
         RefusedError: Not even one class for everybody is possible within `n_records_upper`.
@@ -113,17 +115,19 @@ def frontier(
     ell = check_ell(ell, distribution.n_values)
     delta = check_delta(delta)
     marginal, n_rows = distribution.value_marginal, distribution.n_quasi_identifiers
-    top = Mechanism.from_beta(marginal, n_rows, ell, 1.0)
-    p_low = 0.0
+    top = Mechanism.from_beta(marginal, n_rows, ell, 1.0, eta)
+    p_low = eta
     if n_records_upper is not None:
-        p_low = smallest_p(marginal, n_rows, ell, delta, n_records_upper)
+        p_low = smallest_p(marginal, n_rows, ell, delta, n_records_upper, eta)
     search = _Search(distribution, ell)
     pieces = search.pieces(p_low, top.p)
     points = []
     for piece in pieces:
         p = min(float(distribution.probability(piece.high)), top.p)
-        records = Mechanism.create(marginal, n_rows, ell, p).records(delta)
-        union = union_records(piece.n_classes, ell, p, delta)
+        if p <= eta:
+            continue
+        records = Mechanism.create(marginal, n_rows, ell, p, eta).records(delta)
+        union = union_records(piece.n_classes, ell, p - eta, delta)
         points.append(FrontierPoint(piece.n_classes, p, records, union))
     if n_records_upper is not None:
         points = [point for point in points if point.records <= n_records_upper]
@@ -131,7 +135,7 @@ def frontier(
 
 
 def most_classes(
-    distribution: JointDistribution, ell: int, delta: float, n_records: int
+    distribution: JointDistribution, ell: int, delta: float, n_records: int, eta: float = 0.0
 ) -> tuple[Partition, float]:
     """The most contiguous classes that the paper's mechanism can promise with N records, and their p.
 
@@ -144,10 +148,10 @@ def most_classes(
     ell = check_ell(ell, distribution.n_values)
     n_records = check_count("the number of records", n_records)
     marginal, n_rows = distribution.value_marginal, distribution.n_quasi_identifiers
-    p = smallest_p(marginal, n_rows, ell, delta, n_records)
+    p = smallest_p(marginal, n_rows, ell, delta, n_records, eta)
     partition = greedy_at_threshold(distribution, ell, distribution.threshold(p))
     snapped = min(partition.snapped_p(distribution, ell), float(distribution.ranked_marginal[ell - 1]))
-    needed = Mechanism.create(marginal, n_rows, ell, snapped).records(delta)
+    needed = Mechanism.create(marginal, n_rows, ell, snapped, eta).records(delta)
     if needed > n_records:  # the tolerance let in a cell below p: ask for a p that is clear of it
         p = p * (1.0 + 2.0 * RELATIVE_TOLERANCE)
         if p > distribution.ranked_marginal[ell - 1]:

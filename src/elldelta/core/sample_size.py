@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from elldelta.core.additive_error import check_eta
 from elldelta.core.checks import check_beta, check_count, check_delta, check_ell, check_p
 from elldelta.core.distribution import RELATIVE_TOLERANCE, check_marginal, ranked
 from elldelta.errors import ParameterError, RefusedError
@@ -30,6 +31,8 @@ class Mechanism:
         p: The probability that ell cells of every class must reach.
         p_ell: The ell-th largest marginal, the largest p possible.
         classes_upper: m, an upper bound on the number of classes (Lemma 2).
+        eta: The error of the distribution in total variation: a cell that seems to have probability p may
+            have only p - eta.
     """
 
     n_quasi_identifiers: int
@@ -37,29 +40,48 @@ class Mechanism:
     p: float
     p_ell: float
     classes_upper: float
+    eta: float = 0.0
 
     @classmethod
-    def create(cls, marginal: ArrayLike, n_quasi_identifiers: int, ell: int, p: float) -> Mechanism:
-        """Checks the parameters and computes m = min(|Q|, 1/(ell p), Σ_{i>=ell} p_i / p)."""
+    def create(
+        cls, marginal: ArrayLike, n_quasi_identifiers: int, ell: int, p: float, eta: float = 0.0
+    ) -> Mechanism:
+        """Checks the parameters and computes m = min(|Q|, 1/(ell p), Σ_{i>=ell} p_i / p).
+
+        The classes are counted under the distribution at hand, so m needs no correction for its error.
+        """
         probabilities = ranked(check_marginal(marginal))
         n_quasi_identifiers = check_count("the number of quasi-identifiers", n_quasi_identifiers)
         ell = check_ell(ell, probabilities.size)
         p_ell = float(probabilities[ell - 1])
         p = check_p(p, p_ell, ell)
+        if p <= check_eta(eta):
+            raise RefusedError(
+                "The error of the model is as large as the cells the promise relies on.",
+                found=f"eta is {eta:g}, p is {p:g}, and p cannot exceed p_ell = {p_ell:g}.",
+                remedy="Choose a larger p or a smaller ell, or estimate the model from more records.",
+            )
         m = min(n_quasi_identifiers, 1.0 / (ell * p), math.fsum(probabilities[ell - 1 :]) / p)
-        return cls(n_quasi_identifiers, ell, p, p_ell, m)
+        return cls(n_quasi_identifiers, ell, p, p_ell, m, eta)
 
     @classmethod
-    def from_beta(cls, marginal: ArrayLike, n_quasi_identifiers: int, ell: int, beta: float) -> Mechanism:
+    def from_beta(
+        cls, marginal: ArrayLike, n_quasi_identifiers: int, ell: int, beta: float, eta: float = 0.0
+    ) -> Mechanism:
         """The paper's parametrisation p = beta p_ell."""
-        return cls.create(marginal, n_quasi_identifiers, ell, check_beta(beta) * p_ell(marginal, ell))
+        return cls.create(marginal, n_quasi_identifiers, ell, check_beta(beta) * p_ell(marginal, ell), eta)
+
+    @property
+    def p_lower(self) -> float:
+        """What ell cells of every class reach for certain: p - eta."""
+        return self.p - self.eta
 
     def records_exact(self, delta: float) -> float:
         """N before rounding up: ln(m ell / delta) / ln(1 / (1 - p)); 1 for p = 1."""
         delta = check_delta(delta)
-        if self.p == 1.0:
+        if self.p_lower == 1.0:
             return 1.0
-        return (math.log(self.classes_upper * self.ell) - math.log(delta)) / -math.log1p(-self.p)
+        return (math.log(self.classes_upper * self.ell) - math.log(delta)) / -math.log1p(-self.p_lower)
 
     def records(self, delta: float) -> int:
         """The records to wait for (Theorem 1), rounded up until the promise really holds."""
@@ -70,7 +92,7 @@ class Mechanism:
 
     def delta_reached(self, n_records: int) -> float:
         """The failure probability that N records guarantee: m ell (1 - p)^N, at most 1."""
-        return union_bound(self.classes_upper, self.ell, self.p, n_records)
+        return union_bound(self.classes_upper, self.ell, self.p_lower, n_records)
 
 
 def union_bound(n_classes: float, ell: int, p: float, n_records: int) -> float:
@@ -103,7 +125,12 @@ def p_ell(marginal: ArrayLike, ell: int) -> float:
 
 
 def smallest_p(
-    marginal: ArrayLike, n_quasi_identifiers: int, ell: int, delta: float, n_records: int
+    marginal: ArrayLike,
+    n_quasi_identifiers: int,
+    ell: int,
+    delta: float,
+    n_records: int,
+    eta: float = 0.0,
 ) -> float:
     """The smallest p whose N is at most the records at hand: the finest classes they can pay for.
 
@@ -115,7 +142,7 @@ def smallest_p(
     """
     check_count("the number of records", n_records)
     probabilities = check_marginal(marginal)
-    high = Mechanism.from_beta(probabilities, n_quasi_identifiers, ell, 1.0)
+    high = Mechanism.from_beta(probabilities, n_quasi_identifiers, ell, 1.0, eta)
     needed = high.records(delta)
     if needed > n_records:
         raise RefusedError(
@@ -123,12 +150,13 @@ def smallest_p(
             found=f"Even a single class for everybody needs {needed} records.",
             remedy=f"Wait for {needed} records, or choose a smaller ell or a larger delta.",
         )
-    low, best = 0.0, high.p
+    low, best = eta, high.p
     while best - low > 1e-15 * best:
         middle = low + (best - low) / 2
         if middle in (low, best):
             break
-        if Mechanism.create(probabilities, n_quasi_identifiers, ell, middle).records(delta) <= n_records:
+        mechanism = Mechanism.create(probabilities, n_quasi_identifiers, ell, middle, eta)
+        if mechanism.records_exact(delta) <= n_records and mechanism.records(delta) <= n_records:
             best = middle
         else:
             low = middle

@@ -1,0 +1,253 @@
+"""Plans: one portable file that tells every owner what to publish, and everybody what is promised.
+
+A plan is canonical JSON with a digest over its content, so the same plan has the same digest everywhere
+and an edited one is noticed. It is made from a model only, never from an owner's records.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.data.atomic import AtomicFiles
+from elldelta.data.canonical import canonical_json, digest
+from elldelta.data.classes import class_labels, classes_from_dict
+from elldelta.data.schema import Schema
+from elldelta.errors import ElldeltaError, FileError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from elldelta.data.classes import Classes
+
+FORMAT_VERSION = 1
+"""Version of the file; old versions are read for ever, newer ones refused."""
+
+KIND = "elldelta plan"
+
+Bound = Literal["paper", "union", "sharp"]
+
+BOUNDS: tuple[Bound, ...] = ("sharp", "union", "paper")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Classes, witness values, records to wait for, and the promise.
+
+    Attributes:
+        schema: The columns the plan is about.
+        classes: Which combinations of quasi-identifiers are published together.
+        ell: Sensitive values left for everybody who is in all linked releases.
+        delta: The failure probability of one release that was asked for.
+        releases: t, how many releases may be linked.
+        records: N, the records every release needs.
+        failure_upper: Bound on the probability that linking t releases leaves somebody below ell.
+        bound: How failure_upper was computed.
+        witnesses: Per class, the values that the proof counts, most probable first.
+        p: What ell cells of every class reach, for the bounds that use it.
+        eta: The error of the model (total variation) that the promise allows for.
+        shared_records: If not None, the promise assumes that at most so many records of each release
+            are shared with others and all others are independent.
+        model_digest: The model the plan was made from.
+        promise: What is promised, in words; written when the plan is made and never reworded.
+        conditions: What must be true for the promise to hold.
+    """
+
+    schema: Schema
+    classes: Classes
+    ell: int
+    delta: float
+    releases: int
+    records: int
+    failure_upper: float
+    bound: Bound
+    witnesses: tuple[tuple[int, ...], ...]
+    p: float | None
+    eta: float
+    shared_records: int | None
+    model_digest: str
+    promise: str = ""
+    conditions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_ell(self.ell, self.schema.n_values)
+        check_releases(self.releases)
+        check_count("the number of records", self.records)
+        if self.bound not in BOUNDS:
+            raise ParameterError(f"The bound of a plan must be one of {', '.join(BOUNDS)}.")
+        if not 0.0 < self.delta < 1.0 or not 0.0 <= self.failure_upper < 1.0:
+            raise ParameterError("Failure probabilities of a plan must lie between 0 and 1.")
+        if len(self.witnesses) != self.classes.n_classes or any(
+            len(set(values)) != len(values)
+            or len(values) < self.ell
+            or not set(values) <= set(range(self.schema.n_values))
+            for values in self.witnesses
+        ):
+            raise ParameterError("Every class of a plan needs at least ell different witness values.")
+        object.__setattr__(self, "promise", self.promise or self._promise())
+        object.__setattr__(self, "conditions", tuple(self.conditions) or self._conditions())
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, R."""
+        return self.classes.n_classes
+
+    @cached_property
+    def labels(self) -> list[tuple[str, ...]]:
+        """What a release shows for each class: one label per quasi-identifier."""
+        return class_labels(self.schema, self.classes)
+
+    def class_of(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The class of each combination, seen or not."""
+        return self.classes.class_of(self.schema, ranks)
+
+    def _promise(self) -> str:
+        who = "every person who is in all of them" if self.releases > 1 else "every person in it"
+        which = (
+            f"Any {self.releases} releases made with this plan, linked together, leave"
+            if self.releases > 1
+            else "A release made with this plan leaves"
+        )
+        return (
+            f"{which} {who} among at least {self.ell} values of {self.schema.sensitive.name!r}, "
+            f"except with probability at most {self.failure_upper:.3g} "
+            f"(asked for: {self.delta:g} per release). Each release needs at least {self.records} records."
+        )
+
+    def _conditions(self) -> tuple[str, ...]:
+        distribution = "Each release's records are independent draws from the distribution of the model"
+        error = f", up to an error of {self.eta:g} in total variation." if self.eta else "."
+        together = (
+            "Releases may share people in any way, and may even be copies of each other."
+            if self.shared_records is None
+            else f"At most {self.shared_records} records of each release are shared with others, whatever "
+            "their values; all others are independent between releases."
+        )
+        return (
+            "All linked releases use this plan's classes, fixed before anybody's records were seen.",
+            distribution + error,
+            f"Each release has at least {self.records} records, a number not chosen by looking at them.",
+            together,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values, with its digest."""
+        content = {
+            "kind": KIND,
+            "format": FORMAT_VERSION,
+            "schema": self.schema.to_dict(),
+            "classes": self.classes.to_dict(),
+            "witnesses": [list(values) for values in self.witnesses],
+            "ell": self.ell,
+            "delta": self.delta,
+            "releases": self.releases,
+            "records": self.records,
+            "failure_upper": self.failure_upper,
+            "bound": self.bound,
+            "p": self.p,
+            "eta": self.eta,
+            "shared_records": self.shared_records,
+            "model_digest": self.model_digest,
+            "promise": self.promise,
+            "conditions": list(self.conditions),
+        }
+        return {**content, "digest": digest(content)}
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of everything the plan says."""
+        return str(self.to_dict()["digest"])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], *, source: str = "The plan") -> Plan:
+        """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
+        if document.get("kind") != KIND:
+            raise _not_a_plan(source, "It is JSON of another kind.")
+        version = document.get("format")
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise FileError(
+                f"{source} was written by a newer elldelta.",
+                found=f"Its format is {version}, the newest known here is {FORMAT_VERSION}.",
+                remedy="Update elldelta.",
+            )
+        try:
+            content = {key: value for key, value in document.items() if key != "digest"}
+            intact = digest(content) == document.get("digest")
+            plan = cls._from_content(content) if intact else None
+        except (ElldeltaError, KeyError, TypeError, ValueError):
+            plan = None
+        if plan is None or plan.digest != document.get("digest"):
+            raise FileError(
+                f"{source} has been changed or damaged.",
+                found="Its content does not match its digest.",
+                remedy="Fetch the original plan from whoever made it.",
+            )
+        return plan
+
+    @classmethod
+    def _from_content(cls, content: Mapping[str, Any]) -> Plan:
+        schema = Schema.from_dict(content["schema"])
+        same = ("ell", "delta", "releases", "records", "failure_upper", "bound", "p", "eta", "promise",
+                "shared_records", "model_digest")  # fmt: skip
+        return cls(
+            schema=schema,
+            classes=classes_from_dict(content["classes"], schema),
+            witnesses=tuple(tuple(values) for values in content["witnesses"]),
+            conditions=tuple(content["conditions"]),
+            **{name: content[name] for name in same},
+        )
+
+
+def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
+    """Writes a plan as canonical JSON, whole or not at all."""
+    with AtomicFiles(overwrite=overwrite) as files:
+        files.stage(path).write_bytes(canonical_json(plan.to_dict()) + b"\n")
+
+
+def read_plan(path: Path) -> Plan:
+    """Reads a plan; refuses other files, newer versions and edited plans."""
+    document = read_json(path, "plan")
+    return Plan.from_dict(document, source=f"The plan {path}")
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """Reads a JSON object, or says what is wrong with the file."""
+    path = Path(path)
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise FileError(
+            f"There is no {what} {path}.", found="The file does not exist.", remedy="Check its name."
+        ) from None
+    except OSError as problem:
+        raise FileError(
+            f"The {what} {path} cannot be read.", found=f"The system says: {problem.strerror}."
+        ) from None
+    except (ValueError, RecursionError):
+        raise FileError(
+            f"{path} is not a {what}.",
+            found="It is not JSON.",
+            remedy=f"Give a {what} that elldelta has written.",
+        ) from None
+    if not isinstance(document, dict):
+        raise FileError(f"{path} is not a {what}.", found="It is JSON of another kind.")
+    return document
+
+
+def _not_a_plan(source: str, found: str) -> FileError:
+    return FileError(
+        f"{source} is not a plan.", found=found, remedy="Give a file that 'elldelta plan' has written."
+    )
