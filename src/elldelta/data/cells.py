@@ -42,7 +42,7 @@ def as_integers(values: pa.Array) -> Cells:
 
     values = _plain(values)
     if _is_text(values.type):
-        text = pc.utf8_trim_whitespace(values.cast(pa.string()))
+        text = _trimmed(values)
         readable = _mask(pc.match_substring_regex(text, _INTEGER_TEXT))
         digits = pc.replace_substring_regex(_only(text, readable), r"^[+]|[.]0*$", "")
         return Cells(_numbers(digits.cast(pa.int64()), np.int64), _blank(text), readable)
@@ -66,7 +66,7 @@ def as_reals(values: pa.Array) -> Cells:
 
     values = _plain(values)
     if _is_text(values.type):
-        text = pc.utf8_trim_whitespace(values.cast(pa.string()))
+        text = _trimmed(values)
         readable = _mask(pc.match_substring_regex(text, f"^(?:{REAL_PATTERN})$"))
         numbers = _numbers(_only(text, readable).cast(pa.float64()), np.float64)
         return Cells(numbers, _blank(text), readable & np.isfinite(numbers))
@@ -90,7 +90,7 @@ def as_days(values: pa.Array, text_suffixes: Sequence[str] = ()) -> Cells:
 
     values = _plain(values)
     if _is_text(values.type):
-        text = pc.utf8_trim_whitespace(values.cast(pa.string()))
+        text = _trimmed(values)
         day = pc.replace_substring_regex(text, r"^(\d{4}-\d{2}-\d{2})[ T].*$", r"\1")
         for suffix in text_suffixes:
             shorter = _mask(
@@ -136,6 +136,13 @@ def _is_text(arrow_type: pa.DataType) -> bool:
     return bool(
         types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)
     )
+
+
+def _trimmed(text: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.utf8_trim(text.cast(pa.string()), " ")  # only spaces, as TRIM does in SQL
 
 
 def _only(values: pa.Array, keep: NDArray[np.bool_]) -> pa.Array:

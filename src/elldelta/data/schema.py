@@ -76,14 +76,21 @@ class Column:
 
     def encode(self, values: pa.Array) -> NDArray[np.int64]:
         """The position of each value; `UNKNOWN` outside the domain, `NULL` where a gap has no place."""
+        import pyarrow as pa
+
+        found = ""
         try:
             positions = self.domain.encode(values)
         except UnreadableTypeError as problem:
+            found = f"Its values are of type {problem}."
+        except pa.ArrowException:
+            found = "Some values cannot be converted."
+        if found:  # raised out here, so that no Arrow message, which may quote a cell, hangs on to the error
             raise DataError(
                 f"Column {self.name!r} does not hold {self.domain.kind}.",
-                found=f"Its values are of type {problem}.",
+                found=found,
                 remedy="Correct the kind of the column in the schema, or convert the column.",
-            ) from None
+            )
         if self.has_missing:
             positions[positions == NULL] = self.domain.size
         return positions
@@ -283,7 +290,7 @@ class Schema:
 
     @cached_property
     def digest(self) -> str:
-        """The digest of what the schema means; the list of dropped columns, a mere record, is no part of it."""
+        """The digest of what the schema means; the record of dropped columns is no part of it."""
         return digest({key: value for key, value in self.to_dict().items() if key != "dropped"})
 
     def to_dict(self) -> dict[str, Any]:

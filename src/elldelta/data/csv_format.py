@@ -1,0 +1,136 @@
+"""How a CSV file is written: encoding, separator, quotes, compression; and its header."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import shutil
+import zlib
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from elldelta.errors import FileError, ParameterError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_CANDIDATES = (",", ";", "\t", "|")
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """The conventions of a CSV file. Every column is read as text; an empty field without quotes is missing.
+
+    Attributes:
+        encoding: The name of the encoding; a byte order mark is skipped.
+        separator: One character, or None to find it from the header among comma, semicolon, tab and bar.
+        quote: One character; inside a quoted field it is doubled.
+    """
+
+    encoding: str = "utf-8"
+    separator: str | None = None
+    quote: str = '"'
+
+    def __post_init__(self) -> None:
+        try:
+            name = codecs.lookup(self.encoding).name
+        except LookupError:
+            raise ParameterError(
+                "The encoding is not known.",
+                found=f"It is {self.encoding!r}.",
+                remedy="Usual encodings are utf-8, latin-1, cp1252 and utf-16.",
+            ) from None
+        object.__setattr__(self, "encoding", "utf-8" if name == "utf-8-sig" else name)
+        for role, mark in (("separator", self.separator), ("quote", self.quote)):
+            if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in "\r\n\0"):
+                raise ParameterError(f"The {role} must be one ASCII character.", found=f"It is {mark!r}.")
+        if self.separator == self.quote:
+            raise ParameterError("Separator and quote must differ.", found=f"Both are {self.quote!r}.")
+
+
+@dataclass(frozen=True)
+class CsvHeader:
+    """What the beginning of a CSV file tells."""
+
+    names: tuple[str, ...]
+    separator: str
+    is_gzip: bool
+
+
+def read_header(path: Path, csv_format: CsvFormat) -> CsvHeader:
+    """Reads the header of a CSV file; finds the separator where none was given."""
+    is_gzip = False
+    separators = (csv_format.separator,) if csv_format.separator else _CANDIDATES
+    found: tuple[list[str], str] | None = None
+    problem: str | None = None
+    try:
+        is_gzip = _is_gzip(path)
+        for separator in separators:
+            with _open_text(path, csv_format.encoding, is_gzip=is_gzip) as file:
+                names = next(csv.reader(file, delimiter=separator, quotechar=csv_format.quote), [])
+            if found is None or len(names) > len(found[0]):
+                found = names, separator
+    except UnicodeError:
+        problem = "encoding"
+    except csv.Error:
+        problem = "header"
+    except (OSError, EOFError, zlib.error):
+        problem = "unreadable"
+    # Raised out here: what is caught above may quote the file, and would hang on to the error.
+    if problem == "encoding":
+        raise wrong_encoding(path, csv_format)
+    if problem == "unreadable":
+        raise unreadable(path, "The system or the decompression stopped.")
+    if problem == "header" or found is None:
+        raise unreadable(path, "Its first line is not a header.")
+    if not found[0]:
+        raise FileError(
+            f"{path} is empty.", found="It has no header.", remedy="Give a file with a line of column names."
+        )
+    return CsvHeader(tuple(found[0]), found[1], is_gzip)
+
+
+def transcode(path: Path, csv_format: CsvFormat, target: Path) -> None:
+    """Writes a copy of a file in UTF-8, uncompressed, piece by piece."""
+    problem: FileError | None = None
+    try:
+        with (
+            _open_text(path, csv_format.encoding, is_gzip=_is_gzip(path)) as source,
+            target.open("w", encoding="utf-8", newline="") as copy,
+        ):
+            shutil.copyfileobj(source, copy, 1 << 20)
+    except UnicodeError:
+        problem = wrong_encoding(path, csv_format)
+    except (OSError, EOFError, zlib.error):
+        problem = unreadable(path, "The file could not be read, or there was no room for a copy in UTF-8.")
+    if problem:
+        raise problem
+
+
+def wrong_encoding(path: Path, csv_format: CsvFormat) -> FileError:
+    """The error for a file that is not in its declared encoding."""
+    return FileError(
+        f"{path} cannot be read as {csv_format.encoding}.",
+        found="It holds bytes that mean nothing in this encoding.",
+        remedy="Give its encoding, for example latin-1 or cp1252.",
+    )
+
+
+def unreadable(path: Path, found: str) -> FileError:
+    """The error for a file that cannot be read."""
+    return FileError(f"{path} cannot be read.", found=found, remedy="Check that the file is whole.")
+
+
+def _is_gzip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == _GZIP
+
+
+def _open_text(path: Path, encoding: str, *, is_gzip: bool) -> IO[str]:
+    # utf-8-sig skips a byte order mark where there is one and is plain UTF-8 where there is none.
+    name = "utf-8-sig" if encoding == "utf-8" else encoding
+    if is_gzip:
+        return gzip.open(path, "rt", encoding=name, newline="")
+    return path.open(encoding=name, newline="")

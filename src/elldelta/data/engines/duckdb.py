@@ -1,0 +1,365 @@
+"""DuckDB, the default engine: embedded, out of core, without a network."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import itertools
+import os
+import re
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from elldelta.data import sql
+from elldelta.data.atomic import unwritable
+from elldelta.data.csv_format import CsvFormat, transcode, wrong_encoding
+from elldelta.data.frames import is_frame, to_arrow
+from elldelta.data.sources import SourceFile, check_distinct, find_files, hidden_names, inspect_file
+from elldelta.data.table import Table, TableColumn, ValueKind
+from elldelta.errors import DataError, ElldeltaError, FileError, InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from elldelta.data.sources import FileFormat
+    from elldelta.data.table import Progress
+
+    Result = TypeVar("Result")
+
+_BATCH_ROWS = 1 << 18
+_PROGRESS_SECONDS = 0.1
+_KINDS: dict[str, ValueKind] = {
+    "BOOLEAN": "boolean",
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "integer"),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "real"),
+    "VARCHAR": "text",
+    "DATE": "date",
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
+}
+
+
+def connect(
+    *,
+    memory_limit: str = "2GiB",
+    threads: int | None = None,
+    temp_directory: str | os.PathLike[str] | None = None,
+) -> DuckDBEngine:
+    """Starts DuckDB.
+
+    Args:
+        memory_limit: How much memory it may use before it moves intermediate results to disk.
+        threads: How many threads it may use; all processors by default.
+        temp_directory: Where it may write intermediate results; the system's place by default. A private
+            folder is made inside, and removed at the end.
+    """
+    return DuckDBEngine(memory_limit, threads, temp_directory)
+
+
+class DuckDBEngine:
+    """DuckDB behind the engine contract; see `elldelta.data.table`."""
+
+    name = "duckdb"
+
+    def __init__(
+        self, memory_limit: str, threads: int | None, temp_directory: str | os.PathLike[str] | None
+    ) -> None:
+        self._numbers = itertools.count()
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix="elldelta-", dir=temp_directory))
+        except OSError as problem:
+            raise unwritable(temp_directory or tempfile.gettempdir(), problem) from None
+        # Nine tenths of what is free: a query that needs more must fail, not fill the disk for everyone.
+        room = shutil.disk_usage(self._folder).free * 9 // 10
+        config: dict[str, Any] = {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "memory_limit": memory_limit,
+            "temp_directory": str(self._folder / "spill"),
+            "max_temp_directory_size": f"{room // 1024 + 1}KiB",
+            "preserve_insertion_order": "false",
+            "enable_external_file_cache": "false",
+        }
+        if threads is not None:
+            config["threads"] = str(threads)
+        try:
+            self._connection = self._run(lambda: duckdb.connect(":memory:", config=config), "start")
+            self._execute("SET enable_progress_bar = true")
+            self._execute("SET enable_progress_bar_print = false")
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+
+    def open(self, source: Any, csv_format: CsvFormat | None = None) -> Table:  # noqa: ANN401
+        """Opens files, folders, globs, or a table in memory."""
+        if is_frame(source):
+            return self._open_frame(source)
+        csv_format = csv_format or CsvFormat()
+        files = [inspect_file(path, csv_format) for path in find_files(source)]
+        names = [set(file.names) for file in files]
+        hidden = frozenset(itertools.chain.from_iterable(hidden_names(file.names) for file in files))
+        shared = set.intersection(*names) - hidden
+        groups: dict[tuple[object, ...], list[SourceFile]] = {}
+        for file in files:
+            groups.setdefault(file.signature, []).append(file)
+        columns = [name for name in files[0].names if name in shared]
+        if not columns:
+            raise DataError(
+                "The files have no column in common.",
+                found=f"There are {len(files)} files.",
+                remedy="Give files of the same kind; check that each begins with a header.",
+            )
+        parts = [self._scan(group, columns, csv_format) for group in groups.values()]
+        view = self._view(" UNION ALL ".join(parts))
+        counted = [file.n_rows for file in files]
+        return Table(
+            engine=self,
+            relation=view,
+            columns=self._columns(view),
+            n_rows=None if None in counted else sum(n for n in counted if n is not None),
+            origin=str(files[0].path) if len(files) == 1 else f"the {len(files)} files",
+            partial=frozenset(set.union(*names) - shared - hidden),
+            hidden=hidden,
+        )
+
+    def store(self, query: str, progress: Progress | None = None) -> str:
+        """Runs a query and keeps its result; returns the relation that stands for it."""
+        # Stored first and fetched then, not streamed: DuckDB hears Ctrl-C only while it executes a statement.
+        relation = self._name()
+        self._execute(f"CREATE TEMP TABLE {relation} AS {query}", progress)
+        return relation
+
+    def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
+        """Hands out a stored result, a batch at a time."""
+        query = f"SELECT * FROM {relation}"  # noqa: S608 (a name made here)
+        reader = self._run(lambda: self._connection.sql(query).to_arrow_reader(_BATCH_ROWS), "read")
+        while True:
+            batch = self._run(lambda: next(reader, None), "read")
+            if batch is None:
+                return
+            yield batch
+
+    def put(self, table: pa.Table) -> str:
+        """Brings a small table in; returns the relation that stands for it."""
+        view = f"given_{next(self._numbers)}"
+        self._run(lambda: self._connection.register(view, table), "read")
+        try:
+            return self.store(f"SELECT * FROM {view}")  # noqa: S608 (a name made here)
+        finally:
+            self._run(lambda: self._connection.unregister(view), "read")
+
+    def discard(self, *relations: str) -> None:
+        """Forgets stored results."""
+        for relation in relations:
+            self._execute(f"DROP TABLE IF EXISTS {relation}")
+
+    def write(
+        self,
+        query: str,
+        path: Path,
+        file_format: FileFormat,
+        *,
+        ordered: bool,
+        progress: Progress | None = None,
+    ) -> int:
+        """Writes the rows of a query to a file; returns their number."""
+        options = {"parquet": "FORMAT PARQUET, COMPRESSION ZSTD", "csv": "FORMAT CSV, HEADER TRUE"}[
+            file_format
+        ]
+        target = sql.text(os.fspath(path))
+        self._execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
+        try:
+            statement = f"COPY ({query}) TO {target} ({options}, USE_TMP_FILE FALSE)"
+            [(n_rows, *_)] = self._execute(statement, progress, writing=path).fetchall()
+        finally:
+            self._execute("SET preserve_insertion_order = false")
+        return int(n_rows)
+
+    def close(self) -> None:
+        """Gives up the connection and everything on disk."""
+        self._connection.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def _open_frame(self, frame: object) -> Table:
+        table = to_arrow(frame)
+        check_distinct("the table", table.column_names)
+        hidden = hidden_names(tuple(table.column_names))
+        table = table.select([name for name in table.column_names if name not in hidden])
+        view = self._name()
+        # Under a name of its own: DuckDB would otherwise look for variables of the caller.
+        self._run(lambda: self._connection.register(view.strip('"'), table), "read")
+        return Table(self, view, self._columns(view), table.num_rows, "the table", hidden=hidden, given=frame)
+
+    def _scan(self, files: list[SourceFile], columns: Iterable[str], csv_format: CsvFormat) -> str:
+        """A query for the columns of files that can be read together."""
+        if files[0].header is None:
+            listed = ", ".join(self._path(file.path) for file in files)
+            shown = ", ".join(map(sql.identifier, columns))
+            return f"SELECT {shown} FROM read_parquet([{listed}], hive_partitioning = false)"  # noqa: S608
+        paths = [file.path for file in files]
+        is_gzip = files[0].header.is_gzip
+        if csv_format.encoding not in {"utf-8", "ascii"}:
+            paths, is_gzip = [self._transcoded(path, csv_format) for path in paths], False
+        # Columns are read by their places: what they are called cannot disturb the reader.
+        places = {name: f"c{place}" for place, name in enumerate(files[0].names)}
+        options = [
+            "[" + ", ".join(map(self._path, paths)) + "]",
+            "auto_detect = false",
+            "header = true",
+            "columns = {" + ", ".join(f"{place}: 'VARCHAR'" for place in places.values()) + "}",
+            f"delim = {sql.text(files[0].header.separator)}",
+            f"quote = {sql.text(csv_format.quote)}",
+            f"escape = {sql.text(csv_format.quote)}",
+            "nullstr = ''",
+            "allow_quoted_nulls = false",
+            "hive_partitioning = false",
+            f"compression = {sql.text('gzip' if is_gzip else 'none')}",
+        ]
+        shown = ", ".join(f"{places[name]} AS {sql.identifier(name)}" for name in columns)
+        return f"SELECT {shown} FROM read_csv({', '.join(options)})"  # noqa: S608
+
+    def _transcoded(self, path: Path, csv_format: CsvFormat) -> Path:
+        copy = self._folder / f"utf8_{next(self._numbers)}.csv"
+        transcode(path, csv_format, copy)
+        return copy
+
+    def _path(self, path: Path) -> str:
+        return sql.text(glob.escape(os.fspath(path.absolute())))
+
+    def _view(self, query: str) -> str:
+        view = self._name()
+        self._execute(f"CREATE TEMP VIEW {view} AS {query}")
+        return view
+
+    def _columns(self, relation: str) -> tuple[TableColumn, ...]:
+        query = f"SELECT * FROM {relation} LIMIT 0"  # noqa: S608 (a name made here)
+        result = self._run(lambda: self._connection.sql(query), "read")
+        kinds = [_KINDS.get(str(kind).partition("(")[0], "other") for kind in result.types]
+        return tuple(TableColumn(name, kind) for name, kind in zip(result.columns, kinds, strict=True))
+
+    def _name(self) -> str:
+        return sql.identifier(f"elldelta_{next(self._numbers)}")
+
+    def _execute(
+        self, statement: str, progress: Progress | None = None, writing: Path | None = None
+    ) -> duckdb.DuckDBPyConnection:
+        with _Watch(self._connection, progress):
+            return self._run(lambda: self._connection.execute(statement), "read", writing)
+
+    def _run(self, action: Callable[[], Result], doing: str, writing: Path | None = None) -> Result:
+        """Runs an action; what DuckDB raises is replaced, because its texts quote cells."""
+        problem: BaseException
+        try:
+            return action()
+        except duckdb.Error as error:
+            problem = _translated(error, doing, writing)
+        except (pa.ArrowException, OSError, UnicodeError) as error:
+            problem = _translated(error, doing, writing)
+        except RuntimeError as error:
+            problem = KeyboardInterrupt() if "interrupt" in str(error).lower() else _bug()
+        raise problem  # outside of the handler: nothing of the engine's error hangs on to it
+
+
+class _Watch:
+    """Tells a callback, from a thread of its own, how far a statement is."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, progress: Progress | None) -> None:
+        self._connection = connection
+        self._progress = progress
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._poll, daemon=True)
+
+    def __enter__(self) -> None:
+        if self._progress:
+            self._thread.start()
+
+    def __exit__(self, *problem: object) -> None:
+        if self._progress:
+            self._done.set()
+            self._thread.join()
+            if problem == (None, None, None):
+                self._progress(1.0)
+
+    def _poll(self) -> None:
+        while not self._done.wait(_PROGRESS_SECONDS):
+            percent = self._connection.query_progress()
+            if self._progress and percent >= 0:
+                self._progress(min(percent / 100.0, 1.0))
+
+
+def _translated(error: Exception, doing: str, writing: Path | None) -> BaseException:
+    """One of our errors for one of DuckDB's; its text is looked at, never passed on."""
+    words = str(error)
+    if isinstance(error, duckdb.InterruptException):
+        return KeyboardInterrupt()
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return FileError(
+            "There is not enough memory or temporary space for this table.",
+            found="The engine reached its limits.",
+            remedy="Make room on the disk of the temporary folder, or allow the engine more memory.",
+        )
+    if writing is not None and isinstance(error, duckdb.IOException | OSError):
+        number = next((n for n, sign in _DISK_SIGNS.items() if sign in words), errno.EIO)
+        return unwritable(writing, OSError(number, ""))
+    if "not utf-8 encoded" in words or "Invalid unicode" in words:
+        path = re.search(r"^  file = (.*)$", words, re.MULTILINE)
+        name = Path(path[1]) if path and Path(path[1]).exists() else Path("The file")
+        return wrong_encoding(name, CsvFormat())
+    line = re.match(r"Invalid Input Error: CSV Error on Line: (\d+)\n", words)
+    if line or "CSV" in words[:80]:
+        return FileError(
+            "A CSV file cannot be read.",
+            found=f"Line {line[1]} does not have the form of the others." if line else "Its form is broken.",
+            remedy="Check separator, quotes and the number of fields there.",
+        )
+    return _by_class(error, doing)
+
+
+def _by_class(error: Exception, doing: str) -> ElldeltaError:
+    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException | OSError):
+        return FileError(
+            "A file of the table cannot be read.",
+            found="It is damaged, incomplete, or was changed meanwhile.",
+            remedy="Check that the files are whole, and try again.",
+        )
+    if doing == "start":
+        return FileError(
+            "DuckDB cannot be started.",
+            found="It does not accept its settings.",
+            remedy="Check memory limit, threads and temporary folder.",
+        )
+    if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException | pa.ArrowException):
+        return DataError(
+            "The table holds values that cannot be converted.",
+            found="Columns of the same name may have different types in different files.",
+            remedy="Give all parts of a table the same types.",
+        )
+    return _bug()
+
+
+def _bug() -> InternalError:
+    return InternalError(
+        "The engine refused a query.",
+        found="Its message is withheld, because it may quote records.",
+        remedy="Please report what you did, without the data.",
+    )
+
+
+_DISK_SIGNS = {
+    errno.ENOSPC: "No space left",
+    errno.EFBIG: "File too large",
+    errno.EACCES: "Permission denied",
+    errno.EROFS: "Read-only file system",
+}

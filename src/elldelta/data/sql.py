@@ -1,0 +1,219 @@
+"""The only SQL text of the package: plain queries that DuckDB and Spark run unchanged.
+
+Names and texts of users enter only through `identifier` and `text`. The few words beyond standard SQL are
+TRY_CAST and DOUBLE, which both engines have.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from elldelta.data.cells import REAL_PATTERN
+from elldelta.data.domains import NULL, UNKNOWN, Bins, Dates
+from elldelta.errors import DataError, InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from elldelta.data.schema import Column
+    from elldelta.data.table import ValueKind
+
+
+def identifier(name: str) -> str:
+    """A name, quoted: the only way for a name to enter SQL."""
+    if "\0" in name:
+        raise InternalError("A name with a zero byte came as far as SQL.")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A text literal, quoted: the only way for a text to enter SQL."""
+    if "\0" in value:
+        raise InternalError("A text with a zero byte came as far as SQL.")
+    return "'" + value.replace("'", "''") + "'"
+
+
+def key(column: Column, kind: ValueKind) -> str:
+    """The expression by which a column is grouped and joined.
+
+    Mostly the column itself. Real numbers become their bin, and moments their day, inside the engine:
+    grouping by the raw values would bring nearly every record back.
+    """
+    name = identifier(column.name)
+    if isinstance(column.domain, Bins):
+        return _bin(column.domain, name, kind, column.name)
+    if isinstance(column.domain, Dates) and kind == "timestamp":
+        return f"CAST({name} AS DATE)"
+    return name
+
+
+def count_by_keys(relation: str, keys: Sequence[str]) -> str:
+    """The distinct combinations of keys k0, k1, ... and the number n of their records."""
+    names = [f"k{place}" for place in range(len(keys))]
+    inner = ", ".join(f"{expression} AS {name}" for expression, name in zip(keys, names, strict=True))
+    listed = ", ".join(names)
+    return (
+        f"SELECT {listed}, COUNT(*) AS n FROM (SELECT {inner} FROM {relation}) AS keyed "  # noqa: S608
+        f"GROUP BY {listed}"
+    )
+
+
+def count_by_text(relation: str, columns: Sequence[tuple[str, ValueKind]]) -> str:
+    """Like `count_by_keys`, with every column as text."""
+    keys = [
+        identifier(name) if kind == "text" else f"CAST({identifier(name)} AS VARCHAR)"
+        for name, kind in columns
+    ]
+    return count_by_keys(relation, keys)
+
+
+def released_rows(
+    relation: str,
+    keys: Sequence[str],
+    encodings: Sequence[str],
+    strides: Sequence[int],
+    classes: str,
+    values: str,
+    names: Sequence[str],
+    kept: Sequence[str],
+    *,
+    ordered: bool,
+) -> str:
+    """The rows of a release that keeps columns: generalized labels, sensitive value, kept columns.
+
+    Args:
+        relation: The table.
+        keys: The grouping expression of every quasi-identifier, then of the sensitive column.
+        encodings: For each key a relation (raw, position) of the values that are released.
+        strides: What a position of each quasi-identifier adds to the rank.
+        classes: A relation (rank, class, l0, l1, ...) of combinations and labels.
+        values: A relation (position, value) of the sensitive values.
+        names: The released names of the quasi-identifiers, then of the sensitive column.
+        kept: Columns that are shown unchanged.
+        ordered: Whether to sort by class, sensitive value and kept columns.
+    """
+    keyed = ", ".join(f"{expression} AS k{place}" for place, expression in enumerate(keys))
+    carried = "".join(f", {identifier(name)} AS c{place}" for place, name in enumerate(kept))
+    # Missing values vanish in a plain join: they must find each other.
+    joins = " ".join(
+        f"JOIN {encoding} AS e{place} ON keyed.k{place} IS NOT DISTINCT FROM e{place}.raw"
+        for place, encoding in enumerate(encodings)
+    )
+    last = len(keys) - 1
+    rank = " + ".join(f"e{place}.position * {stride}" for place, stride in enumerate(strides))
+    shown = [
+        *(f"classes.l{place} AS {identifier(names[place])}" for place in range(last)),
+        f"shown.value AS {identifier(names[last])}",
+        *(f"keyed.c{place} AS {identifier(name)}" for place, name in enumerate(kept)),
+    ]
+    order = ["classes.class", f"e{last}.position", *(f"keyed.c{place}" for place in range(len(kept)))]
+    return (
+        f"SELECT {', '.join(shown)} FROM (SELECT {keyed}{carried} FROM {relation}) AS keyed {joins} "  # noqa: S608
+        f"JOIN {classes} AS classes ON classes.rank = {rank} "
+        f"JOIN {values} AS shown ON shown.position = e{last}.position"
+        + (f" ORDER BY {', '.join(order)}" if ordered else "")
+    )
+
+
+def quarantined_rows(relation: str, keys: Sequence[str], unknown: Sequence[str], names: Sequence[str]) -> str:
+    """The unchanged rows of records with a value outside its domain.
+
+    Args:
+        relation: The table.
+        keys: The grouping expressions of the columns that hold such values.
+        unknown: For each of these keys a relation (raw, hit) of the values, with hit = 1.
+        names: The columns of the table.
+    """
+    # Keys and columns get new names inside, so that no column of a user can be mistaken for a key.
+    keyed = ", ".join(
+        [
+            *(f"{expression} AS k{place}" for place, expression in enumerate(keys)),
+            *(f"{identifier(name)} AS c{place}" for place, name in enumerate(names)),
+        ]
+    )
+    shown = ", ".join(f"keyed.c{place} AS {identifier(name)}" for place, name in enumerate(names))
+    joins = " ".join(
+        f"LEFT JOIN {values} AS u{place} ON keyed.k{place} IS NOT DISTINCT FROM u{place}.raw"
+        for place, values in enumerate(unknown)
+    )
+    tests = " OR ".join(f"u{place}.hit = 1" for place in range(len(unknown)))
+    return f"SELECT {shown} FROM (SELECT {keyed} FROM {relation}) AS keyed {joins} WHERE {tests}"  # noqa: S608
+
+
+def extremes(relation: str, column: str) -> str:
+    """Number of rows, number of values, smallest and largest value of a column."""
+    name = identifier(column)
+    return (
+        f"SELECT COUNT(*) AS n, COUNT({name}) AS n_values, MIN({name}) AS low, MAX({name}) AS high "  # noqa: S608
+        f"FROM {relation}"
+    )
+
+
+def real_extremes(relation: str, column: str, kind: ValueKind) -> str:
+    """Like `extremes` for finite real numbers, with the number of those that are not whole."""
+    number = real(identifier(column), kind)
+    finite = f"number IS NOT NULL AND ABS(number) <= {_double(1.7976931348623157e308)}"
+    return (
+        "SELECT COUNT(*) AS n, COUNT(number) AS n_values, MIN(number) AS low, MAX(number) AS high, "  # noqa: S608
+        "SUM(CASE WHEN FLOOR(number) <> number THEN 1 ELSE 0 END) AS n_fractions "
+        f"FROM (SELECT CASE WHEN {finite} THEN number END AS number "
+        f"FROM (SELECT {number} AS number FROM {relation}) AS numbers) AS finite"
+    )
+
+
+def real_quantiles(relation: str, column: str, kind: ValueKind, n_parts: int) -> str:
+    """Inner quantiles q1, q2, ... of the finite numbers of a column: values that occur in it."""
+    number = real(identifier(column), kind)
+    parts = ", ".join(
+        f"PERCENTILE_DISC({_double(part / n_parts)}) WITHIN GROUP (ORDER BY number) AS q{part}"
+        for part in range(1, n_parts)
+    )
+    return (
+        f"SELECT {parts} FROM (SELECT {number} AS number FROM {relation}) AS numbers "  # noqa: S608
+        f"WHERE number IS NOT NULL AND ABS(number) <= {_double(1.7976931348623157e308)}"
+    )
+
+
+def real(expression: str, kind: ValueKind) -> str:
+    """A column as a real number: NULL where it is missing or is none."""
+    if kind == "text":
+        trimmed = f"TRIM({expression})"
+        number = f"CASE WHEN {trimmed} SIMILAR TO {text(REAL_PATTERN)} THEN TRY_CAST({trimmed} AS DOUBLE) END"
+    else:
+        number = f"CAST({expression} AS DOUBLE)"
+    return f"NULLIF({number}, CAST('NaN' AS DOUBLE))"
+
+
+def _bin(domain: Bins, name: str, kind: ValueKind, column: str) -> str:
+    if kind not in {"integer", "real", "text"}:
+        raise DataError(
+            f"Column {column!r} does not hold numbers that could be put into bins.",
+            found=f"Its values are of kind {kind}.",
+            remedy="Correct the kind of the column in the schema, or convert the column.",
+        )
+    number = real(name, kind)
+    blank = f"{name} IS NULL"
+    if kind == "text":
+        blank += f" OR TRIM({name}) = ''"
+    elif kind == "real":
+        blank += f" OR {number} IS NULL"
+    low, high = _double(domain.edges[0]), _double(domain.edges[-1])
+    return (
+        f"CASE WHEN {blank} THEN {NULL} "
+        f"WHEN {number} IS NULL OR {number} < {low} OR {number} > {high} THEN {UNKNOWN} "
+        f"ELSE {_bisect(domain.edges, number, 0, domain.size)} END"
+    )
+
+
+def _bisect(edges: Sequence[float], number: str, low: int, high: int) -> str:
+    """Nested cases that find the bin in about log2(bins) comparisons."""
+    if high - low == 1:
+        return str(low)
+    middle = (low + high) // 2
+    below, above = _bisect(edges, number, low, middle), _bisect(edges, number, middle, high)
+    return f"CASE WHEN {number} < {_double(edges[middle])} THEN {below} ELSE {above} END"
+
+
+def _double(value: float) -> str:
+    # A bare 0.1 is an exact decimal in SQL; only text is read to the nearest double, as in Python.
+    return f"CAST({text(repr(float(value)))} AS DOUBLE)"
