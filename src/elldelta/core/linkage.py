@@ -117,9 +117,13 @@ def link(releases: Sequence[ReleasedCounts]) -> Linkage:
                 found=f"{first.partition.n_quasi_identifiers} and "
                 f"{release.partition.n_quasi_identifiers} of them.",
             )
-    tuples = np.stack([release.partition.class_of for release in releases], axis=1)
-    classes, linked_of = np.unique(tuples, axis=0, return_inverse=True)
-    linked_of = linked_of.reshape(-1)
+    # Numbers the tuples of classes one release at a time: numbers stay small, and sorting rows is slow.
+    linked_of = np.zeros(first.partition.n_quasi_identifiers, dtype=np.int64)
+    examples = np.zeros(1, dtype=np.intp)
+    for release in releases:
+        keys = linked_of * release.partition.n_classes + release.partition.class_of
+        _, examples, linked_of = np.unique(keys, return_index=True, return_inverse=True)
+    classes = np.stack([release.partition.class_of[examples] for release in releases], axis=1)
     occupied = np.ones(len(classes), dtype=bool)
     for j, release in enumerate(releases):
         occupied &= (release.counts.sum(axis=1) > 0)[classes[:, j]]
