@@ -79,12 +79,13 @@ class Witnesses:
         (2, 1)
         """
         share, rest = divmod(int(self.n_witnesses[class_index]) - self.ell, self.releases)
-        return (share + 1,) * rest + (share,) * (self.releases - rest)
+        return tuple(share + (release < rest) for release in range(self.releases))
 
     def membership(self) -> NDArray[np.bool_]:
         """R x |S|: whether a value is a witness of a class."""
         chosen = np.zeros(self.ranked_values.shape, dtype=np.bool_)
-        within = np.arange(chosen.shape[1]) < self.n_witnesses[:, np.newaxis]
+        n_values = np.size(self.ranked_values, axis=1)
+        within = np.arange(n_values) < self.n_witnesses.reshape(-1, 1)
         np.put_along_axis(chosen, self.ranked_values.astype(np.intp), within, axis=1)
         return chosen
 

@@ -279,7 +279,7 @@ class Sweeper:
         rate = self._summed(low) * weight / self.n_rows
         if low.just_above < float(high.failures.max()):
             # The total moves smoothly with eps: keep the two apart by more than the sample errs.
-            low_eps *= 0.94 * budget / self.total(low, weight)
+            low_eps *= min(1.0, 0.94 * budget / self.total(low, weight))
             rate *= low_eps / low.eps
             high_eps *= max(1.0, 1.05 * budget / self.total(high, weight))
         once = (self.total(high) - self._summed(high)) * high_eps / high.eps
@@ -293,7 +293,14 @@ class Sweeper:
                 tail, _ = self.run(low_eps, row)
                 run = self._joined(head, head.n_classes, tail)
                 rate = self._summed(tail) / (self.n_rows - row)
-            if run.n_classes and self.total(run) <= budget:
+            excess = self.total(run) / budget - 1.0
+            if run.n_classes and 0.0 < excess < 0.1:
+                # Re-plan only the last rows, with half the failure per class, until the excess is gone.
+                n_kept = int(np.searchsorted(run.ends, (0.996 - 3.0 * excess) * self.n_rows))
+                tail, _ = self.run(low_eps / 2.0, int(run.ends[n_kept - 1]))
+                run = self._joined(run, n_kept, tail)
+                excess = self.total(run) / budget - 1.0
+            if run.n_classes and excess <= 0.0:
                 return run
             margin += 0.002
         return None

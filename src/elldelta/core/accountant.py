@@ -1,0 +1,240 @@
+"""The accountant: what all releases together promise, as a profile ell -> failure.
+
+An *event* says what happened: releases with so many records were made on these classes. The accountant
+interprets events. It is a frozen value: `preview` is the dry run, `composed` gives a new accountant, and a
+refusal leaves the old one as it was. The theory is in `docs/theory/accounting.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.additive_error import check_eta
+from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.core.occupancy import poisson_rates
+from elldelta.errors import ParameterError, RefusedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.partition import Partition
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseEvent:
+    """Releases of equal size on one partition, planned with one P.
+
+    Attributes:
+        partition: The classes.
+        cells: P(c, s), R x |S|, read-only. Owners with different distributions make different events.
+        n_records: N, the fewest records of these releases.
+        releases: How many releases.
+    """
+
+    partition: Partition
+    cells: NDArray[np.float64]
+    n_records: int
+    releases: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("the number of records", self.n_records)
+        check_releases(self.releases)
+        cells = np.array(self.cells, dtype=np.float64, order="C", copy=True)
+        if cells.ndim != 2 or cells.shape[0] != self.partition.n_classes:
+            raise ParameterError(
+                f"An event needs one row of cells for each of its {self.partition.n_classes} classes.",
+                found=f"Shape {cells.shape}.",
+            )
+        if not (np.isfinite(cells).all() and (cells >= 0.0).all() and cells.sum() <= 1.0 + 1e-6):
+            raise ParameterError(
+                "Cells must be probabilities that sum to at most 1.", found="They are not, or do not."
+            )
+        cells.setflags(write=False)
+        object.__setattr__(self, "cells", cells)
+
+    @classmethod
+    def of(
+        cls, distribution: JointDistribution, partition: Partition, n_records: int, releases: int = 1
+    ) -> ReleaseEvent:
+        """The event of releases on `partition` whose records come from `distribution`."""
+        cells = partition.class_masses(distribution) / distribution.total
+        return cls(partition, cells, n_records, releases)
+
+    def is_like(self, other: ReleaseEvent) -> bool:
+        """Whether both are releases of the same size on the same classes with the same P."""
+        return (
+            self.n_records == other.n_records
+            and self.partition == other.partition
+            and np.array_equal(self.cells, other.cells)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """For every ell, how likely the linkage of all releases shows fewer than ell values somewhere.
+
+    Attributes:
+        failures_upper: Bounds for ell = 1, 2, ..., |S|; rising, at most 1, read-only.
+        releases: How many releases are linked.
+    """
+
+    failures_upper: NDArray[np.float64]
+    releases: int
+
+    def failure_upper(self, ell: int) -> float:
+        """The bound for one ell."""
+        return float(self.failures_upper[check_ell(ell, self.failures_upper.size) - 1])
+
+    def ell_lower(self, failure: float) -> int:
+        """The largest ell that fails with at most the given probability; 0 if none does. Errs downwards."""
+        return int(np.searchsorted(self.failures_upper, failure, side="right"))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What must stay true: the linkage shows >= ell values, except with probability failure_upper."""
+
+    ell: int
+    failure_upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Accountant:
+    """Composes events by Theorem C on the linkage classes of all of them; any dependence is allowed.
+
+    Attributes:
+        events: What happened so far.
+        limit: What `composed` must not violate, or None.
+        eta: The error of P in total variation, one true P for all events.
+    """
+
+    events: tuple[ReleaseEvent, ...] = ()
+    limit: Limit | None = None
+    eta: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_eta(self.eta)
+        object.__setattr__(self, "events", tuple(self.events))
+        shapes = {(e.partition.n_quasi_identifiers, e.cells.shape[1]) for e in self.events}
+        if len(shapes) > 1:
+            raise ParameterError(
+                "All releases must be over the same quasi-identifiers and sensitive values.",
+                found="Tables of " + " and ".join(f"{n} x {s}" for n, s in sorted(shapes)) + " cells.",
+                remedy="Plan all of them with models that use one schema.",
+            )
+
+    @property
+    def releases(self) -> int:
+        """How many releases there are so far."""
+        return sum(event.releases for event in self.events)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The promise of all events together. Errs upwards. Without events there is nothing to link."""
+        if not self.events:
+            raise ParameterError("There is no release to account for.", remedy="Compose at least one event.")
+        groups = _grouped(self.events)
+        summed = _summed_failures(groups, self.eta) * (1.0 + 1e-12)
+        # Fewer than ell values are also fewer than ell + 1: a bound for a larger ell serves a smaller one.
+        failures = np.minimum.accumulate(np.minimum(1.0, summed)[::-1])[::-1].copy()
+        failures.setflags(write=False)
+        return Profile(failures, self.releases)
+
+    def preview(self, event: ReleaseEvent) -> Profile:
+        """Dry run: the profile if `event` happened as well. Changes nothing and refuses nothing."""
+        return self._with(event).profile
+
+    def composed(self, event: ReleaseEvent) -> Accountant:
+        """The accountant after `event`.
+
+        Raises:
+            RefusedError: The limit would not hold any more; this accountant stays as it is.
+        """
+        after = self._with(event)
+        if self.limit is None:
+            return after
+        failure = after.profile.failure_upper(self.limit.ell)
+        if failure > self.limit.failure_upper:
+            possible = after.profile.ell_lower(self.limit.failure_upper)
+            before = self.profile.failure_upper(self.limit.ell) if self.events else 0.0
+            raise RefusedError(
+                f"With this release, ell = {self.limit.ell} would no longer hold "
+                f"except with probability {self.limit.failure_upper:g}.",
+                found=f"The bound for {after.releases} releases is {failure:.3g}, before it was {before:.3g}.",
+                remedy=f"Within that probability ell = {possible} is possible; or use more records or "
+                "coarser classes."
+                if possible
+                else "Use more records or coarser classes.",
+            )
+        return after
+
+    def _with(self, event: ReleaseEvent) -> Accountant:
+        return replace(self, events=(*self.events, event))
+
+
+def _grouped(events: tuple[ReleaseEvent, ...]) -> list[ReleaseEvent]:
+    """Events that are alike become one event of more releases."""
+    groups: list[ReleaseEvent] = []
+    for event in events:
+        for index, group in enumerate(groups):
+            if group.is_like(event):
+                groups[index] = replace(group, releases=group.releases + event.releases)
+                break
+        else:
+            groups.append(event)
+    # The order in which releases happened must not show in the result, not even in the last digit.
+    return sorted(
+        groups, key=lambda g: (g.n_records, g.releases, g.partition.class_of.tobytes(), g.cells.tobytes())
+    )
+
+
+def _linkage_classes(groups: list[ReleaseEvent]) -> NDArray[np.int64]:
+    """Every combination of classes, one per group, that some quasi-identifier has."""
+    number = groups[0].partition.class_of.astype(np.int64)
+    tuples = np.arange(groups[0].partition.n_classes, dtype=np.int64)[:, np.newaxis]
+    for group in groups[1:]:
+        keys, number = np.unique(
+            number * group.partition.n_classes + group.partition.class_of, return_inverse=True
+        )
+        before, own = np.divmod(keys, group.partition.n_classes)
+        tuples = np.column_stack((tuples[before], own))
+    return np.ascontiguousarray(tuples)
+
+
+def _summed_failures(groups: list[ReleaseEvent], eta: float) -> NDArray[np.float64]:
+    """The failures of all linkage classes added up, for every ell, with the price of eta."""
+    from elldelta.core import accountant_kernels
+
+    tuples = _linkage_classes(groups)
+    n_values = groups[0].cells.shape[1]
+    failures = np.empty((len(tuples), n_values), dtype=np.float64)
+    shares = np.empty((len(tuples), len(groups), n_values), dtype=np.float64)
+    sizes = [group.partition.n_classes for group in groups]
+    accountant_kernels.linkage_failures(
+        np.concatenate([group.cells for group in groups]),
+        np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64),
+        tuples,
+        np.array([group.n_records for group in groups], dtype=np.float64),
+        np.array([group.releases for group in groups], dtype=np.int64),
+        0.0,
+        poisson_rates(groups[0].n_records, -1.0, groups[0].releases)[:, :2].copy(),
+        failures,
+        shares,
+    )
+    total: NDArray[np.float64] = failures.sum(axis=0)
+    if eta == 0.0:
+        return total
+    for index, group in enumerate(groups):
+        # Each group's share grows by at most exp(N x / (1 - peak)) in a class that lost x; worst case: all
+        # of eta in the class of that group where it costs most.
+        by_class = np.zeros((group.partition.n_classes, n_values))
+        np.add.at(by_class, tuples[:, index], shares[:, index, :])
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            growth = np.expm1(group.n_records * eta / np.maximum(0.0, 1.0 - group.cells.max(axis=1)))
+            total = total + np.nan_to_num((by_class * growth[:, np.newaxis]).max(axis=0), nan=np.inf)
+    return total
