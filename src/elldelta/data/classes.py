@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from elldelta.data.schema import Schema
 
 
-class Classes(Protocol):
-    """What every shape can do."""
+class Cover(Protocol):
+    """Classes that can be looked up and told to a reader."""
 
     shape: ClassVar[str]
 
@@ -36,6 +36,10 @@ class Classes(Protocol):
 
     def hulls(self, schema: Schema) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The lowest and highest position of each class in each quasi-identifier: two tables R x d."""
+
+
+class Classes(Cover, Protocol):
+    """The classes of a plan: they cover every combination exactly once, and can be written down."""
 
     def to_dict(self) -> dict[str, Any]:
         """The classes as plain JSON values."""
@@ -117,7 +121,7 @@ def classes_from_dict(document: Mapping[str, Any], schema: Schema) -> Classes:
     return runs
 
 
-def class_labels(schema: Schema, classes: Classes) -> list[tuple[str, ...]]:
+def class_labels(schema: Schema, classes: Cover) -> list[tuple[str, ...]]:
     """What a release shows for each class: one label per quasi-identifier."""
     lows, highs = classes.hulls(schema)
     columns = [

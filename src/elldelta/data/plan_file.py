@@ -6,21 +6,20 @@ and an edited one is noticed. It is made from a model only, never from an owner'
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from elldelta.core.checks import check_count, check_ell, check_releases
 from elldelta.data.atomic import AtomicFiles
-from elldelta.data.canonical import canonical_json, digest
 from elldelta.data.classes import class_labels, classes_from_dict
+from elldelta.data.json_file import as_bytes, changed, read_json, seal, unseal
 from elldelta.data.schema import Schema
-from elldelta.errors import ElldeltaError, FileError, ParameterError
+from elldelta.errors import ElldeltaError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -30,9 +29,12 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 """Version of the file; old versions are read for ever, newer ones refused."""
 
-KIND = "elldelta plan"
+KIND = "plan"
 
 Bound = Literal["paper", "union", "sharp"]
+
+_PLAIN = ("ell", "delta", "releases", "records", "failure_upper", "bound", "p", "eta", "shared_records",
+          "model_digest", "promise")  # fmt: skip
 
 BOUNDS: tuple[Bound, ...] = ("sharp", "union", "paper")
 
@@ -140,25 +142,13 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values, with its digest."""
         content = {
-            "kind": KIND,
-            "format": FORMAT_VERSION,
             "schema": self.schema.to_dict(),
             "classes": self.classes.to_dict(),
             "witnesses": [list(values) for values in self.witnesses],
-            "ell": self.ell,
-            "delta": self.delta,
-            "releases": self.releases,
-            "records": self.records,
-            "failure_upper": self.failure_upper,
-            "bound": self.bound,
-            "p": self.p,
-            "eta": self.eta,
-            "shared_records": self.shared_records,
-            "model_digest": self.model_digest,
-            "promise": self.promise,
             "conditions": list(self.conditions),
+            **{name: getattr(self, name) for name in _PLAIN},
         }
-        return {**content, "digest": digest(content)}
+        return seal(KIND, FORMAT_VERSION, content)
 
     @cached_property
     def digest(self) -> str:
@@ -174,80 +164,30 @@ class Plan:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "The plan") -> Plan:
         """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
-        if document.get("kind") != KIND:
-            raise _not_a_plan(source, "It is JSON of another kind.")
-        version = document.get("format")
-        if not isinstance(version, int) or version > FORMAT_VERSION:
-            raise FileError(
-                f"{source} was written by a newer elldelta.",
-                found=f"Its format is {version}, the newest known here is {FORMAT_VERSION}.",
-                remedy="Update elldelta.",
-            )
+        content = unseal(KIND, FORMAT_VERSION, document, source)
         try:
-            content = {key: value for key, value in document.items() if key != "digest"}
-            intact = digest(content) == document.get("digest")
-            plan = cls._from_content(content) if intact else None
-        except (ElldeltaError, KeyError, TypeError, ValueError):
-            plan = None
-        if plan is None or plan.digest != document.get("digest"):
-            raise FileError(
-                f"{source} has been changed or damaged.",
-                found="Its content does not match its digest.",
-                remedy="Fetch the original plan from whoever made it.",
+            schema = Schema.from_dict(content["schema"])
+            plan = cls(
+                schema=schema,
+                classes=classes_from_dict(content["classes"], schema),
+                witnesses=tuple(tuple(values) for values in content["witnesses"]),
+                conditions=tuple(content["conditions"]),
+                **{name: content[name] for name in _PLAIN},
             )
+            intact = plan.digest == document["digest"]
+        except (ElldeltaError, KeyError, TypeError, ValueError):
+            intact = False
+        if not intact:
+            raise changed(source)
         return plan
-
-    @classmethod
-    def _from_content(cls, content: Mapping[str, Any]) -> Plan:
-        schema = Schema.from_dict(content["schema"])
-        same = ("ell", "delta", "releases", "records", "failure_upper", "bound", "p", "eta", "promise",
-                "shared_records", "model_digest")  # fmt: skip
-        return cls(
-            schema=schema,
-            classes=classes_from_dict(content["classes"], schema),
-            witnesses=tuple(tuple(values) for values in content["witnesses"]),
-            conditions=tuple(content["conditions"]),
-            **{name: content[name] for name in same},
-        )
 
 
 def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
     """Writes a plan as canonical JSON, whole or not at all."""
     with AtomicFiles(overwrite=overwrite) as files:
-        files.stage(path).write_bytes(canonical_json(plan.to_dict()) + b"\n")
+        files.stage(path).write_bytes(as_bytes(plan.to_dict()))
 
 
 def read_plan(path: Path) -> Plan:
     """Reads a plan; refuses other files, newer versions and edited plans."""
-    document = read_json(path, "plan")
-    return Plan.from_dict(document, source=f"The plan {path}")
-
-
-def read_json(path: Path, what: str) -> dict[str, Any]:
-    """Reads a JSON object, or says what is wrong with the file."""
-    path = Path(path)
-    try:
-        document = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise FileError(
-            f"There is no {what} {path}.", found="The file does not exist.", remedy="Check its name."
-        ) from None
-    except OSError as problem:
-        raise FileError(
-            f"The {what} {path} cannot be read.", found=f"The system says: {problem.strerror}."
-        ) from None
-    except (ValueError, RecursionError):
-        raise FileError(
-            f"{path} is not a {what}.",
-            found="It is not JSON.",
-            remedy=f"Give a {what} that elldelta has written.",
-        ) from None
-    if not isinstance(document, dict):
-        raise FileError(f"{path} is not a {what}.", found="It is JSON of another kind.")
-    return document
-
-
-def _not_a_plan(source: str, found: str) -> FileError:
-    return FileError(
-        f"{source} is not a plan.", found=found, remedy="Give a file that 'elldelta plan' has written."
-    )
+    return Plan.from_dict(read_json(path, KIND), source=f"The plan {path}")

@@ -271,7 +271,7 @@ class Schema:
             )
         if table.size and ((table < 0) | (table >= np.array(self.sizes))).any():
             raise ParameterError("Positions must lie inside their domains.", found="Some do not.")
-        ranks: NDArray[np.int64] = table @ np.array(self._strides, dtype=np.int64)
+        ranks: NDArray[np.int64] = table @ np.array(self.strides, dtype=np.int64)
         return ranks
 
     def unrank(self, ranks: ArrayLike) -> NDArray[np.int64]:
@@ -280,12 +280,13 @@ class Schema:
         if left.size and (left.min() < 0 or int(left.max()) >= self.n_combinations):
             raise ParameterError(f"Ranks run from 0 to {self.n_combinations - 1}.", found="Some do not.")
         positions = np.empty((left.size, len(self.sizes)), dtype=np.int64)
-        for place, stride in enumerate(self._strides):
+        for place, stride in enumerate(self.strides):
             positions[:, place], left = np.divmod(left, stride)
         return positions
 
     @cached_property
-    def _strides(self) -> tuple[int, ...]:
+    def strides(self) -> tuple[int, ...]:
+        """What one step of each quasi-identifier adds to the rank."""
         return tuple(math.prod(self.sizes[place + 1 :]) for place in range(len(self.sizes)))
 
     @cached_property

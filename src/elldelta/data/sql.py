@@ -6,7 +6,7 @@ TRY_CAST and DOUBLE, which both engines have.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from elldelta.data.cells import REAL_PATTERN
 from elldelta.data.domains import NULL, UNKNOWN, Bins, Dates
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
     from elldelta.data.schema import Column
     from elldelta.data.table import ValueKind
+
+
+RowOrder = Literal["sorted", "numbered", "any"]
+ROW_NUMBER = "row number \x1f elldelta"
+"""Name of the column that numbers rows; the separator keeps it apart from any name a table has."""
 
 
 def identifier(name: str) -> str:
@@ -77,7 +82,7 @@ def released_rows(
     names: Sequence[str],
     kept: Sequence[str],
     *,
-    ordered: bool,
+    order: RowOrder,
 ) -> str:
     """The rows of a release that keeps columns: generalized labels, sensitive value, kept columns.
 
@@ -90,7 +95,8 @@ def released_rows(
         values: A relation (position, value) of the sensitive values.
         names: The released names of the quasi-identifiers, then of the sensitive column.
         kept: Columns that are shown unchanged.
-        ordered: Whether to sort by class, sensitive value and kept columns.
+        order: "sorted" by class, sensitive value and kept columns; "numbered" in that order by one more
+            column at the end; or "any".
     """
     keyed = ", ".join(f"{expression} AS k{place}" for place, expression in enumerate(keys))
     carried = "".join(f", {identifier(name)} AS c{place}" for place, name in enumerate(kept))
@@ -106,12 +112,16 @@ def released_rows(
         f"shown.value AS {identifier(names[last])}",
         *(f"keyed.c{place} AS {identifier(name)}" for place, name in enumerate(kept)),
     ]
-    order = ["classes.class", f"e{last}.position", *(f"keyed.c{place}" for place in range(len(kept)))]
+    order_by = ", ".join(
+        ["classes.class", f"e{last}.position", *(f"keyed.c{place}" for place in range(len(kept)))]
+    )
+    if order == "numbered":
+        shown.append(f"ROW_NUMBER() OVER (ORDER BY {order_by}) AS {identifier(ROW_NUMBER)}")
     return (
         f"SELECT {', '.join(shown)} FROM (SELECT {keyed}{carried} FROM {relation}) AS keyed {joins} "  # noqa: S608
         f"JOIN {classes} AS classes ON classes.rank = {rank} "
         f"JOIN {values} AS shown ON shown.position = e{last}.position"
-        + (f" ORDER BY {', '.join(order)}" if ordered else "")
+        + (f" ORDER BY {order_by}" if order == "sorted" else "")
     )
 
 

@@ -110,7 +110,7 @@ class Engine(Protocol):
         """Runs a query and keeps its result inside the engine; returns the relation that stands for it."""
 
     def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
-        """Hands out a stored result, a batch at a time."""
+        """Hands out a stored result, a batch at a time: at least one, which may be empty."""
 
     def put(self, table: pa.Table) -> str:
         """Brings a small table into the engine; returns the relation that stands for it."""

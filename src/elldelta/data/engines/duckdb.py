@@ -139,11 +139,14 @@ class DuckDBEngine:
         """Hands out a stored result, a batch at a time."""
         query = f"SELECT * FROM {relation}"  # noqa: S608 (a name made here)
         reader = self._run(lambda: self._connection.sql(query).to_arrow_reader(_BATCH_ROWS), "read")
-        while True:
-            batch = self._run(lambda: next(reader, None), "read")
-            if batch is None:
-                return
+        n_batches = 0
+        while (batch := self._run(lambda: next(reader, None), "read")) is not None:
+            n_batches += 1
             yield batch
+        if n_batches == 0:
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([], field.type) for field in reader.schema], schema=reader.schema
+            )
 
     def put(self, table: pa.Table) -> str:
         """Brings a small table in; returns the relation that stands for it."""

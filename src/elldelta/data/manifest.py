@@ -1,0 +1,154 @@
+"""The manifest beside a release: what was published, under which plan, and what it cost.
+
+It lets anybody check and link the release without asking the owner. It holds numbers about classes and
+the words of the schema, and no value of a single person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.data.canonical import digest
+from elldelta.data.classes import class_labels, classes_from_dict
+from elldelta.data.json_file import changed, read_json, seal, unseal
+from elldelta.data.schema import Schema
+from elldelta.errors import ElldeltaError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from elldelta.data.classes import Classes
+
+FORMAT_VERSION = 1
+"""Version of the file; old versions are read for ever, newer ones refused."""
+
+KIND = "manifest"
+
+_PLAIN = (
+    "software",
+    "plan_digest",
+    "content_digest",
+    "ell",
+    "delta",
+    "releases",
+    "failure_upper",
+    "records_read",
+    "records_released",
+    "records_suppressed",
+    "records_quarantined",
+    "records_left_out",
+    "classes_published",
+    "diversity",
+    "order",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Manifest:
+    """What a release says about itself.
+
+    Attributes:
+        schema: The columns of the release.
+        classes: The published classes.
+        software: Name and version of what wrote the release.
+        plan_digest: The plan it follows.
+        content_digest: Digest of the counts by (class, sensitive value), which are the whole content.
+        ell: Diversity promised after linkage.
+        delta: Failure probability of one release under the plan.
+        releases: How many releases the promise is for.
+        failure_upper: Bound on the failure after linkage of that many.
+        records_read: Records in the owner's table.
+        records_released: Rows of the release.
+        records_suppressed: Records left out because a value is missing.
+        records_quarantined: Records left out because a value lies outside its domain.
+        records_left_out: Records of classes that were not published.
+        classes_published: Classes with at least one record.
+        diversity: Diversity of the release by itself: the fewest values in any class.
+        order: How the rows are ordered.
+        nulls: Missing values per column.
+        unknown: Values outside the domain, per column.
+    """
+
+    schema: Schema
+    classes: Classes
+    software: str
+    plan_digest: str
+    content_digest: str
+    ell: int
+    delta: float
+    releases: int
+    failure_upper: float
+    records_read: int
+    records_released: int
+    records_suppressed: int
+    records_quarantined: int
+    records_left_out: int
+    classes_published: int
+    diversity: int | None
+    order: str
+    nulls: Mapping[str, int]
+    unknown: Mapping[str, int]
+
+    @property
+    def labels(self) -> list[tuple[str, ...]]:
+        """What the release shows for each class."""
+        return class_labels(self.schema, self.classes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The manifest as plain JSON values, with its digest."""
+        content = {
+            "schema": self.schema.to_dict(),
+            "classes": self.classes.to_dict(),
+            "nulls": dict(self.nulls),
+            "unknown": dict(self.unknown),
+            **{name: getattr(self, name) for name in _PLAIN},
+        }
+        return seal(KIND, FORMAT_VERSION, content)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], *, source: str = "The manifest") -> Manifest:
+        """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
+        content = unseal(KIND, FORMAT_VERSION, document, source)
+        try:
+            schema = Schema.from_dict(content["schema"])
+            return cls(
+                schema=schema,
+                classes=classes_from_dict(content["classes"], schema),
+                nulls=content["nulls"],
+                unknown=content["unknown"],
+                **{name: content[name] for name in _PLAIN},
+            )
+        except (ElldeltaError, KeyError, TypeError, ValueError):
+            raise changed(source) from None
+
+
+def manifest_path(release: Path) -> Path:
+    """Where the manifest of a release lies: beside it, with `.manifest.json` added to its name."""
+    release = Path(release)
+    return release.with_name(release.name + ".manifest.json")
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Reads a manifest; refuses other files, newer versions and edited ones."""
+    return Manifest.from_dict(read_json(path, KIND), source=f"The manifest {path}")
+
+
+def content_digest(
+    labels: list[tuple[str, ...]], values: list[str | int | None], counts: NDArray[np.int64]
+) -> str:
+    """The digest of a release's content: every (labels, sensitive value) with its count, in a fixed order.
+
+    It does not depend on the file format, the order of the rows or the engine.
+    """
+    rows, columns = np.nonzero(counts)
+    cells = [
+        [*labels[row], values[column], int(counts[row, column])]
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+    ]
+    return digest(sorted(cells, key=repr))

@@ -1,0 +1,167 @@
+"""A release as an outsider reads it: its classes, and the counts of the sensitive values in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core.linkage import ReleasedCounts
+from elldelta.core.overlay import MOST_CELLS, NO_CLASS, overlay_boxes, overlay_runs
+from elldelta.core.partition import Partition
+from elldelta.data.classes import Runs, class_labels
+from elldelta.data.label_boxes import LabelBoxes
+from elldelta.data.manifest import content_digest
+from elldelta.data.release_counts import count_release
+from elldelta.errors import DataError, FileError, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from elldelta.data.classes import Cover
+    from elldelta.data.manifest import Manifest
+    from elldelta.data.release_counts import ReleaseCounts
+    from elldelta.data.schema import Column, Schema
+    from elldelta.data.table import Progress, Table
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A release that was read back and understood.
+
+    Attributes:
+        name: Words for it, for tables and messages.
+        schema: What its columns mean.
+        classes: Its classes.
+        counts: Records by class and sensitive value.
+        manifest: What the release says about itself, if it came with a manifest.
+    """
+
+    name: str
+    schema: Schema
+    classes: Cover
+    counts: NDArray[np.int64]
+    manifest: Manifest | None = None
+
+    @property
+    def n_records(self) -> int:
+        """The number of records."""
+        return int(self.counts.sum())
+
+    @property
+    def labels(self) -> list[tuple[str, ...]]:
+        """What the release shows for each class."""
+        return class_labels(self.schema, self.classes)
+
+
+def read_published(
+    table: Table,
+    name: str,
+    schema: Schema,
+    manifest: Manifest | None = None,
+    progress: Progress | None = None,
+) -> Published:
+    """Reads a release: by the classes of its manifest where there is one, else by its labels alone.
+
+    Raises:
+        FileError: The content is not what the manifest says.
+        DataError: A label or a sensitive value does not fit the schema.
+    """
+    found = count_release(table, schema.names, schema.sensitive.name, progress=progress)
+    if manifest is None:
+        classes: Cover = LabelBoxes.parse(schema, found.labels)
+        rows = np.arange(len(found.labels))
+    else:
+        classes = manifest.classes
+        number = {labels: index for index, labels in enumerate(manifest.labels)}
+        known: list[int | None] = [number.get(labels) for labels in found.labels]  # type: ignore[arg-type]
+        if None in known:
+            raise _not_as_described(
+                name, f"{known.count(None)} sets of labels name no class of the manifest."
+            )
+        rows = np.array(known, dtype=np.int64)
+    counts = np.zeros((classes.n_classes, schema.n_values), dtype=np.int64)
+    counts[np.ix_(rows, _positions(schema.sensitive, found))] = found.dense()
+    published = Published(name, schema, classes, counts, manifest)
+    if manifest is not None and published_digest(published) != manifest.content_digest:
+        raise _not_as_described(name, "Its records are not those that the manifest describes.")
+    return published
+
+
+def published_digest(published: Published) -> str:
+    """The digest of the content of a release."""
+    values = published.schema.sensitive.released_values().to_pylist()
+    return content_digest(published.labels, values, published.counts)
+
+
+def overlay(releases: Sequence[Published]) -> list[ReleasedCounts]:
+    """The releases over common cells, ready to be linked; their classes may differ.
+
+    Raises:
+        DataError: The releases do not have the same schema.
+        RefusedError: There are too many cells.
+    """
+    schema = releases[0].schema
+    for release in releases[1:]:
+        if release.schema.digest != schema.digest:
+            raise DataError(
+                "The releases were made with different schemas.",
+                found=f"{releases[0].name} and {release.name} describe their columns differently.",
+                remedy="Link releases that use the same columns and domains.",
+            )
+    return [
+        _over_cells(release, cells)
+        for release, cells in zip(releases, _common_cells(schema, releases), strict=True)
+    ]
+
+
+def _common_cells(schema: Schema, releases: Sequence[Published]) -> list[NDArray[np.int64]]:
+    shapes = [release.classes for release in releases]
+    runs = [shape.starts for shape in shapes if isinstance(shape, Runs)]
+    boxes = [shape for shape in shapes if isinstance(shape, LabelBoxes)]
+    if len(runs) == len(shapes):
+        return overlay_runs(runs)
+    if len(boxes) == len(shapes):
+        cells, _ = overlay_boxes([shape.masks for shape in boxes], [shape.label_of for shape in boxes])
+        return cells
+    if schema.n_combinations > MOST_CELLS:
+        raise RefusedError(
+            "There are too many combinations to link releases of different shapes.",
+            found=f"{schema.n_combinations} combinations, at most {MOST_CELLS} are possible.",
+            remedy="Link releases made with one plan, or use wider ranges in the schema.",
+        )
+    everything = np.arange(schema.n_combinations, dtype=np.int64)
+    return [shape.class_of(schema, everything) for shape in shapes]
+
+
+def _over_cells(release: Published, cells: NDArray[np.int64]) -> ReleasedCounts:
+    """Numbers the classes that cover a cell; cells without a class form one that has no record."""
+    used, class_of = np.unique(cells, return_inverse=True)
+    counts = release.counts[used]
+    counts[used == NO_CLASS] = 0
+    return ReleasedCounts(Partition(class_of.reshape(-1)), counts)
+
+
+def _positions(sensitive: Column, found: ReleaseCounts) -> NDArray[np.int64]:
+    """The position of each sensitive value that occurs, told by how releases spell it."""
+    spelt: list[Any] = sensitive.released_values().to_pylist()
+    number = {None if value is None else str(value): position for position, value in enumerate(spelt)}
+    unknown = [value for value in found.values if value not in number]
+    if unknown:
+        raise DataError(
+            f"The sensitive column {sensitive.name!r} holds values that the schema does not know.",
+            found=f"{len(unknown)} different values.",
+            remedy="Use the schema that the release was made with.",
+        )
+    return np.array([number[value] for value in found.values], dtype=np.int64)
+
+
+def _not_as_described(name: str, found: str) -> FileError:
+    return FileError(
+        f"The release {name} is not the one its manifest describes.",
+        found=found,
+        remedy="Fetch both again from whoever published them.",
+    )

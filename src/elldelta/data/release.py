@@ -1,0 +1,270 @@
+"""Writing a release: generalized labels, sensitive values, and nothing that tells about the input.
+
+Without kept columns a release is fully determined by its counts per (class, sensitive value): it is
+generated from them, class by class, and the records are not read again. The rows are then sorted, which hides
+the order of the input and makes the file the same, byte for byte, from run to run. With kept columns the
+engine joins the records with their labels, and sorts them unless speed matters more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from elldelta.data import sql
+from elldelta.data.domains import UNKNOWN
+from elldelta.data.frames import from_arrow
+from elldelta.data.repeated_rows import RepeatedRows
+from elldelta.data.sources import format_of
+from elldelta.errors import InternalError, ParameterError, SchemaError
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from elldelta.data.atomic import AtomicFiles
+    from elldelta.data.class_map import ClassMap
+    from elldelta.data.counting import CountedTable, Encoding
+    from elldelta.data.counts import Accounting
+    from elldelta.data.table import Engine, Progress
+
+Order = Literal["sorted", "any"]
+
+
+@dataclass(frozen=True)
+class ReleaseAccount:
+    """What became of every record: n_read = n_released + n_left_out + n_suppressed + n_quarantined.
+
+    Attributes:
+        accounting: What was counted, suppressed and quarantined.
+        n_released: Rows of the release.
+        n_left_out: Records of classes that are not released.
+        order: How the rows are ordered: "sorted", or "any" if the order may follow the input.
+    """
+
+    accounting: Accounting
+    n_released: int
+    n_left_out: int
+    order: Order
+
+    def __post_init__(self) -> None:
+        if self.n_released + self.n_left_out != self.accounting.n_counted:
+            raise InternalError(
+                "Records were lost or invented while writing.",
+                found=f"{self.accounting.n_counted} were counted, {self.n_released} written, "
+                f"{self.n_left_out} left out.",
+                remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
+            )
+
+
+def write_release(
+    counted: CountedTable,
+    class_map: ClassMap,
+    path: str | os.PathLike[str],
+    files: AtomicFiles,
+    *,
+    order: Order = "sorted",
+    progress: Progress | None = None,
+) -> ReleaseAccount:
+    """Writes a release to a Parquet or CSV file, which appears when the block of `files` ends."""
+    file_format = format_of(path)
+    if str(path).endswith(".gz"):
+        raise ParameterError(
+            "A release is not written compressed as a whole.",
+            found="Its name ends in .gz.",
+            remedy="Use a name that ends in .csv or .parquet; Parquet is compressed inside.",
+        )
+    _check(counted, class_map, order)
+    target = files.stage(path)
+    if not counted.schema.kept:
+        rows = generated_rows(counted, class_map)
+        (rows.write_parquet if file_format == "parquet" else rows.write_csv)(target, progress)
+        return _account(counted, class_map, rows.n_rows, "sorted")
+    engine = counted.table.engine
+    with _JoinedRows(counted, class_map, order) as joined:
+        n_rows = engine.write(joined.query, target, file_format, ordered=order == "sorted", progress=progress)
+    return _account(counted, class_map, n_rows, order)
+
+
+def release_frame(
+    counted: CountedTable,
+    class_map: ClassMap,
+    *,
+    order: Order = "sorted",
+    like: object = None,
+    progress: Progress | None = None,
+) -> tuple[Any, ReleaseAccount]:
+    """A release in memory, of the same kind as `like` (by default, as the table that was given)."""
+    _check(counted, class_map, order)
+    if not counted.schema.kept:
+        table = generated_rows(counted, class_map).to_table()
+        order = "sorted"
+    else:
+        # A stored result has no order: its rows are numbered instead, and sorted here.
+        with _JoinedRows(counted, class_map, "numbered" if order == "sorted" else "any") as joined:
+            table = _fetched(counted.table.engine, joined.query, progress)
+        if order == "sorted":
+            table = table.sort_by(sql.ROW_NUMBER).drop_columns([sql.ROW_NUMBER])
+    account = _account(counted, class_map, table.num_rows, order)
+    return from_arrow(table, counted.table.given if like is None else like), account
+
+
+def write_quarantine(
+    counted: CountedTable,
+    path: str | os.PathLike[str],
+    files: AtomicFiles,
+    *,
+    progress: Progress | None = None,
+) -> int:
+    """Writes the records with a value outside its domain, as they are, to a file; returns their number.
+
+    The rows are personal data, all columns included: the file is for the owner of the records only.
+    """
+    file_format = format_of(path)
+    target: Path = files.stage(path)
+    table = counted.table
+    relations: list[str] = []
+    keys: list[str] = []
+    try:
+        for key, encoding in zip(counted.keys, counted.encodings, strict=True):
+            unknown = _cells_where(encoding, encoding.positions == UNKNOWN)
+            if len(unknown):
+                keys.append(key)
+                relations.append(
+                    table.engine.put(_relation(raw=unknown, hit=np.ones(len(unknown), np.int64)))
+                )
+        query = sql.quarantined_rows(table.relation, keys, relations, table.names)
+        n_rows = table.engine.write(query, target, file_format, ordered=False, progress=progress)
+    finally:
+        table.engine.discard(*relations)
+    expected = counted.counts.accounting.n_quarantined
+    if n_rows != expected:
+        raise InternalError(
+            "The quarantined records are not those that were counted.",
+            found=f"{expected} were counted, {n_rows} written.",
+            remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
+        )
+    return n_rows
+
+
+def generated_rows(counted: CountedTable, class_map: ClassMap) -> RepeatedRows:
+    """The rows of a release without kept columns: every (class, sensitive value) as often as it occurs."""
+    import pyarrow as pa
+
+    counts = counted.counts
+    n_values = counted.schema.n_values
+    class_of = class_map.classes_of(counts.ranks)[counts.rows]
+    released = class_of >= 0
+    cells, places = np.unique(class_of[released] * n_values + counts.values[released], return_inverse=True)
+    n = np.zeros(cells.size, dtype=np.int64)
+    np.add.at(n, places, counts.n[released])
+    classes, values = np.divmod(cells, n_values)
+    columns = [
+        (name, classes, pa.array([labels[place] for labels in class_map.labels], pa.string()))
+        for place, name in enumerate(counted.schema.names)
+    ]
+    sensitive = counted.schema.sensitive
+    return RepeatedRows((*columns, (sensitive.name, values, sensitive.released_values())), n)
+
+
+class _JoinedRows:
+    """The query for a release with kept columns, with the small tables it needs while it is used."""
+
+    def __init__(self, counted: CountedTable, class_map: ClassMap, order: sql.RowOrder) -> None:
+        self._counted = counted
+        self._class_map = class_map
+        self._order = order
+        self._relations: list[str] = []
+        self.query = ""
+
+    def __enter__(self) -> _JoinedRows:
+        try:
+            self._prepare()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._counted.table.engine.discard(*self._relations)
+
+    def _prepare(self) -> None:
+        counted, schema = self._counted, self._counted.schema
+        encodings = [self._put(**_usable(encoding)) for encoding in counted.encodings]
+        self.query = sql.released_rows(
+            counted.table.relation,
+            counted.keys,
+            encodings,
+            schema.strides,
+            self._put(**self._classes()),
+            self._put(position=np.arange(schema.n_values), value=schema.sensitive.released_values()),
+            (*schema.names, schema.sensitive.name),
+            schema.kept,
+            order=self._order,
+        )
+
+    def _put(self, **columns: Any) -> str:  # noqa: ANN401 (arrays of Arrow or numpy)
+        self._relations.append(self._counted.table.engine.put(_relation(**columns)))
+        return self._relations[-1]
+
+    def _classes(self) -> dict[str, Any]:
+        import pyarrow as pa
+
+        ranks = self._counted.counts.ranks
+        class_of = self._class_map.classes_of(ranks)
+        ranks, class_of = ranks[class_of >= 0], class_of[class_of >= 0]
+        labels = {
+            f"l{place}": pa.array([labels[place] for labels in self._class_map.labels], pa.string()).take(
+                pa.array(class_of)
+            )
+            for place in range(len(self._counted.schema.names))
+        }
+        return {"rank": ranks, "class": class_of, **labels}
+
+
+def _check(counted: CountedTable, class_map: ClassMap, order: Order) -> None:
+    if order not in {"sorted", "any"}:
+        raise ParameterError("The order of a release is sorted or any.", found="It is neither.")
+    n_names = len(counted.schema.names)
+    if any(len(labels) != n_names for labels in class_map.labels):
+        raise SchemaError(
+            "The classes were made for another schema.",
+            found=f"Their labels do not fit {n_names} quasi-identifiers.",
+        )
+
+
+def _account(counted: CountedTable, class_map: ClassMap, n_released: int, order: Order) -> ReleaseAccount:
+    counts = counted.counts
+    n_left_out = int(counts.combination_totals[class_map.classes_of(counts.ranks) < 0].sum())
+    return ReleaseAccount(counts.accounting, n_released, n_left_out, order)
+
+
+def _usable(encoding: Encoding) -> dict[str, Any]:
+    usable = encoding.positions >= 0
+    return {"raw": _cells_where(encoding, usable), "position": encoding.positions[usable]}
+
+
+def _cells_where(encoding: Encoding, mask: Any) -> pa.Array:  # noqa: ANN401
+    import pyarrow as pa
+
+    return encoding.cells.filter(pa.array(mask))
+
+
+def _relation(**columns: Any) -> pa.Table:  # noqa: ANN401
+    import pyarrow as pa
+
+    return pa.table(columns)
+
+
+def _fetched(engine: Engine, query: str, progress: Progress | None) -> pa.Table:
+    import pyarrow as pa
+
+    stored = engine.store(query, progress)
+    try:
+        return pa.Table.from_batches(engine.fetch(stored))
+    finally:
+        engine.discard(stored)
