@@ -1,0 +1,316 @@
+"""Boxes: axis-aligned classes over ordered domains, made by best-first cutting from the box of everything.
+
+Any partition made from P alone keeps every theorem, so the shape is free; boxes lose several times less
+information than runs of a lexicographic order. The search is a heuristic; what it promises is recomputed from
+scratch for the partition it returns (`docs/theory/boxes.md`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core.checks import check_count, check_ell, check_p
+from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
+from elldelta.core.generalize.runs import evaluate_sharp, fewest_records
+from elldelta.core.occupancy import records_apart
+from elldelta.core.partition import Partition
+from elldelta.core.tiling import Tiling, check_positions
+from elldelta.errors import InternalError, ParameterError, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.generalize.criteria import Criterion
+    from elldelta.core.generalize.cuts import CutTree
+    from elldelta.core.generalize.runs import SharpPlan
+
+FLOORS = (0.1, 0.05, 0.03, 0.02, 0.01, 0.003, 0.001)
+"""Shares of the budget up to which the failure that a cut adds counts as nothing; the best result is kept."""
+
+POWERS = (1.0, 0.0, 2.0)
+"""How much a cut is preferred that leaves more to cut, where classes are bounded one by one."""
+
+MANY_ROWS = 1 << 17
+"""From here on one trade-off is tried instead of several, and few cuts per box."""
+
+FEW_TRIES = 6
+"""Cuts per box whose failure is computed when there are many rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Classes that are boxes, and what they promise.
+
+    Attributes:
+        partition: The class of every row of the distribution.
+        tiling: The box of every class; together they hold every combination of the domains exactly once.
+        criterion: What the classes fulfil.
+        plan: Witnesses and failure, recomputed from scratch (`evaluate_sharp`); None for the paper's
+            criterion, where `Partition.snapped_p` gives the p that holds.
+        loss: NCP, the mass-weighted mean over attributes of occupied length / (domain size - 1).
+    """
+
+    partition: Partition
+    tiling: Tiling
+    criterion: Criterion
+    plan: SharpPlan | None
+    loss: float
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, R."""
+        return self.partition.n_classes
+
+    @property
+    def lows(self) -> NDArray[np.int64]:
+        """First domain position of each class per attribute, R x d."""
+        return self.tiling.lows
+
+    @property
+    def highs(self) -> NDArray[np.int64]:
+        """Last domain position of each class per attribute, inclusive, R x d."""
+        return self.tiling.highs
+
+
+def boxes(
+    distribution: JointDistribution,
+    positions: ArrayLike,
+    sizes: Sequence[int],
+    criterion: Criterion,
+    *,
+    trees: Sequence[CutTree | None] | None = None,
+) -> Boxes:
+    """Boxes with little information loss that fulfil a criterion; deterministic.
+
+    Starts from one box and keeps cutting where most loss is removed per failure added, until no cut keeps
+    the criterion. For tables of moderate size this is repeated with a few trade-offs and the result with the
+    smallest loss is kept. Both sides of every cut hold rows of P > 0; unoccupied combinations, and rows of
+    P = 0, belong to the box around them.
+
+    Args:
+        distribution: P, one row per occupied combination of quasi-identifiers.
+        positions: The position of every row in each ordered domain, n x d, from 0.
+        sizes: The number of positions of each domain.
+        criterion: What the classes must fulfil.
+        trees: Per attribute, a hierarchy that cuts must follow, or None.
+
+    Raises:
+        RefusedError: Not even the single class of everything fulfils the criterion; says what would.
+    """
+    sizes = tuple(check_count("the size of a domain", size) for size in sizes)
+    points = check_positions(positions, sizes)
+    if points.shape[0] != distribution.n_quasi_identifiers:
+        raise ParameterError(
+            f"The distribution has {distribution.n_quasi_identifiers} rows.",
+            found=f"There are {points.shape[0]} rows of positions.",
+        )
+    _refuse_if_impossible(distribution, criterion)
+    search = _Search(distribution, points, sizes, criterion, trees)
+    best: _Found | None = None
+    n_worse = 0
+    for floor, power in search.trade_offs():
+        found = search.run(floor, power)
+        if best is None or (found.loss, -found.n_boxes) < (best.loss, -best.n_boxes):
+            best, n_worse = found, 0
+        elif (n_worse := n_worse + 1) == 3:
+            break
+    if best is None:
+        raise InternalError("No trade-off was tried.")
+    return search.result(best)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    box_of: NDArray[np.int64]
+    lows: NDArray[np.int64]
+    highs: NDArray[np.int64]
+    loss: float
+    trade_off: tuple[float, float]
+
+    @property
+    def n_boxes(self) -> int:
+        return int(self.lows.shape[0])
+
+
+class _Search:
+    """The compiled search with everything that stays the same between trade-offs."""
+
+    def __init__(
+        self,
+        distribution: JointDistribution,
+        points: NDArray[np.int64],
+        sizes: tuple[int, ...],
+        criterion: Criterion,
+        trees: Sequence[CutTree | None] | None,
+    ) -> None:
+        from elldelta.core.generalize import boxes_kernels
+
+        self.kernels = boxes_kernels
+        self.distribution = distribution
+        self.points = points
+        self.sizes = sizes
+        self.criterion = criterion
+        marginal = distribution.quasi_identifier_marginal
+        self.occupied = np.flatnonzero(marginal > 0.0)
+        every = self.occupied.size == marginal.size
+        mass = distribution.mass if every else distribution.mass[self.occupied]
+        self.grid = boxes_kernels.Grid(
+            # Counts below 2^53 are exact as floats; one type of table keeps one compiled program.
+            np.ascontiguousarray(mass, dtype=np.float64),
+            np.ascontiguousarray(marginal if every else marginal[self.occupied]),
+            np.ascontiguousarray(points if every else points[self.occupied], dtype=np.int32),
+            np.array([1.0 / (len(sizes) * (size - 1)) if size > 1 else 0.0 for size in sizes]),
+            np.concatenate(_depths(trees, sizes)),
+            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        )
+        self.many = self.occupied.size >= MANY_ROWS
+
+    def trade_offs(self) -> list[tuple[float, float]]:
+        if isinstance(self.criterion, TotalFailure):
+            budget = self.criterion.failure_upper_budget
+            return [(floor * budget, 1.0) for floor in (FLOORS[-1:] if self.many else FLOORS)]
+        return [(1.0, power) for power in (POWERS[:1] if self.many else POWERS)]
+
+    def run(self, floor: float, power: float, slack: float = 1e-9) -> _Found:
+        rule = self._rule(floor, power, slack)
+        box_of, lows, highs = self.kernels.split(self.grid, rule, np.array(self.sizes, dtype=np.int32))
+        loss = self._loss(box_of, lows.shape[0])
+        return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), loss, (floor, power))
+
+    def result(self, found: _Found) -> Boxes:
+        for slack in (1e-9, 1e-6, 1e-4):
+            if slack > 1e-9:
+                # Sums in another order differ in the last digits: aim lower by more than they do.
+                found = self.run(*found.trade_off, slack)
+            tiling = Tiling(found.lows, found.highs, self.sizes)
+            box_of = found.box_of
+            if self.occupied.size < self.points.shape[0]:
+                box_of = tiling.locate(self.points)
+            partition = Partition(box_of)
+            keeps, plan = self._recomputed(partition)
+            if keeps:
+                return Boxes(partition, tiling, self.criterion, plan, found.loss)
+        raise InternalError("Boxes did not keep their own criterion when it was recomputed.")
+
+    def _recomputed(self, partition: Partition) -> tuple[bool, SharpPlan | None]:
+        """Whether the classes keep the criterion, and what they promise, both from scratch."""
+        criterion = self.criterion
+        if isinstance(criterion, Admissible):
+            return partition.is_admissible(self.distribution, criterion.ell, criterion.p), None
+        plan = evaluate_sharp(
+            self.distribution,
+            partition,
+            criterion.ell,
+            criterion.n_records,
+            criterion.releases,
+            criterion.options,
+        )
+        return _keeps(plan, criterion), plan
+
+    def _loss(self, box_of: NDArray[np.int64], n_boxes: int) -> float:
+        order = np.argsort(box_of, kind="stable")
+        starts = np.searchsorted(box_of[order], np.arange(n_boxes))
+        placed = self.grid.positions[order]
+        lengths = np.maximum.reduceat(placed, starts) - np.minimum.reduceat(placed, starts)
+        return float(np.bincount(box_of, self.grid.row_mass) @ (lengths @ self.grid.weights))
+
+    def _rule(self, floor: float, power: float, slack: float) -> Any:  # noqa: ANN401 (a compiled type)
+        kernels, distribution, criterion = self.kernels, self.distribution, self.criterion
+        shared: tuple[Any, ...] = (floor, power, FEW_TRIES if self.many else 1 << 30)
+        nothing = np.empty((0, 4), dtype=np.float64)  # Lemma B gains next to nothing here
+        if isinstance(criterion, Admissible):
+            threshold = float(distribution.threshold(criterion.p))
+            limit = 1.0 if distribution.is_counted else 1.0 - 1e-3 * slack
+            return kernels.Rule(
+                kernels.CELLS,
+                limit,
+                1.0,
+                threshold,
+                0.0,
+                0.0,
+                1.0,
+                -1.0,
+                nothing,
+                criterion.ell,
+                1,
+                False,
+                *shared,
+            )
+        options = criterion.options
+        if isinstance(criterion, TotalFailure):
+            mode = kernels.TOTAL
+            limit = criterion.failure_upper_budget / (criterion.releases if options.certifiable else 1)
+        else:
+            mode = kernels.EACH
+            limit = criterion.class_failure_upper
+        return kernels.Rule(
+            mode,
+            limit * (1.0 - slack),
+            1.0 / distribution.total,
+            0.0,
+            options.eta if options.cellwise else 0.0,
+            0.0 if options.cellwise else options.eta,
+            float(criterion.n_records),
+            records_apart(criterion.n_records, options.shared_records_upper),
+            nothing,
+            criterion.ell,
+            criterion.releases,
+            options.certifiable,
+            *shared,
+        )
+
+
+def _depths(trees: Sequence[CutTree | None] | None, sizes: tuple[int, ...]) -> list[NDArray[np.int32]]:
+    if trees is None:
+        trees = (None,) * len(sizes)
+    found = tuple(None if tree is None else tree.size for tree in trees)
+    if len(found) != len(sizes) or any(n not in (None, size) for n, size in zip(found, sizes, strict=True)):
+        raise ParameterError(
+            f"Hierarchies must fit domains of {', '.join(map(str, sizes))} positions.",
+            found=f"They have {', '.join(map(str, found))} positions.",
+        )
+    return [
+        np.zeros(size, dtype=np.int32) if tree is None else tree.depths
+        for tree, size in zip(trees, sizes, strict=True)
+    ]
+
+
+def _keeps(plan: SharpPlan, criterion: TotalFailure | EachFailure) -> bool:
+    if isinstance(criterion, TotalFailure):
+        return plan.failure_upper <= criterion.failure_upper_budget
+    return bool((plan.class_failures_upper <= criterion.class_failure_upper).all())
+
+
+def _refuse_if_impossible(distribution: JointDistribution, criterion: Criterion) -> None:
+    """Raises unless the single class of everything fulfils the criterion; larger classes never fail more."""
+    ell = check_ell(criterion.ell, distribution.n_values)
+    if isinstance(criterion, Admissible):
+        check_p(criterion.p, float(distribution.ranked_marginal[ell - 1]), ell)
+        return
+    whole = Partition.single(distribution.n_quasi_identifiers)
+    n_records, releases, options = criterion.n_records, criterion.releases, criterion.options
+    single = evaluate_sharp(distribution, whole, ell, n_records, releases, options)
+    if _keeps(single, criterion):
+        return
+    if isinstance(criterion, TotalFailure):
+        bound, reached = criterion.failure_upper_budget, single.failure_upper
+    else:
+        bound, reached = criterion.class_failure_upper, float(single.class_failures_upper[0])
+    remedy = "Lower ell, the number of releases, or eta."
+    try:
+        needed = fewest_records(distribution, whole, ell, releases, bound, options).n_records
+        remedy = f"Wait for {needed} records per release, or lower ell or the number of releases."
+    except RefusedError:
+        pass
+    raise RefusedError(
+        f"No classes keep {releases} linked releases of {n_records} records "
+        f"within a failure of {bound:g} for ell = {ell}.",
+        found=f"Even one class of everything is only known to fail with at most {min(1.0, reached):.3g}.",
+        remedy=remedy,
+    )

@@ -1,0 +1,121 @@
+"""Boxes that tile a product of ordered domains: every combination lies in exactly one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Tiling:
+    """Axis-aligned boxes, given by their ends in each domain.
+
+    On creation the boxes are checked to lie inside the domain and to have its volume, in exact whole
+    numbers; a tiling whose boxes overlap is then one that misses a combination, which `locate` reports.
+
+    Attributes:
+        lows: First position of each box per attribute, R x d, read-only.
+        highs: Last position, inclusive, R x d, read-only.
+        sizes: The number of positions of each attribute.
+    """
+
+    lows: NDArray[np.int64]
+    highs: NDArray[np.int64]
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        lows, highs = _read_only(self.lows), _read_only(self.highs)
+        sizes = tuple(int(size) for size in self.sizes)
+        if lows.ndim != 2 or lows.shape != highs.shape or lows.shape[1] != len(sizes) or lows.size == 0:
+            raise ParameterError(
+                "Boxes need a low and a high end for every attribute.",
+                found=f"Shapes {lows.shape} and {highs.shape} for {len(sizes)} attributes.",
+            )
+        if (lows < 0).any() or (lows > highs).any() or (highs >= np.array(sizes)).any():
+            raise ParameterError(
+                "The ends of a box must rise and lie inside the domain.", found="At least one does not."
+            )
+        volume = sum(prod(lengths) for lengths in (highs - lows + 1).tolist())
+        if volume != prod(sizes):
+            raise ParameterError(
+                f"The boxes must tile all {prod(sizes)} combinations.", found=f"They hold {volume}."
+            )
+        object.__setattr__(self, "lows", lows)
+        object.__setattr__(self, "highs", highs)
+        object.__setattr__(self, "sizes", sizes)
+
+    @property
+    def n_boxes(self) -> int:
+        """The number of boxes, R."""
+        return int(self.lows.shape[0])
+
+    def locate(self, positions: ArrayLike) -> NDArray[np.intp]:
+        """The box of each combination, occupied or not, given by its position in every domain."""
+        points = check_positions(positions, self.sizes)
+        found = np.full(points.shape[0], -1, dtype=np.intp)
+        pending = [(np.arange(self.n_boxes), np.arange(points.shape[0]))]
+        while pending:
+            boxes, rows = pending.pop()
+            if rows.size == 0:
+                continue
+            if boxes.size > 1 and (cut := self._cut(boxes)) is not None:
+                attribute, place = cut
+                is_below = points[rows, attribute] <= place
+                boxes_below = self.highs[boxes, attribute] <= place
+                pending.append((boxes[boxes_below], rows[is_below]))
+                pending.append((boxes[~boxes_below], rows[~is_below]))
+                continue
+            for box in boxes.tolist():
+                inside = ((points[rows] >= self.lows[box]) & (points[rows] <= self.highs[box])).all(axis=1)
+                found[rows[inside]] = box
+        if (found < 0).any():
+            raise ParameterError(
+                "The boxes overlap and leave combinations out.",
+                found=f"{int((found < 0).sum())} combinations lie in no box.",
+            )
+        return found
+
+    def _cut(self, boxes: NDArray[np.intp]) -> tuple[int, int] | None:
+        """A cut through the whole group that goes through none of its boxes, as even as there is one."""
+        best: tuple[int, int, int] | None = None
+        for attribute in range(len(self.sizes)):
+            ends = np.sort(self.highs[boxes, attribute])
+            starts = np.sort(self.lows[boxes, attribute])
+            # After the i-th smallest end nothing may be open: then just i + 1 boxes have begun.
+            n_begun = np.searchsorted(starts, ends, side="right")
+            clean = np.flatnonzero(n_begun == np.arange(1, boxes.size + 1))
+            clean = clean[clean < boxes.size - 1]
+            if clean.size:
+                middle = int(clean[np.argmin(np.abs(2 * (clean + 1) - boxes.size))])
+                uneven = abs(2 * (middle + 1) - int(boxes.size))
+                if best is None or uneven < best[0]:
+                    best = uneven, attribute, int(ends[middle])
+        return None if best is None else best[1:]
+
+
+def check_positions(positions: ArrayLike, sizes: tuple[int, ...]) -> NDArray[np.int64]:
+    """Returns positions as an n x d table of whole numbers inside their domains, or raises."""
+    table = np.asarray(positions)
+    if table.ndim != 2 or table.shape[1] != len(sizes) or table.dtype.kind not in "iu":
+        raise DataError(
+            f"Positions must be a table of whole numbers with {len(sizes)} columns.",
+            found=f"Shape {table.shape} of {table.dtype}.",
+        )
+    outside = int(((table < 0) | (table >= np.array(sizes))).any(axis=1).sum())
+    if outside:
+        raise DataError("Positions must lie inside their domains.", found=f"{outside} rows do not.")
+    return table.astype(np.int64, copy=False)
+
+
+def _read_only(array: ArrayLike) -> NDArray[Any]:
+    copy = np.array(array, dtype=np.int64, copy=True)
+    copy.setflags(write=False)
+    return copy
