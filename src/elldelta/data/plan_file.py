@@ -53,6 +53,8 @@ class Plan:
         failure_upper: Bound on the probability that linking t releases leaves somebody below ell.
         bound: How failure_upper was computed.
         witnesses: Per class, the values that the proof counts, most probable first.
+        witness_cells: Their probabilities P(c, s) in the model, so that promises can be recomputed and
+            composed from plans alone.
         p: What ell cells of every class reach, for the bounds that use it.
         eta: The error of the model (total variation) that the promise allows for.
         shared_records: If not None, the promise assumes that at most so many records of each release
@@ -71,6 +73,7 @@ class Plan:
     failure_upper: float
     bound: Bound
     witnesses: tuple[tuple[int, ...], ...]
+    witness_cells: tuple[tuple[float, ...], ...]
     p: float | None
     eta: float
     shared_records: int | None
@@ -93,6 +96,8 @@ class Plan:
             for values in self.witnesses
         ):
             raise ParameterError("Every class of a plan needs at least ell different witness values.")
+        if [len(values) for values in self.witnesses] != [len(cells) for cells in self.witness_cells]:
+            raise ParameterError("Every witness value of a plan needs its probability.")
         object.__setattr__(self, "promise", self.promise or self._promise())
         object.__setattr__(self, "conditions", tuple(self.conditions) or self._conditions())
 
@@ -105,6 +110,15 @@ class Plan:
     def labels(self) -> list[tuple[str, ...]]:
         """What a release shows for each class: one label per quasi-identifier."""
         return class_labels(self.schema, self.classes)
+
+    def cells(self) -> NDArray[np.float64]:
+        """P(c, s), classes x values; 0 for values that are no witnesses, which errs on the safe side."""
+        import numpy as np
+
+        table = np.zeros((self.n_classes, self.schema.n_values))
+        for row, (values, cells) in enumerate(zip(self.witnesses, self.witness_cells, strict=True)):
+            table[row, list(values)] = cells
+        return table
 
     def class_of(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The class of each combination, seen or not."""
@@ -145,6 +159,7 @@ class Plan:
             "schema": self.schema.to_dict(),
             "classes": self.classes.to_dict(),
             "witnesses": [list(values) for values in self.witnesses],
+            "witness_cells": [list(cells) for cells in self.witness_cells],
             "conditions": list(self.conditions),
             **{name: getattr(self, name) for name in _PLAIN},
         }
@@ -171,6 +186,7 @@ class Plan:
                 schema=schema,
                 classes=classes_from_dict(content["classes"], schema),
                 witnesses=tuple(tuple(values) for values in content["witnesses"]),
+                witness_cells=tuple(tuple(cells) for cells in content["witness_cells"]),
                 conditions=tuple(content["conditions"]),
                 **{name: content[name] for name in _PLAIN},
             )

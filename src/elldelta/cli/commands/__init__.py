@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elldelta.cli.commands import figures, sample_size, worst_case
+from elldelta.cli.commands import (
+    audit,
+    compose,
+    estimate,
+    figures,
+    frontier,
+    model,
+    plan,
+    release,
+    sample_size,
+    schema,
+    worst_case,
+)
 
 if TYPE_CHECKING:
     import typer
@@ -12,5 +24,6 @@ if TYPE_CHECKING:
 
 def register_all(app: typer.Typer) -> None:
     """Adds every command to the application, in the order in which the help lists them."""
-    for module in (worst_case, sample_size, figures):
+    story = (schema, estimate, model, frontier, plan, release, audit, compose)
+    for module in (*story, worst_case, sample_size, figures):
         module.register(app)

@@ -1,0 +1,59 @@
+"""Use case: propose a schema from a table, and keep schemas in files that a person edits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elldelta.app.engine import running
+from elldelta.data.atomic import AtomicFiles
+from elldelta.data.infer import infer_schema
+from elldelta.data.schema import Schema
+from elldelta.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from elldelta.data.csv_format import CsvFormat
+    from elldelta.data.table import Engine, Progress
+
+
+def infer(
+    source: Any,  # noqa: ANN401 (files, or any table in memory)
+    quasi_identifiers: Sequence[str],
+    sensitive: str,
+    *,
+    kept: Sequence[str] = (),
+    bins: Mapping[str, str] | None = None,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Schema:
+    """Proposes a schema for files or a table in memory; the arguments are those of `infer_schema`."""
+    with running(engine) as active:
+        table = active.open(source, csv_format)
+        return infer_schema(table, quasi_identifiers, sensitive, kept=kept, bins=bins, progress=progress)
+
+
+def write_schema(schema: Schema, path: Path, *, overwrite: bool = False) -> None:
+    """Writes a schema as TOML with comments, whole or not at all."""
+    with AtomicFiles(overwrite=overwrite) as files:
+        files.stage(path).write_text(schema.to_toml(), encoding="utf-8")
+
+
+def read_schema(path: Path) -> Schema:
+    """Reads a schema; what cannot be meant is refused with its line."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileError(
+            f"There is no schema {path}.", found="The file does not exist.", remedy="Check its name."
+        ) from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise FileError(
+            f"The schema {path} cannot be read as text.",
+            found=f"{type(problem).__name__}.",
+            remedy="Give a TOML file that 'elldelta schema infer' has written.",
+        ) from None
+    return Schema.from_toml(text, source=str(path))

@@ -1,0 +1,69 @@
+"""`elldelta compose`: what releases of several plans promise together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elldelta.cli import options, output
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from elldelta.data.plan_file import Plan
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(
+        "compose",
+        help="What linking releases of one or several plans leaves: for every ell, how likely it fails.",
+        epilog="Example: elldelta compose plan_a.json:2 plan_b.json:1",
+    )(_run)
+
+
+def _run(
+    plans: Annotated[
+        list[str], typer.Argument(help="Plans, each with the number of its releases: plan.json:2")
+    ],
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.compose import compose_plans
+
+    events = [_event(text) for text in plans]
+    composed = compose_plans(events)
+    failures = composed.profile.failures_upper.tolist()
+    if json:
+        output.print_json(
+            {
+                "releases": composed.profile.releases,
+                "profile": [{"ell": ell, "delta": failure} for ell, failure in enumerate(failures, start=1)],
+                "conditions": list(composed.conditions),
+            }
+        )
+        return
+    output.print_table(
+        f"Linking {composed.profile.releases} releases",
+        ("ell", "fewer than ell values left for somebody, probability at most"),
+        [
+            (str(ell), f"{failure:.3g}" if failure < 1.0 else "no promise")
+            for ell, failure in enumerate(failures, start=1)
+        ],
+    )
+    output.print_text("What must be true:", *(f"  - {condition}" for condition in composed.conditions))
+
+
+def _event(text: str) -> tuple[Plan, int]:
+    from elldelta.data.plan_file import read_plan
+
+    name, colon, number = text.rpartition(":")
+    if not colon:
+        name, number = text, "1"
+    if not number.isdecimal() or int(number) < 1:
+        raise ParameterError(
+            "A plan must be followed by a colon and the number of its releases.",
+            found=f"It is {text!r}.",
+            remedy="For example: plan_a.json:2",
+        )
+    return read_plan(Path(name)), int(number)

@@ -1,0 +1,63 @@
+"""`elldelta estimate`: from past records to a model."""
+
+from __future__ import annotations
+
+import typer
+
+from elldelta.cli import options, output
+from elldelta.cli.progress import progress_bar
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(
+        "estimate",
+        help="Count past records by quasi-identifiers and sensitive value: the model a plan is made from.",
+        epilog="Example: elldelta estimate past.parquet --schema schema.toml -o model.parquet",
+    )(_run)
+
+
+def _run(
+    sources: options.Sources,
+    schema: options.SchemaFile,
+    target: options.Output,
+    overwrite: options.Overwrite = False,
+    encoding: options.Encoding = "utf-8",
+    separator: options.Separator = None,
+    quote: options.Quote = '"',
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.estimate import estimate
+    from elldelta.app.schema import read_schema
+    from elldelta.data.atomic import check_writable
+    from elldelta.data.model import write_model
+
+    check_writable(target, overwrite=overwrite)
+    described = read_schema(schema)
+    with progress_bar("Counting") as progress:
+        model = estimate(
+            sources,
+            described,
+            csv_format=options.csv_format(encoding, separator, quote),
+            progress=progress,
+        )
+    write_model(model, target, overwrite=overwrite)
+    result = {
+        "model": str(target),
+        "digest": model.digest,
+        "records_read": model.accounting.n_read,
+        "records": model.n_records,
+        "records_suppressed": model.accounting.n_suppressed,
+        "combinations": model.counts.n_combinations,
+        "combinations_possible": described.n_combinations,
+        "values": described.n_values,
+    }
+    if json:
+        output.print_json(result)
+        return
+    output.print_text(
+        f"Counted {model.n_records:,} of {model.accounting.n_read:,} records: "
+        f"{model.counts.n_combinations:,} of {described.n_combinations:,} combinations occur, "
+        f"with {described.n_values} sensitive values.",
+        f"Wrote {target}",
+    )

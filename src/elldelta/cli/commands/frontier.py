@@ -1,0 +1,84 @@
+"""`elldelta frontier`: classes against records, before anything is decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elldelta.cli import options, output
+from elldelta.data.plan_file import BOUNDS
+from elldelta.errors import ParameterError
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(
+        "frontier",
+        help="How many classes how many records buy, under the paper's bound, the union bound and ours.",
+        epilog="Example: elldelta frontier model.parquet --ell 5 --releases 2 --picture frontier.png",
+    )(_run)
+
+
+def _run(
+    model: Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")],
+    ell: options.Ell,
+    delta: options.Delta = 0.01,
+    releases: options.Releases = 1,
+    records: Annotated[
+        str, typer.Option("--records", help="Numbers of records to try, separated by commas.")
+    ] = "",
+    eta: options.Eta = 0.0,
+    picture: options.Picture = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.frontier import compare_bounds
+    from elldelta.data.atomic import check_writable
+    from elldelta.data.model import read_model
+
+    if picture is not None:
+        check_writable(picture, overwrite=overwrite)
+    result = compare_bounds(
+        read_model(model),
+        ell=ell,
+        delta=delta,
+        releases=releases,
+        records=_numbers(records) if records else None,
+        eta=eta,
+    )
+    bounds = tuple(reversed(BOUNDS))
+    if picture is not None:
+        from elldelta.report.charts import draw_frontier, write_picture
+
+        curves = {bound: [row.classes[bound] for row in result.rows] for bound in bounds}
+        title = f"Classes against records: ℓ = {ell}, {releases} linked releases, δ = {delta:g} each"
+        figure = draw_frontier([row.records for row in result.rows], curves, title)
+        write_picture(figure, picture, overwrite=overwrite)
+    if json:
+        rows = [{"records": row.records, **row.classes} for row in result.rows]
+        output.print_json({"ell": ell, "delta": delta, "releases": releases, "points": rows})
+        return
+    output.print_table(
+        f"Classes for ell = {ell}, {releases} linked releases, failure at most {releases * delta:g}",
+        ("records", *bounds),
+        [
+            (
+                f"{row.records:,}",
+                *("-" if row.classes[bound] is None else f"{row.classes[bound]:,}" for bound in bounds),
+            )
+            for row in result.rows
+        ],
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ParameterError(
+            "--records must be whole numbers separated by commas.",
+            found=f"It is {text!r}.",
+            remedy="For example: --records 10000,30000,100000",
+        ) from None

@@ -1,0 +1,118 @@
+"""`elldelta release` and `elldelta verify`: an owner publishes; anybody checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from elldelta.cli import options, output
+from elldelta.cli.progress import progress_bar
+
+PlanFile = Annotated[Path, typer.Option("--plan", help="The plan that the agency has sent.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the application."""
+    app.command(
+        "release",
+        help="Apply a plan to your own records and write the release with its manifest.",
+        epilog="Example: elldelta release hospital_a.parquet --plan plan.json -o release_a.parquet",
+    )(_release)
+    app.command(
+        "verify",
+        help="Check a release from its file: content, manifest, diversity, and the plan if you give it.",
+        epilog="Example: elldelta verify release_a.parquet --plan plan.json",
+    )(_verify)
+
+
+def _release(
+    sources: options.Sources,
+    plan: PlanFile,
+    target: Annotated[Path, typer.Option("--output", "-o", help="The release: a .parquet or .csv file.")],
+    order: Annotated[
+        Literal["sorted", "any"],
+        typer.Option("--order", help="sorted hides the order of the input; any is faster with kept columns."),
+    ] = "sorted",
+    quarantine: Annotated[
+        Path | None,
+        typer.Option(
+            "--quarantine",
+            help="Put records with a value outside its domain into this file instead of refusing. "
+            "It holds personal data.",
+        ),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    encoding: options.Encoding = "utf-8",
+    separator: options.Separator = None,
+    quote: options.Quote = '"',
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.release import release_to_file
+    from elldelta.data.manifest import manifest_path
+    from elldelta.data.plan_file import read_plan
+
+    with progress_bar("Releasing") as progress:
+        manifest = release_to_file(
+            sources,
+            read_plan(plan),
+            target,
+            quarantine=quarantine,
+            order=order,
+            overwrite=overwrite,
+            csv_format=options.csv_format(encoding, separator, quote),
+            progress=progress,
+        )
+    names = (
+        "records_read", "records_released", "records_suppressed", "records_quarantined",
+        "classes_published", "ell", "diversity", "order", "plan_digest", "content_digest",
+    )  # fmt: skip
+    result = {"release": str(target), "manifest": str(manifest_path(target))}
+    if json:
+        output.print_json({**result, **{name: getattr(manifest, name) for name in names}})
+        return
+    lost = manifest.records_suppressed + manifest.records_quarantined
+    output.print_text(
+        f"Released {manifest.records_released:,} of {manifest.records_read:,} records "
+        f"in {manifest.classes_published:,} classes.",
+        f"Every class shows at least {manifest.diversity} values; {manifest.ell} were promised.",
+    )
+    if lost:
+        output.print_text(
+            f"Left out: {manifest.records_suppressed:,} with a missing value, "
+            f"{manifest.records_quarantined:,} with a value outside its domain."
+        )
+    output.print_text(f"Wrote {target} and its manifest.")
+
+
+def _verify(
+    release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
+    plan: Annotated[Path | None, typer.Option("--plan", help="The plan it claims to follow.")] = None,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.audit import verify
+    from elldelta.data.plan_file import read_plan
+
+    with progress_bar("Reading") as progress:
+        checked = verify(release, read_plan(plan) if plan else None, progress=progress)
+    if json:
+        output.print_json(
+            {
+                "release": str(release),
+                "records": checked.records,
+                "classes": checked.classes,
+                "ell": checked.ell,
+                "diversity": checked.diversity,
+                "k": checked.k,
+                "plan_digest": checked.plan_digest,
+            }
+        )
+        return
+    output.print_text(
+        f"{release} is what its manifest says: {checked.records:,} records in {checked.classes:,} classes.",
+        f"Every class shows at least {checked.diversity} values ({checked.ell} promised) "
+        f"and {checked.k} records.",
+    )
+    if plan is not None:
+        output.print_text("It follows the plan you gave.")

@@ -1,0 +1,104 @@
+"""`elldelta schema infer`: propose a schema that a person then edits."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from elldelta.cli import options, output
+from elldelta.cli.progress import progress_bar
+from elldelta.errors import ParameterError
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the family of commands to the application."""
+    family = typer.Typer(
+        help="Describe the columns of a table: roles, domains, missing values.", no_args_is_help=True
+    )
+    family.command(
+        "infer",
+        help="Propose a schema from a table. Read and edit the file before you rely on it.",
+        epilog="Example: elldelta schema infer past.parquet --qi postal_code,gender,age "
+        "--sensitive disease -o schema.toml",
+    )(_infer)
+    app.add_typer(family, name="schema")
+
+
+def _infer(
+    sources: options.Sources,
+    qi: Annotated[
+        str, typer.Option("--qi", help="The quasi-identifiers in their order, separated by commas.")
+    ],
+    sensitive: Annotated[str, typer.Option("--sensitive", help="The sensitive column.")],
+    target: options.Output,
+    keep: Annotated[
+        str, typer.Option("--keep", help="Columns that releases show unchanged, separated by commas.")
+    ] = "",
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bins",
+            help="Bins for a number: income=width:10000, income=quantile:8 or income=edges:0,100,200. "
+            "May be given several times.",
+        ),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    encoding: options.Encoding = "utf-8",
+    separator: options.Separator = None,
+    quote: options.Quote = '"',
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.schema import infer, write_schema
+    from elldelta.data.atomic import check_writable
+
+    check_writable(target, overwrite=overwrite)
+    with progress_bar("Reading") as progress:
+        schema = infer(
+            sources,
+            _names(qi),
+            sensitive,
+            kept=_names(keep) if keep else (),
+            bins=_bins(bins or []),
+            csv_format=options.csv_format(encoding, separator, quote),
+            progress=progress,
+        )
+    write_schema(schema, target, overwrite=overwrite)
+    sizes = dict(zip(schema.names, schema.sizes, strict=True))
+    if json:
+        output.print_json(
+            {
+                "schema": str(target),
+                "quasi_identifiers": sizes,
+                "sensitive": {schema.sensitive.name: schema.n_values},
+                "kept": list(schema.kept),
+                "dropped": list(schema.dropped),
+                "combinations": schema.n_combinations,
+                "digest": schema.digest,
+            }
+        )
+        return
+    roles = [(name, "quasi-identifier", f"{size:,}") for name, size in sizes.items()]
+    roles.append((schema.sensitive.name, "sensitive", f"{schema.n_values:,}"))
+    roles += [(name, "kept unchanged", "") for name in schema.kept]
+    roles += [(name, "dropped", "") for name in schema.dropped]
+    output.print_table("Columns", ("column", "role", "positions"), roles)
+    output.print_text(f"Wrote {target}. Read and edit it before you rely on it.")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _bins(texts: list[str]) -> dict[str, str]:
+    bins = {}
+    for text in texts:
+        name, equals, rule = text.partition("=")
+        if not equals:
+            raise ParameterError(
+                "--bins must look like income=width:10000.",
+                found=f"It is {text!r}.",
+                remedy="Rules are width:W, quantile:K and edges:E1,E2,...",
+            )
+        bins[name.strip()] = rule.strip()
+    return bins

@@ -1,0 +1,116 @@
+"""The pictures of audits, frontiers and models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from elldelta.data.atomic import AtomicFiles
+from elldelta.errors import FileError
+from elldelta.report.pictures import COLOURS, DASHES, as_png, as_svg, new_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Bar(Protocol):
+    """A bar of a histogram of values left."""
+
+    @property
+    def diversity(self) -> int:
+        """Values left."""
+
+    @property
+    def records(self) -> int:
+        """Linked records in classes with so many values left."""
+
+
+def draw_histogram(bars: Sequence[Bar], ell: int) -> Figure:
+    """Linked records by the number of values left; bars below ell stand out, also in grey."""
+    figure, axes = _canvas()
+    below = [bar for bar in bars if bar.diversity < ell]
+    above = [bar for bar in bars if bar.diversity >= ell]
+    for group, colour, hatch, label in (
+        (below, COLOURS[1], "///", f"fewer than ℓ = {ell}"),
+        (above, COLOURS[0], "", f"at least ℓ = {ell}"),
+    ):
+        if group:
+            axes.bar(
+                [bar.diversity for bar in group],
+                [bar.records for bar in group],
+                color=colour,
+                hatch=hatch,
+                edgecolor="white",
+                label=label,
+            )
+    axes.axvline(ell - 0.5, color="#1b1f24", linewidth=1.0, linestyle=DASHES[1])
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set(xlabel="sensitive values left after linkage", ylabel="linked records")
+    _finish(axes, "What linking the releases leaves")
+    return figure
+
+
+def draw_frontier(records: Sequence[int], classes: Mapping[str, Sequence[int | None]], title: str) -> Figure:
+    """Classes against records, one curve per bound."""
+    figure, axes = _canvas()
+    for index, (name, numbers) in enumerate(classes.items()):
+        points = [(x, y) for x, y in zip(records, numbers, strict=True) if y is not None]
+        axes.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            color=COLOURS[index],
+            linestyle=DASHES[index],
+            marker="osD"[index % 3],
+            markersize=4,
+            linewidth=1.8,
+            label=name,
+        )
+    axes.set(xscale="log", yscale="log", xlabel="records of each release", ylabel="classes")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    _finish(axes, title)
+    return figure
+
+
+def draw_marginal(names: Sequence[str], probabilities: Sequence[float], title: str) -> Figure:
+    """The sensitive values by falling probability; at most forty of them by name."""
+    figure, axes = _canvas()
+    order = sorted(range(len(names)), key=lambda index: -probabilities[index])
+    axes.bar(range(len(order)), [probabilities[index] for index in order], color=COLOURS[0])
+    if len(order) <= 40:
+        axes.set_xticks(range(len(order)), [names[index] for index in order], rotation=60, ha="right")
+    else:
+        axes.set_xlabel("sensitive values, most frequent first")
+    axes.set_ylabel("share of the records")
+    _finish(axes, title)
+    return figure
+
+
+def write_picture(figure: Figure, path: Path, *, overwrite: bool = False) -> None:
+    """Writes a picture; the end of the name says whether as PNG or SVG."""
+    as_bytes = {".png": as_png, ".svg": as_svg}.get(path.suffix.lower())
+    if as_bytes is None:
+        raise FileError(
+            f"The format of {path} is not known.",
+            found="Its name ends neither in .png nor in .svg.",
+            remedy="Use one of these two.",
+        )
+    with AtomicFiles(overwrite=overwrite) as files:
+        files.stage(path).write_bytes(as_bytes(figure))
+
+
+def _canvas() -> tuple[Figure, Any]:
+    figure = new_figure()
+    return figure, figure.add_subplot()
+
+
+def _finish(axes: Axes, title: str) -> None:
+    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+    axes.yaxis.grid(visible=True, color="#d9dde2", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=9)
