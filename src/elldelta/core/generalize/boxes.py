@@ -39,7 +39,10 @@ POWERS = (1.0, 0.0, 2.0)
 MANY_ROWS = 1 << 17
 """From here on one trade-off is tried instead of several, and few cuts per box."""
 
-FEW_TRIES = 6
+MANY_FLOOR = 1e-4
+"""The one trade-off of a total budget that is tried when there are many rows, hence many classes."""
+
+FEW_TRIES = 16
 """Cuts per box whose failure is computed when there are many rows."""
 
 
@@ -174,7 +177,7 @@ class _Search:
     def trade_offs(self) -> list[tuple[float, float]]:
         if isinstance(self.criterion, TotalFailure):
             budget = self.criterion.failure_upper_budget
-            return [(floor * budget, 1.0) for floor in (FLOORS[-1:] if self.many else FLOORS)]
+            return [(floor * budget, 1.0) for floor in ((MANY_FLOOR,) if self.many else FLOORS)]
         return [(1.0, power) for power in (POWERS[:1] if self.many else POWERS)]
 
     def run(self, floor: float, power: float, slack: float = 1e-9) -> _Found:

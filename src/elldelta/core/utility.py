@@ -1,0 +1,148 @@
+"""How much information classes keep: sizes, NCP, discernibility and the average class size ratio.
+
+Every measure is about classes over the rows of a distribution, whatever their shape: a run is measured by the
+hull of its rows, just as a box is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.checks import check_count
+from elldelta.core.tiling import check_positions
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.partition import Partition
+
+
+@dataclass(frozen=True)
+class Utility:
+    """Measures of one partition; small is good in all but `n_classes`.
+
+    Attributes:
+        n_classes: R.
+        n_records: N: those counted, or those that a release is expected to have.
+        smallest_class: Records of the smallest class, N P(c) where P is a forecast.
+        median_class: Records of the median class.
+        largest_class: Records of the largest class.
+        expected_class: Records of the class that a randomly chosen record lies in, on average.
+        ncp_by_attribute: Per attribute, the mean over records of (highest - lowest occupied position of the
+            class) / (domain size - 1); 0 for a domain of one position.
+        ncp: The mean over attributes: 0 if no class spans two positions, 1 for a single class of everything.
+        discernibility: The expected sum of n_c^2: how many records each record cannot be told from.
+        average_class_size_ratio: C_avg = N / (R k): how many times larger than necessary classes are.
+        k: The class size that C_avg compares with; ell where nothing else is said.
+    """
+
+    n_classes: int
+    n_records: int
+    smallest_class: float
+    median_class: float
+    largest_class: float
+    expected_class: float
+    ncp_by_attribute: tuple[float, ...]
+    ncp: float
+    discernibility: float
+    average_class_size_ratio: float
+    k: int
+
+
+def measure_utility(
+    distribution: JointDistribution,
+    partition: Partition,
+    positions: ArrayLike,
+    sizes: Sequence[int],
+    *,
+    k: int,
+    n_records: int | None = None,
+) -> Utility:
+    """Measures classes, either on the records themselves or as a forecast.
+
+    Args:
+        distribution: P, one row per combination.
+        partition: The classes.
+        positions: The position of every row in each ordered domain, n x d.
+        sizes: The number of positions of each domain.
+        k: The class size that the average is compared with: ell, or the k of a k-anonymity.
+        n_records: Forecast for so many records drawn from P, where Σ n_c^2 has the expectation
+            Σ (N P(c))^2 + N P(c) (1 - P(c)). None: the distribution's counts are the records.
+    """
+    k = check_count("the class size to compare with", k)
+    if n_records is None and not distribution.is_counted:
+        raise ParameterError(
+            "Probabilities alone say nothing about class sizes.",
+            found="The distribution holds no counts, and no number of records was given.",
+            remedy="Give the number of records of a release.",
+        )
+    total = int(distribution.total) if n_records is None else check_count("the number of records", n_records)
+    class_mass = class_probabilities(distribution, partition)
+    records = total * class_mass
+    discernibility = float((records**2).sum())
+    if n_records is not None:
+        discernibility += float((records * (1.0 - class_mass)).sum())
+    by_attribute = ncp_by_attribute(distribution, partition, positions, sizes)
+    return Utility(
+        n_classes=partition.n_classes,
+        n_records=total,
+        smallest_class=float(records.min()),
+        median_class=float(np.median(records)),
+        largest_class=float(records.max()),
+        expected_class=discernibility / total,
+        ncp_by_attribute=by_attribute,
+        ncp=float(np.mean(by_attribute)),
+        discernibility=discernibility,
+        average_class_size_ratio=total / (partition.n_classes * k),
+        k=k,
+    )
+
+
+def ncp_by_attribute(
+    distribution: JointDistribution, partition: Partition, positions: ArrayLike, sizes: Sequence[int]
+) -> tuple[float, ...]:
+    """NCP of every attribute: Σ_c P(c) (highest - lowest position of c with P > 0) / (domain size - 1)."""
+    lows, highs = occupied_hulls(distribution, partition, positions, sizes)
+    lengths = (highs - lows) / np.maximum(1, np.array(sizes) - 1)
+    return tuple((class_probabilities(distribution, partition) @ lengths).tolist())
+
+
+def occupied_hulls(
+    distribution: JointDistribution, partition: Partition, positions: ArrayLike, sizes: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The lowest and highest position of every class, R x d each, over its rows with P > 0.
+
+    A class without any such row weighs nothing; its hull is that of all its rows.
+    """
+    points = check_positions(positions, tuple(sizes))
+    if points.shape[0] != partition.n_quasi_identifiers:
+        raise ParameterError(
+            f"The partition covers {partition.n_quasi_identifiers} rows.",
+            found=f"There are {points.shape[0]} rows of positions.",
+        )
+    counts = distribution.quasi_identifier_marginal > 0.0
+    counts |= ~np.isin(partition.class_of, partition.class_of[counts])
+    class_of = partition.class_of[counts]
+    order = np.argsort(class_of, kind="stable")
+    starts = np.searchsorted(class_of[order], np.arange(partition.n_classes))
+    placed = points[counts][order]
+    return np.minimum.reduceat(placed, starts), np.maximum.reduceat(placed, starts)
+
+
+def class_probabilities(distribution: JointDistribution, partition: Partition) -> NDArray[np.float64]:
+    """P(c) of every class."""
+    if distribution.n_quasi_identifiers != partition.n_quasi_identifiers:
+        raise ParameterError(
+            f"The partition covers {partition.n_quasi_identifiers} quasi-identifiers.",
+            found=f"The distribution has {distribution.n_quasi_identifiers}.",
+        )
+    shares: NDArray[np.float64] = np.zeros(partition.n_classes)
+    np.add.at(shares, partition.class_of, distribution.quasi_identifier_marginal)
+    return shares
