@@ -269,7 +269,7 @@ def _lines(schema: Schema) -> Iterator[str]:
 
 def _column_lines(column: Column) -> Iterator[str]:
     for remark in column.note.splitlines():
-        yield f"# {remark}"
+        yield "# " + "".join(sign if sign.isprintable() else " " for sign in remark)
     yield f"name = {_toml(column.name)}"
     yield f"nulls = {_toml(column.nulls)}"
     for key, value in column.domain.to_dict().items():

@@ -1,0 +1,120 @@
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from elldelta.data.atomic import AtomicFiles
+from elldelta.errors import FileError, ParameterError
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_files_appear_together_at_the_end(tmp_path):
+    with AtomicFiles() as files:
+        files.stage(tmp_path / "a").write_text("1")
+        files.stage(tmp_path / "b").write_text("2")
+        assert not (tmp_path / "a").exists()
+    assert names(tmp_path) == ["a", "b"]
+    assert (tmp_path / "a").read_text() == "1"
+
+
+@pytest.mark.parametrize("problem", [ValueError, KeyboardInterrupt, SystemExit])
+def test_nothing_is_left_after_an_error(tmp_path, problem):
+    (tmp_path / "old").write_text("precious")
+
+    def fail():
+        with AtomicFiles(overwrite=True) as files:
+            files.stage(tmp_path / "a").write_text("1")
+            files.stage(tmp_path / "old").write_text("2")
+            raise problem
+
+    with pytest.raises(problem):
+        fail()
+    assert names(tmp_path) == ["old"]
+    assert (tmp_path / "old").read_text() == "precious"
+
+
+def test_an_existing_file_is_refused_before_anything_is_written(tmp_path):
+    (tmp_path / "a").write_text("precious")
+    with AtomicFiles() as files, pytest.raises(FileError, match="exists"):
+        files.stage(tmp_path / "a")
+    assert (tmp_path / "a").read_text() == "precious"
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path):
+    def race():
+        with AtomicFiles() as files:
+            files.stage(tmp_path / "a").write_text("1")
+            files.stage(tmp_path / "b").write_text("2")
+            (tmp_path / "b").write_text("precious")
+
+    with pytest.raises(FileError, match="exists"):
+        race()
+    assert names(tmp_path) == ["b"]
+    assert (tmp_path / "b").read_text() == "precious"
+
+
+def test_a_failing_rename_takes_the_others_back(tmp_path, monkeypatch):
+    from pathlib import Path
+
+    replace = Path.replace
+
+    def fail_for_b(self, target):
+        if Path(target).name == "b":
+            raise OSError(errno.EIO, "broken")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", fail_for_b)
+
+    def write():
+        with AtomicFiles() as files:
+            files.stage(tmp_path / "a").write_text("1")
+            files.stage(tmp_path / "b").write_text("2")
+
+    with pytest.raises(FileError, match="cannot be written"):
+        write()
+    assert names(tmp_path) == []
+
+
+def test_places_where_nothing_can_be_written(tmp_path):
+    with AtomicFiles() as files:
+        with pytest.raises(FileError, match="does not exist"):
+            files.stage(tmp_path / "none" / "a")
+        with pytest.raises(FileError, match="folder"):
+            files.stage(tmp_path)
+        files.stage(tmp_path / "a")
+        with pytest.raises(ParameterError, match="one name"):
+            files.stage(tmp_path / "a")
+
+
+def test_a_folder_that_takes_no_files_is_named(tmp_path):
+    # Permissions do not stop the superuser; the system's own folders do.
+    folder = "/proc" if os.geteuid() == 0 else tmp_path / "locked"
+    if os.geteuid():
+        folder.mkdir(mode=0o500)
+    with AtomicFiles() as files, pytest.raises(FileError, match="cannot be written"):
+        files.stage(f"{folder}/a")
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(tmp_path):
+    code = """
+import resource, sys
+from elldelta.data.atomic import AtomicFiles
+from elldelta.errors import FileError
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    with AtomicFiles() as files:
+        files.stage(sys.argv[1]).write_bytes(b"x" * 5000)
+except FileError as refusal:
+    sys.exit(f"{refusal}")
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "a"], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1
+    assert "There is no room" in run.stderr
+    assert names(tmp_path) == []
