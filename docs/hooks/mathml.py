@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 from typing import Any
+from xml.etree import ElementTree as ET
 
 from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
@@ -16,6 +17,10 @@ from mkdocs.exceptions import PluginError
 FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\(?:\(|\[)(?P<latex>.*?)\\(?:\)|\])</(?P=tag)>', re.DOTALL
 )
+NAMESPACE = "http://www.w3.org/1998/Math/MathML"
+WITH_LIMITS = {"∑", "∏", "⋃", "⋂", "min", "max", "sup", "inf"}
+TIGHT = {"|": "0", "/": "0.05em"}
+UNDER = {"msub": "munder", "msup": "mover", "msubsup": "munderover"}
 
 
 def on_page_content(content: str, *, page: Any, **_: Any) -> str:  # noqa: ANN401 (called by mkdocs)
@@ -25,8 +30,23 @@ def on_page_content(content: str, *, page: Any, **_: Any) -> str:  # noqa: ANN40
         latex = html.unescape(match["latex"]).strip()
         is_block = match["tag"] == "div"
         mathml = convert(latex, display="block" if is_block else "inline")
-        if "\\" in mathml:
+        if "\\" in mathml.replace("&#x0005C;", ""):
             raise PluginError(f"{page.file.src_uri}: a formula has an unknown command: {latex}")
+        mathml = _polish(mathml, is_block=is_block)
         return f'<div class="formula">{mathml}</div>' if is_block else mathml
 
     return FORMULA.sub(to_mathml, content)
+
+
+def _polish(mathml: str, *, is_block: bool) -> str:
+    """Removes wide gaps around bars and slashes, and puts the limits of big operators below them."""
+    ET.register_namespace("", NAMESPACE)
+    root = ET.fromstring(mathml)  # noqa: S314 (our own output)
+    for element in root.iter():
+        name = element.tag.rpartition("}")[2]
+        if name == "mo" and element.text in TIGHT:
+            element.set("lspace", TIGHT[element.text])
+            element.set("rspace", TIGHT[element.text])
+        if is_block and name in UNDER and len(element) and element[0].text in WITH_LIMITS:
+            element.tag = f"{{{NAMESPACE}}}{UNDER[name]}"
+    return ET.tostring(root, encoding="unicode")
