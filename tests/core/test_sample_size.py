@@ -199,9 +199,9 @@ def test_values_without_mass_are_named():
 
 
 def test_too_few_records_say_how_many_are_needed():
-    with pytest.raises(RefusedError, match="needs [0-9]+ records"):
+    with pytest.raises(RefusedError, match=r"needs [0-9]+ records"):
         smallest_p(UNIFORM, 3000, 10, 0.01, 5)
-    with pytest.raises(RefusedError, match="ell = 1"):
+    with pytest.raises(RefusedError, match=r"ell = 1"):
         largest_ell(UNIFORM, 3000, 0.01, 1, beta=0.01)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 
 def diversity(counts):
@@ -45,9 +45,7 @@ def most_contiguous_classes(table, ell, p):
     for n_cuts in range(n_rows):
         for cuts in combinations(range(1, n_rows), n_cuts):
             bounds = [0, *cuts, n_rows]
-            if all(
-                admissible(table[start:end], ell, p) for start, end in zip(bounds, bounds[1:], strict=False)
-            ):
+            if all(admissible(table[start:end], ell, p) for start, end in pairwise(bounds)):
                 best = max(best, n_cuts + 1)
     return best
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.core.diversity import class_diversities
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.overlay import MOST_CELLS, NO_CLASS, overlay_boxes, overlay_runs
 from elldelta.core.partition import Partition
@@ -14,7 +15,7 @@ from elldelta.data.classes import Runs, class_labels
 from elldelta.data.label_boxes import LabelBoxes
 from elldelta.data.manifest import content_digest
 from elldelta.data.release_counts import count_release
-from elldelta.errors import DataError, FileError, RefusedError
+from elldelta.errors import DataError, FileError, ParameterError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,6 +117,22 @@ def overlay(releases: Sequence[Published]) -> list[ReleasedCounts]:
         _over_cells(release, cells)
         for release, cells in zip(releases, _common_cells(schema, releases), strict=True)
     ]
+
+
+def values_left(releases: Sequence[Published], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For people with these combinations who are in all releases: how many sensitive values are left.
+
+    0 where nobody can be in all releases.
+    """
+    left: NDArray[np.int64] | None = None
+    for release in releases:
+        class_of = release.classes.class_of(release.schema, ranks)
+        shown = release.counts[class_of]
+        shown[class_of == NO_CLASS] = 0
+        left = shown if left is None else np.minimum(left, shown)
+    if left is None:
+        raise ParameterError("Linking needs at least one release.", found="None was given.")
+    return class_diversities(left)
 
 
 def _common_cells(schema: Schema, releases: Sequence[Published]) -> list[NDArray[np.int64]]:

@@ -31,26 +31,35 @@ class Bar(Protocol):
 def draw_histogram(bars: Sequence[Bar], ell: int) -> Figure:
     """Linked records by the number of values left; bars below ell stand out, also in grey."""
     figure, axes = _canvas()
-    below = [bar for bar in bars if bar.diversity < ell]
-    above = [bar for bar in bars if bar.diversity >= ell]
-    for group, colour, hatch, label in (
-        (below, COLOURS[1], "///", f"fewer than ℓ = {ell}"),
-        (above, COLOURS[0], "", f"at least ℓ = {ell}"),
-    ):
-        if group:
-            axes.bar(
-                [bar.diversity for bar in group],
-                [bar.records for bar in group],
-                color=colour,
-                hatch=hatch,
-                edgecolor="white",
-                label=label,
-            )
-    axes.axvline(ell - 0.5, color="#1b1f24", linewidth=1.0, linestyle=DASHES[1])
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    _bars(axes, {bar.diversity: bar.records for bar in bars}, ell)
     axes.set(xlabel="sensitive values left after linkage", ylabel="linked records")
     _finish(axes, "What linking the releases leaves")
     return figure
+
+
+def draw_patients(patients_by_values: Mapping[int, int], ell: int, highest: int) -> Figure:
+    """Patients by the number of diseases left, on a common axis up to `highest`."""
+    figure, axes = _canvas(height=3.4)
+    _bars(axes, patients_by_values, ell)
+    axes.set(xlabel="diseases left for the patient", ylabel="patients", xlim=(0.4, highest + 0.6))
+    _finish(axes, "")
+    return figure
+
+
+def _bars(axes: Axes, heights: Mapping[int, int], ell: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for is_below, colour, hatch, label in (
+        (True, COLOURS[1], "///", f"fewer than ℓ = {ell}"),
+        (False, COLOURS[0], "", f"at least ℓ = {ell}"),
+    ):
+        group = {left: number for left, number in heights.items() if (left < ell) == is_below}
+        if group:
+            axes.bar(
+                list(group), list(group.values()), color=colour, hatch=hatch, edgecolor="white", label=label
+            )
+    axes.axvline(ell - 0.5, color="#1b1f24", linewidth=1.0, linestyle=DASHES[1])
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def draw_frontier(records: Sequence[int], classes: Mapping[str, Sequence[int | None]], title: str) -> Figure:
@@ -102,8 +111,8 @@ def write_picture(figure: Figure, path: Path, *, overwrite: bool = False) -> Non
         files.stage(path).write_bytes(as_bytes(figure))
 
 
-def _canvas() -> tuple[Figure, Any]:
-    figure = new_figure()
+def _canvas(height: float = 4.2) -> tuple[Figure, Any]:
+    figure = new_figure(height=height)
     return figure, figure.add_subplot()
 
 

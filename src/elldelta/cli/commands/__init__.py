@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from elldelta.cli.commands import (
     audit,
     compose,
+    demo,
     estimate,
     figures,
     frontier,
@@ -25,5 +26,5 @@ if TYPE_CHECKING:
 def register_all(app: typer.Typer) -> None:
     """Adds every command to the application, in the order in which the help lists them."""
     story = (schema, estimate, model, frontier, plan, release, audit, compose)
-    for module in (*story, worst_case, sample_size, figures):
+    for module in (demo, *story, worst_case, sample_size, figures):
         module.register(app)

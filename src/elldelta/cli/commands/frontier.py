@@ -52,7 +52,7 @@ def _run(
     if picture is not None:
         from elldelta.report.charts import draw_frontier, write_picture
 
-        curves = {bound: [row.classes[bound] for row in result.rows] for bound in bounds}
+        curves = {str(bound): [row.classes[bound] for row in result.rows] for bound in bounds}
         title = f"Classes against records: ℓ = {ell}, {releases} linked releases, δ = {delta:g} each"
         figure = draw_frontier([row.records for row in result.rows], curves, title)
         write_picture(figure, picture, overwrite=overwrite)
