@@ -1,0 +1,147 @@
+"""The documentation names only what exists, and leaves out nothing that does."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+import typer
+
+from elldelta.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+PAGES = sorted(DOCS.rglob("*.md"))
+COMMANDS_PAGE = DOCS / "reference" / "commands.md"
+
+DOTTED_NAME = re.compile(r"\belldelta(?:\.[A-Za-z_]\w*)+")
+NAV_PAGE = re.compile(r"^\s*- (?:[^:\n]+: )?(\S+\.md)\s*$", re.MULTILINE)
+SHARED_OPTIONS = {"--help", "-h"}
+
+
+def names_of(page):
+    return sorted(set(DOTTED_NAME.findall(page.read_text(encoding="utf-8"))))
+
+
+def resolve(dotted):
+    """Imports the longest module prefix and looks up the rest; raises if a part does not exist."""
+    parts = dotted.split(".")
+    for n_parts in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:n_parts]))
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("elldelta"):
+                raise
+            continue
+        for part in parts[n_parts:]:
+            found = _member(found, part)
+        return found
+    raise ModuleNotFoundError(dotted)
+
+
+def _member(owner, name):
+    if name in getattr(owner, "__dataclass_fields__", {}):
+        return owner.__dataclass_fields__[name]
+    return getattr(owner, name)
+
+
+def all_commands():
+    """Every command of the application by what is typed after `elldelta`, families of commands included."""
+
+    def walk(command, words):
+        children = getattr(command, "commands", {})
+        if not children:
+            yield " ".join(words), command
+        for name, child in children.items():
+            yield from walk(child, [*words, name])
+
+    return dict(walk(typer.main.get_command(app), []))
+
+
+def section_of(name):
+    """The text of commands.md from the heading of a command to the next heading of the same level."""
+    text = COMMANDS_PAGE.read_text(encoding="utf-8")
+    heading = f"## `elldelta {name}`\n"
+    assert heading in text, f"docs/reference/commands.md has no section for: elldelta {name}"
+    return re.split(r"^## ", text.partition(heading)[2], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_every_name_in_the_documentation_exists(page):
+    for name in names_of(page):
+        resolve(name)
+
+
+def test_a_name_that_does_not_exist_is_noticed():
+    for name in ("elldelta.core.nothing.greedy", "elldelta.core.worst_case.best_case"):
+        with pytest.raises((AttributeError, ModuleNotFoundError)):
+            resolve(name)
+
+
+def test_the_theory_names_the_functions_of_the_paper():
+    named = {name for page in PAGES if page.parent.name == "theory" for name in names_of(page)}
+    assert {
+        "elldelta.core.diversity.diversity",
+        "elldelta.core.linkage.link",
+        "elldelta.core.worst_case.worst_case",
+        "elldelta.core.sample_size.Mechanism.records",
+        "elldelta.core.composition.compose",
+        "elldelta.core.generalize.greedy.greedy",
+        "elldelta.core.generalize.independent.generalize_independent",
+        "elldelta.core.frontier.frontier",
+    } <= named
+
+
+def test_every_page_is_in_the_navigation_and_every_entry_is_a_page():
+    listed = NAV_PAGE.findall(CONFIG.partition("\nnav:\n")[2])
+    assert len(listed) == len(set(listed))
+    assert set(listed) == {page.relative_to(DOCS).as_posix() for page in PAGES}
+
+
+NETWORK_ASSET = re.compile(
+    r"""!\[[^\]]*\]\(\s*(?:https?:)?//"""  # a picture
+    r"""|<(?:script|img|iframe|link|source|video|audio)\b[^>]*(?:src|href)\s*=\s*["']?(?:https?:)?//"""
+    r"""|@import|url\(\s*["']?(?:https?:)?//"""  # a style sheet
+    r"""|^```\s*mermaid""",  # drawn by a script from elsewhere
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def test_pages_load_nothing_from_the_network():
+    sources = [*PAGES, *DOCS.rglob("*.css"), *DOCS.rglob("*.js"), *DOCS.rglob("*.html")]
+    for source in sources:
+        assert not NETWORK_ASSET.search(source.read_text(encoding="utf-8")), source.name
+    assert re.search(r"^  font: false$", CONFIG, re.MULTILINE)
+    assert "analytics" not in CONFIG
+    assert not re.search(r"https?://", CONFIG)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "![logo](https://example.org/logo.png)",
+        '<script async src="//example.org/x.js"></script>',
+        "src: url('https://example.org/font.woff2')",
+        "```mermaid",
+    ],
+)
+def test_an_asset_from_the_network_is_noticed(line):
+    assert NETWORK_ASSET.search(line)
+    assert not NETWORK_ASSET.search("See [the paper](https://example.org/paper.pdf).")
+
+
+@pytest.mark.parametrize("name", all_commands())
+def test_every_command_and_option_is_documented(name):
+    command, section = all_commands()[name], section_of(name)
+    documented = set(re.findall(r"`(--?[a-zA-Z][\w-]*)[^`]*`", section))
+    spellings = {text for option in command.params for text in (*option.opts, *option.secondary_opts)}
+    existing = {text for text in spellings if text.startswith("-")} - SHARED_OPTIONS
+    assert existing <= documented, f"undocumented: {sorted(existing - documented)}"
+    assert documented <= existing | SHARED_OPTIONS, f"does not exist: {sorted(documented - existing)}"
+
+
+def test_every_documented_command_exists():
+    text = COMMANDS_PAGE.read_text(encoding="utf-8")
+    documented = set(re.findall(r"^## `elldelta ([^`]+)`$", text, re.MULTILINE))
+    assert documented == all_commands().keys()
