@@ -1,0 +1,307 @@
+"""Certificates: a release that any t - 1 others of its kind can be linked with, for certain (Theorem E).
+
+A plan fixes base classes, witness values A_c and allowances b_c with t b_c <= a_c - ell. A release publishes
+disjoint unions of base classes. It is certified if every published class with a record misses at most b_c of
+the values of A_c, for every base class c inside it, also for those without a record of their own. No
+distribution enters: the owner checks its own counts, alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.core.diversity import as_count_table
+from elldelta.core.partition import Partition, sum_by_class
+from elldelta.errors import ParameterError, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.witnesses import Witnesses
+
+
+@dataclass(frozen=True, eq=False)
+class CertificateTerms:
+    """What a certified release must show: per base class the witnesses and how many of them may be missing.
+
+    Attributes:
+        membership: R x |S|: whether a value is in A_c, read-only.
+        allowances: b_c, one per base class, read-only.
+        ell: How many values survive the linkage.
+        releases: t, how many certified releases may be linked.
+        min_records: r: a witness counts as present only with at least r records in the published class. The
+            linkage then leaves ell values with at least r linked records each.
+    """
+
+    membership: NDArray[np.bool_]
+    allowances: NDArray[np.int64]
+    ell: int
+    releases: int
+    min_records: int = 1
+
+    def __post_init__(self) -> None:
+        membership = read_only(self.membership, np.bool_)
+        allowances = read_only(self.allowances, np.int64)
+        if membership.ndim != 2 or membership.size == 0 or allowances.shape != membership.shape[:1]:
+            raise ParameterError(
+                "A certificate needs witnesses and one allowance for every base class.",
+                found=f"Shapes {membership.shape} and {allowances.shape}.",
+            )
+        ell = check_ell(self.ell, membership.shape[1])
+        releases = check_releases(self.releases)
+        min_records = check_count("the number of records of a witness", self.min_records)
+        spare = membership.sum(axis=1) - ell
+        # Python's whole numbers, not numpy's: t b must not wrap around for an absurdly large t.
+        too_large = sum(
+            b < 0 or releases * b > room
+            for b, room in zip(allowances.tolist(), spare.tolist(), strict=True)
+        )  # fmt: skip
+        if too_large:
+            raise ParameterError(
+                "Allowances must not be negative, and t of them must leave ell of the witnesses "
+                "(t b_c <= a_c - ell).",
+                found=f"{too_large} of {allowances.size} base classes break this "
+                f"for ell = {ell} and t = {releases}.",
+                remedy="Use the allowances of the plan.",
+            )
+        object.__setattr__(self, "membership", membership)
+        object.__setattr__(self, "allowances", allowances)
+        object.__setattr__(self, "ell", ell)
+        object.__setattr__(self, "releases", releases)
+        object.__setattr__(self, "min_records", min_records)
+
+    @classmethod
+    def from_witnesses(cls, witnesses: Witnesses, *, min_records: int = 1) -> CertificateTerms:
+        """The terms of a planner's witnesses, with its allowances floor((a_c - ell) / t)."""
+        return cls(
+            witnesses.membership(),
+            witnesses.allowances.astype(np.int64),
+            witnesses.ell,
+            witnesses.releases,
+            min_records,
+        )
+
+    @classmethod
+    def from_lists(
+        cls,
+        witnesses: Sequence[Sequence[int]],
+        n_values: int,
+        *,
+        ell: int,
+        releases: int,
+        allowances: ArrayLike | None = None,
+        min_records: int = 1,
+    ) -> CertificateTerms:
+        """The terms of a plan file: the witness values of every base class, as positions.
+
+        Allowances that are not given are the largest that t releases can share, floor((a_c - ell) / t).
+        """
+        n_values = check_count("the number of sensitive values", n_values)
+        releases = check_releases(releases)
+        lengths = np.array([len(values) for values in witnesses], dtype=np.int64)
+        positions = np.array([value for values in witnesses for value in values], dtype=np.int64)
+        if positions.size and not 0 <= positions.min() <= positions.max() < n_values:
+            raise ParameterError(
+                f"Witness values must be positions from 0 to {n_values - 1}.",
+                found="At least one is outside.",
+            )
+        membership = np.zeros((lengths.size, n_values), dtype=np.bool_)
+        membership[np.repeat(np.arange(lengths.size), lengths), positions] = True
+        if allowances is None:
+            allowances = np.maximum(0, membership.sum(axis=1) - ell) // releases
+        return cls(membership, np.asarray(allowances), ell, releases, min_records)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of base classes, R."""
+        return int(self.membership.shape[0])
+
+    @property
+    def n_values(self) -> int:
+        """The number of sensitive values, |S|."""
+        return int(self.membership.shape[1])
+
+    @cached_property
+    def n_witnesses(self) -> NDArray[np.int64]:
+        """a_c, one per base class."""
+        return read_only(self.membership.sum(axis=1), np.int64)
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether nothing may be missing: then any number of certified releases may be linked."""
+        return not self.allowances.any()
+
+    def check_counts(self, counts: ArrayLike) -> NDArray[np.int64]:
+        """Returns an owner's records by base class and value, R x |S|, or raises."""
+        table = as_count_table(counts)
+        if table.shape != self.membership.shape:
+            raise ParameterError(
+                f"The plan has {self.n_classes} base classes and {self.n_values} sensitive values.",
+                found=f"The count table has the shape {table.shape}.",
+            )
+        return table
+
+    def check_grouping(self, grouping: Partition | None) -> Partition:
+        """Returns a grouping of the base classes into published classes (None: each by itself)."""
+        if grouping is None:
+            return Partition(np.arange(self.n_classes))
+        if grouping.n_quasi_identifiers != self.n_classes:
+            raise ParameterError(
+                f"The plan has {self.n_classes} base classes.",
+                found=f"The grouping is about {grouping.n_quasi_identifiers}.",
+            )
+        return grouping
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """The verdict on one release, base class by base class.
+
+    Attributes:
+        terms: What was asked.
+        grouping: The published class of every base class.
+        counts: Records by published class and value; zero where records are suppressed.
+        suppressed: Whether the records of a published class are left out, one per published class.
+        n_suppressed: How many records are left out.
+        missed: M(c), R x |S|: the values of A_c that the published class of c does not show. Nothing is missed
+            where the published class has no record: nobody is there who could be linked.
+        fails: Whether a base class misses more than its allowance.
+    """
+
+    terms: CertificateTerms
+    grouping: Partition
+    counts: NDArray[np.int64]
+    suppressed: NDArray[np.bool_]
+    n_suppressed: int
+    missed: NDArray[np.bool_]
+    fails: NDArray[np.bool_]
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether no base class fails: then Theorem E holds for this release."""
+        return not self.fails.any()
+
+    @cached_property
+    def n_missed(self) -> NDArray[np.int64]:
+        """How many witnesses are missing, one per base class."""
+        return read_only(self.missed.sum(axis=1), np.int64)
+
+    @cached_property
+    def published(self) -> NDArray[np.bool_]:
+        """Whether a published class has a record, one per published class."""
+        return read_only(self.counts.any(axis=1), np.bool_)
+
+    @property
+    def n_published(self) -> int:
+        """Published classes with at least one record."""
+        return int(self.published.sum())
+
+    @cached_property
+    def failing_groups(self) -> NDArray[np.bool_]:
+        """Whether a published class holds a base class that fails, one per published class."""
+        groups = np.zeros(self.grouping.n_classes, dtype=np.bool_)
+        groups[self.grouping.class_of[self.fails]] = True
+        return read_only(groups, np.bool_)
+
+    @property
+    def n_records(self) -> int:
+        """Records that the release shows."""
+        return int(self.counts.sum())
+
+    @property
+    def n_failing_records(self) -> int:
+        """Records of published classes that fail."""
+        return int(self.counts[self.failing_groups].sum())
+
+    def require(self, *, remedy: str = "") -> Certificate:
+        """Returns the certificate, or refuses a release that is not certified.
+
+        Raises:
+            RefusedError: Some base class misses more witnesses than it may.
+        """
+        if self.is_certified:
+            return self
+        excess = (self.n_missed - self.terms.allowances)[self.fails]
+        raise RefusedError(
+            "The release is not certified: linked with others it could show fewer than "
+            f"{self.terms.ell} values.",
+            found=f"{int(self.failing_groups.sum())} of {self.n_published} published classes miss more "
+            f"witness values than they may, by up to {int(excess.max())}; they hold "
+            f"{self.n_failing_records} of {self.n_records} records.",
+            remedy=remedy
+            or "Merge the failing classes with others, leave their records out, or wait for a size or date "
+            "that was announced beforehand (not record by record).",
+        )
+
+
+def certify(
+    counts: ArrayLike,
+    terms: CertificateTerms,
+    grouping: Partition | None = None,
+    suppressed: ArrayLike | None = None,
+) -> Certificate:
+    """Checks one release (Theorem E). Exact: it counts, nothing is estimated.
+
+    Args:
+        counts: The owner's records by base class and sensitive value, R x |S|.
+        terms: What the plan asks.
+        grouping: The published class of every base class; None publishes every base class by itself.
+        suppressed: Published classes whose records are left out, one bool each; such a class has no record
+            and imposes nothing.
+
+    Returns:
+        The verdict. Any t releases with `is_certified`, of any owners, linked in any way, leave at least ell
+        values for every quasi-identifier that lies in a class with a record in each of them.
+
+    >>> terms = CertificateTerms.from_lists([[0, 1, 2], [1, 2, 3]], 4, ell=2, releases=1)
+    >>> certify([[5, 1, 0, 0], [0, 3, 0, 0]], terms).fails.tolist()
+    [False, True]
+    >>> certify([[5, 1, 0, 0], [0, 3, 0, 1]], terms, Partition.single(2)).is_certified
+    True
+    """
+    table = terms.check_counts(counts)
+    grouping = terms.check_grouping(grouping)
+    shown = sum_by_class(table, grouping)
+    left_out = np.zeros(grouping.n_classes, dtype=np.bool_)
+    if suppressed is not None:
+        left_out = read_only(suppressed, np.bool_)
+        if left_out.shape != (grouping.n_classes,):
+            raise ParameterError(
+                f"There are {grouping.n_classes} published classes.",
+                found=f"Suppression is told for {left_out.shape[0] if left_out.ndim else 'none'}.",
+            )
+    n_suppressed = int(shown[left_out].sum())
+    shown[left_out] = 0
+    missed = missing_witnesses(shown, terms, grouping)
+    return Certificate(
+        terms=terms,
+        grouping=grouping,
+        counts=read_only(shown, np.int64),
+        suppressed=read_only(left_out, np.bool_),
+        n_suppressed=n_suppressed,
+        missed=read_only(missed, np.bool_),
+        fails=read_only(missed.sum(axis=1) > terms.allowances, np.bool_),
+    )
+
+
+def missing_witnesses(
+    shown: NDArray[np.int64], terms: CertificateTerms, grouping: Partition
+) -> NDArray[np.bool_]:
+    """M(c), R x |S|, from what the published classes show."""
+    absent = (shown < terms.min_records) & shown.any(axis=1, keepdims=True)
+    missed: NDArray[np.bool_] = terms.membership & absent[grouping.class_of]
+    return missed
+
+
+def read_only(array: ArrayLike, dtype: type) -> NDArray[Any]:
+    """A copy that nobody can change."""
+    copy = np.array(array, dtype=dtype, copy=True)
+    copy.setflags(write=False)
+    return copy
