@@ -146,7 +146,7 @@ def quarantined_rows(relation: str, keys: Sequence[str], unknown: Sequence[str],
         f"LEFT JOIN {values} AS u{place} ON keyed.k{place} IS NOT DISTINCT FROM u{place}.raw"
         for place, values in enumerate(unknown)
     )
-    tests = " OR ".join(f"u{place}.hit = 1" for place in range(len(unknown)))
+    tests = " OR ".join([f"u{place}.hit = 1" for place in range(len(unknown))] or ["1 = 0"])
     return f"SELECT {shown} FROM (SELECT {keyed} FROM {relation}) AS keyed {joins} WHERE {tests}"  # noqa: S608
 
 

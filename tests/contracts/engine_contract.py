@@ -1,0 +1,441 @@
+"""What every engine must do, checked against a pure Python oracle. A new engine adds a subclass, no test."""
+
+import contextlib
+import datetime as dt
+import gzip
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.oracles import tables as oracle
+
+from elldelta.data.atomic import AtomicFiles
+from elldelta.data.class_map import ClassMap
+from elldelta.data.counting import count
+from elldelta.data.csv_format import CsvFormat
+from elldelta.data.release import release_frame, write_quarantine, write_release
+from elldelta.data.release_counts import count_release
+from elldelta.data.schema import Bins, Categories, Column, Dates, Integers, Schema
+from elldelta.errors import DataError, FileError
+
+QUICK = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+
+CELLS = ["a", "b", "é", 'q"q', "x,y", "l\nb", "'s", "", " ", "07", "7", "*", "(missing)", "NULL", "日本"]
+DOMAIN = tuple(cell for cell in CELLS if cell != "b")
+DAYS = (dt.date(1999, 11, 20), dt.date(2000, 2, 3))
+
+
+def text_schema(kept=(), nulls="category"):
+    """Text columns with names that try to break SQL."""
+    return Schema(
+        (
+            Column('sel"ect', Categories(DOMAIN), nulls),
+            Column("group by", Integers(0, 9, 3), nulls),
+            Column("raw", Dates(*DAYS, "month"), "suppress"),
+            Column("k0", Bins((0, 0.1, 5, 7)), nulls),
+        ),
+        Column("naïve 'x'", Categories(("flu", "HIV, late", 'c"')), nulls),
+        kept=kept,
+    )
+
+
+NAMES = [*text_schema().columns, "extra"]
+text_rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            NAMES[0]: st.none() | st.sampled_from(CELLS),
+            NAMES[1]: st.none() | st.sampled_from(["0", "1", "5", "9", "10", "x", " 3", "4.0", "", "1e0x"]),
+            NAMES[2]: st.none() | st.sampled_from(["1999-11-20", "2000-01-31", "2000-02-30", "2001-01-01"]),
+            NAMES[3]: st.none()
+            | st.sampled_from(["0", "0.1", "0.09", "5e0", "7", "7.1", "-1", "nan", "", "z"]),
+            NAMES[4]: st.none() | st.sampled_from(["flu", "HIV, late", 'c"', "other"]),
+            NAMES[5]: st.none() | st.sampled_from(CELLS),
+        }
+    ),
+    max_size=25,
+)
+
+
+def typed_schema():
+    return Schema(
+        (
+            Column("n", Integers(-2, 5), "category"),
+            Column("f", Integers(0, 5), "category"),
+            Column("r", Bins((-1.5, 0, 2.25, 1e6)), "suppress"),
+            Column("d", Dates(*DAYS), "category"),
+            Column("t", Dates(*DAYS, "month"), "category"),
+            Column("b", Categories(("true", "false")), "category"),
+        ),
+        Column("s", Integers(0, 3), "category"),
+    )
+
+
+days = st.sampled_from([DAYS[0], DAYS[1], dt.date(1999, 12, 31), dt.date(2005, 1, 1)])
+typed_rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            "n": st.none() | st.integers(-3, 6),
+            "f": st.none() | st.sampled_from([0.0, -0.0, 1.0, 5.0, 1.5, float("inf"), float("nan")]),
+            "r": st.none()
+            | st.sampled_from([-1.5, -0.0, 0.0, 2.25, 1e6, 1e6 + 1, float("-inf"), float("nan"), -2.0]),
+            "d": st.none() | days,
+            "t": st.none() | days.map(lambda day: dt.datetime(day.year, day.month, day.day, 23, 59, 59)),
+            "b": st.none() | st.booleans(),
+            "s": st.none() | st.integers(0, 4),
+        }
+    ),
+    max_size=25,
+)
+TYPES = pa.schema(
+    {
+        "n": pa.int32(),
+        "f": pa.float64(),
+        "r": pa.float64(),
+        "d": pa.date32(),
+        "t": pa.timestamp("us"),
+        "b": pa.bool_(),
+        "s": pa.int64(),
+    }
+)
+
+
+def to_arrow(rows, names=NAMES):
+    return pa.table({name: pa.array([row[name] for row in rows], pa.string()) for name in names})
+
+
+def write_csv(path, rows, names=NAMES, separator=",", encoding="utf-8", opener=open):
+    """CSV as a careful program writes it: a missing value is empty, an empty text is quoted."""
+
+    def field(cell):
+        return "" if cell is None else '"' + cell.replace('"', '""') + '"'
+
+    with opener(path, "wt", encoding=encoding, newline="") as file:
+        file.write(separator.join(map(field, names)) + "\r\n")
+        for row in rows:
+            file.write(separator.join(field(row[name]) for name in names) + "\r\n")
+
+
+def check_counts(counts, rows, schema):
+    cells, losses, nulls, unknown = oracle.count(rows, schema)
+    found = {
+        (tuple(counts.positions[row].tolist()), int(value)): int(n)
+        for row, value, n in zip(counts.rows, counts.values, counts.n, strict=True)
+    }
+    assert found == cells
+    accounting = counts.accounting
+    assert {name: getattr(accounting, name) for name in losses} == losses
+    assert dict(accounting.nulls) == dict(nulls)
+    assert dict(accounting.unknown) == dict(unknown)
+
+
+def class_map_of(counts, schema, leave_out=False):
+    """Classes by the first quasi-identifier in pairs of positions; everything else is generalized away."""
+    first = schema.quasi_identifiers[0]
+    halves = counts.positions[:, 0] // 2
+    used, class_of = np.unique(halves, return_inverse=True)
+    labels = [label_row(schema, (2 * half,)) for half in used.tolist()]
+    assert first.size > 2
+    if leave_out and labels:
+        class_of = np.where(class_of == 0, -1, class_of)
+    return ClassMap(counts.ranks, class_of, labels), used
+
+
+def label_row(schema, places):
+    first, *others = schema.quasi_identifiers
+    low = places[0] // 2 * 2
+    return (first.label(low, min(low + 1, first.size - 1)), *("*" for _ in others))
+
+
+class EngineContract:
+    """Subclasses give `start`, which starts the engine."""
+
+    @staticmethod
+    def start(**settings):
+        raise NotImplementedError
+
+    # Counting
+
+    @QUICK
+    @given(text_rows)
+    def test_counts_of_text_equal_the_definition(self, engine, rows):
+        schema = text_schema()
+        counted = count(engine.open(to_arrow(rows)), schema, unknown="quarantine")
+        check_counts(counted.counts, rows, schema)
+
+    @QUICK
+    @given(typed_rows)
+    def test_counts_of_typed_columns_equal_the_definition(self, engine, rows):
+        schema = typed_schema()
+        table = pa.table(
+            {name: pa.array([row[name] for row in rows], TYPES.field(name).type) for name in TYPES.names}
+        )
+        check_counts(count(engine.open(table), schema, unknown="quarantine").counts, rows, schema)
+
+    @settings(QUICK, max_examples=15)
+    @given(text_rows)
+    def test_csv_and_parquet_count_like_the_table_in_memory(self, engine, tmp_path_factory, rows):
+        folder = tmp_path_factory.mktemp("files")
+        schema = text_schema()
+        write_csv(folder / "t.csv", rows)
+        write_csv(folder / "semi.csv", rows, separator=";")
+        write_csv(folder / "t.tsv", rows, names=NAMES[::-1], separator="\t")
+        write_csv(folder / "bom.csv", rows, encoding="utf-8-sig")
+        write_csv(folder / "t.csv.gz", rows, opener=gzip.open)
+        pq.write_table(to_arrow(rows), folder / "t.parquet")
+        for name in ("t.csv", "semi.csv", "t.tsv", "bom.csv", "t.csv.gz", "t.parquet"):
+            check_counts(count(engine.open(folder / name), schema, unknown="quarantine").counts, rows, schema)
+        write_csv(folder / "wide.csv", rows, encoding="utf-16")
+        wide = engine.open(folder / "wide.csv", CsvFormat(encoding="utf-16"))
+        check_counts(count(wide, schema, unknown="quarantine").counts, rows, schema)
+
+    @pytest.mark.parametrize(
+        "ages", [[], ["5"], ["5"] * 50, [str(i) for i in range(200)], [None] * 4], ids=len
+    )
+    def test_tables_of_simple_shapes(self, engine, ages):
+        schema = Schema((Column("age", Integers(0, 199), "category"),), Column("s", Categories(("x",))))
+        rows = [{"age": age, "s": "x"} for age in ages]
+        check_counts(count(engine.open(to_arrow(rows, ["age", "s"])), schema).counts, rows, schema)
+
+    def test_several_files_with_other_orders_and_extra_columns_are_one_table(self, engine, tmp_path):
+        first = [{"a": "1", "s": "x"}, {"a": "2", "s": "y"}]
+        second = [{"s": "x", "more": "?", "a": "1"}]
+        third = [{"a": "3", "s": "x"}]
+        (tmp_path / "deep").mkdir()
+        write_csv(tmp_path / "1.csv", first, ["a", "s"])
+        write_csv(tmp_path / "2.csv", second, ["s", "more", "a"], separator=";")
+        pq.write_table(
+            pa.table({"s": ["x"], "a": pa.array([3], pa.int16())}), tmp_path / "deep" / "3.parquet"
+        )
+        (tmp_path / "_SUCCESS").write_text("")
+        (tmp_path / ".hidden.csv").write_text("junk")
+        (tmp_path / "readme.md").write_text("junk")
+        schema = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "y"))))
+        sources = [
+            tmp_path,
+            [tmp_path / "1.csv", str(tmp_path / "2.csv"), tmp_path / "deep"],
+            [f"{tmp_path}/*.csv", f"{tmp_path}/**/*.parquet"],
+        ]
+        for source in sources:
+            table = engine.open(source)
+            assert set(table.names) == {"a", "s"}
+            assert table.partial == {"more"}
+            check_counts(count(table, schema).counts, first + second + third, schema)
+
+    def test_names_that_look_like_globs_or_partitions_are_taken_literally(self, engine, tmp_path):
+        folder = tmp_path / "year=1999" / 'it\'s [a] "b"'
+        folder.mkdir(parents=True)
+        path = folder / "w[1]*?{x}.csv"
+        write_csv(path, [{"year": "7"}], ["year"])
+        write_csv(folder / "w1zzy.csv", [{"year": "8"}] * 3, ["year"])
+        table = engine.open(path)
+        schema = Schema((Column("year", Integers(0, 9)),), Column("s", Integers(0, 1)))
+        assert table.names == ("year",)
+        with pytest.raises(DataError):
+            count(table, schema)
+        pq.write_table(pa.table({"year": [7], "s": [1]}), folder / "p[1]*.parquet")
+        assert count(engine.open(folder / "p[1]*.parquet"), schema).counts.n_records == 1
+
+    def test_columns_without_a_name_are_no_obstacle(self, engine, tmp_path):
+        (tmp_path / "index.csv").write_text(",a,s,\n0,1,1,\n1,2,1,\n")
+        schema = Schema((Column("a", Integers(0, 9)),), Column("s", Integers(0, 1)))
+        assert count(engine.open(tmp_path / "index.csv"), schema).counts.n_records == 2
+
+    def test_encodings_are_read_as_declared(self, engine, tmp_path):
+        rows = [{"a": "1", "s": "é"}, {"a": "2", "s": "ß"}]
+        schema = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("é", "ß"))))
+        for encoding in ("latin-1", "cp1252", "utf-16", "utf-8"):
+            write_csv(tmp_path / f"{encoding}.csv", rows, ["a", "s"], encoding=encoding)
+            table = engine.open(tmp_path / f"{encoding}.csv", CsvFormat(encoding=encoding))
+            check_counts(count(table, schema).counts, rows, schema)
+        write_csv(
+            tmp_path / "late.csv", [{"a": "1", "s": "x"}] * 20_000 + rows, ["a", "s"], encoding="latin-1"
+        )
+        for name in ("latin-1.csv", "late.csv"):
+            with pytest.raises(FileError, match="utf-8"):
+                count(engine.open(tmp_path / name), schema)
+        with pytest.raises(FileError, match="utf-16"):
+            engine.open(tmp_path / "utf-8.csv", CsvFormat(encoding="utf-16"))
+
+    def test_columns_that_differ_only_in_case(self, engine, tmp_path):
+        schema = Schema((Column("a", Integers(0, 9)),), Column("s", Integers(0, 9)))
+        table = pa.table({"ID": [1], "id": [2], "a": [3], "s": [4]})
+        pq.write_table(table, tmp_path / "t.parquet")
+        write_csv(tmp_path / "t.csv", [{"ID": "1", "id": "2", "a": "3", "s": "4"}], ["ID", "id", "a", "s"])
+        for source in (table, tmp_path / "t.parquet", tmp_path / "t.csv"):
+            opened = engine.open(source)
+            assert opened.names == ("a", "s")
+            assert count(opened, schema).counts.n_records == 1
+            with pytest.raises(DataError, match="upper and lower case"):
+                opened.require(["id"])
+            with pytest.raises(DataError, match="upper and lower case"):
+                opened.require(["A"])
+
+    # Policies
+
+    def test_missing_values_follow_their_policy(self, engine):
+        rows = [{"a": "1", "s": "1"}, {"a": None, "s": "1"}, {"a": "2", "s": None}, {"a": "99", "s": None}]
+        table = engine.open(to_arrow(rows, ["a", "s"]))
+        for nulls in ("category", "suppress"):
+            schema = Schema((Column("a", Integers(0, 9), nulls),), Column("s", Integers(0, 9), nulls))
+            check_counts(count(table, schema, unknown="quarantine").counts, rows, schema)
+        schema = Schema((Column("a", Integers(0, 99), "refuse"),), Column("s", Integers(0, 9), "suppress"))
+        with pytest.raises(DataError, match=r"'a': 1, of 4 records"):
+            count(table, schema)
+
+    def test_values_outside_their_domains_are_refused_with_their_number(self, engine):
+        rows = [{"a": "1", "s": "1"}, {"a": "77", "s": "1"}, {"a": "77", "s": "zz"}]
+        schema = Schema((Column("a", Integers(0, 9)),), Column("s", Integers(0, 9)))
+        with pytest.raises(DataError, match=r"'a': 2, column 's': 1, of 3 records") as refusal:
+            count(engine.open(to_arrow(rows, ["a", "s"])), schema)
+        assert "77" not in str(refusal.value)
+
+    # Releases
+
+    @settings(QUICK, max_examples=20)
+    @given(text_rows, st.booleans(), st.booleans())
+    def test_a_release_holds_what_the_definition_says(self, engine, tmp_path_factory, rows, keep, leave_out):
+        folder = tmp_path_factory.mktemp("release")
+        schema = text_schema(kept=("extra",) if keep else ())
+        counted = count(engine.open(to_arrow(rows)), schema, unknown="quarantine")
+        class_map, used = class_map_of(counted.counts, schema, leave_out)
+        out = used[0] if leave_out and len(used) else None
+        expected = oracle.release(
+            rows, schema, lambda places: None if places[0] // 2 == out else label_row(schema, places)
+        )
+        n_quarantined = counted.counts.accounting.n_quarantined
+        for name in ("r.parquet", "r.csv"):
+            for order in ("sorted", "any"):
+                with AtomicFiles(overwrite=True) as files:
+                    account = write_release(counted, class_map, folder / name, files, order=order)
+                    write_quarantine(counted, folder / f"quarantine_{name}", files)
+                assert account.n_released == expected.total()
+                assert account.n_released + account.n_left_out == counted.counts.n_records
+                assert account.order == (order if keep else "sorted")
+                assert read_rows(folder / name) == expected
+                quarantined = [row for row in rows if "unknown" in places_of(row, schema)]
+                expected_rows = Counter(tuple(row[column] for column in NAMES) for row in quarantined)
+                assert read_rows(folder / f"quarantine_{name}") == expected_rows
+                assert expected_rows.total() == n_quarantined
+            back = count_release(engine.open(folder / name), schema.names, schema.sensitive.name)
+            assert back.n_records == expected.total()
+            shown = {
+                (*back.labels[c], back.values[v]): int(n)
+                for c, v, n in zip(back.classes, back.value_of, back.n, strict=True)
+            }
+            width = len(schema.names) + 1
+            together = Counter()
+            for row, n in expected.items():
+                together[row[:width]] += n
+            assert shown == dict(together)
+        frame, account = release_frame(counted, class_map)
+        assert Counter(zip(*frame.to_pydict().values(), strict=True)) == expected
+
+    @pytest.mark.parametrize("keep", [False, True])
+    def test_a_sorted_release_is_the_same_bytes_whatever_the_order_of_the_input(self, engine, tmp_path, keep):
+        rng = np.random.default_rng(7)
+        n = 300_000
+        table = pa.table(
+            {
+                "a": rng.integers(0, 40, n),
+                "s": rng.integers(0, 5, n),
+                "extra": rng.integers(0, 1000, n),
+            }
+        )
+        schema = Schema(
+            (Column("a", Integers(0, 39)),), Column("s", Integers(0, 4)), kept=("extra",) if keep else ()
+        )
+        for suffix in ("parquet", "csv"):
+            contents = set()
+            for turn in range(3):
+                path = tmp_path / f"r{turn}.{suffix}"
+                shuffled = table.take(pa.array(rng.permutation(n)))
+                counted = count(engine.open(shuffled), schema)
+                with AtomicFiles() as files:
+                    write_release(counted, class_map_of(counted.counts, schema)[0], path, files)
+                contents.add(path.read_bytes())
+            assert len(contents) == 1
+
+    def test_sensitive_values_keep_their_type_and_their_gaps(self, engine, tmp_path):
+        schema = Schema((Column("a", Integers(0, 3)),), Column("s", Integers(0, 9), "category"))
+        table = pa.table({"a": [0, 1, 2, 3], "s": [5, None, 7, 5]})
+        counted = count(engine.open(table), schema)
+        class_map = class_map_of(counted.counts, schema)[0]
+        with AtomicFiles() as files:
+            write_release(counted, class_map, tmp_path / "r.parquet", files)
+            write_release(counted, class_map, tmp_path / "r.csv", files)
+        read = pq.read_table(tmp_path / "r.parquet")
+        assert read.schema.types == [pa.string(), pa.int64()]
+        assert read.to_pylist() == [
+            {"a": "0-1", "s": 5},
+            {"a": "0-1", "s": None},
+            {"a": "2-3", "s": 5},
+            {"a": "2-3", "s": 7},
+        ]
+        assert (tmp_path / "r.csv").read_text() == "a,s\n0-1,5\n0-1,\n2-3,5\n2-3,7\n"
+
+    @pytest.mark.parametrize("keep", [False, True])
+    def test_what_comes_in_as_a_data_frame_goes_out_as_one(self, engine, keep):
+        data = {"a": [0, 1, 2, 3], "s": ["x", "y", "x", None], "extra": [1.5, None, 3.5, 4.5]}
+        schema = Schema(
+            (Column("a", Integers(0, 3)),),
+            Column("s", Categories(("x", "y")), "category"),
+            kept=("extra",) if keep else (),
+        )
+        arrow = pa.table(data)
+        frames = [pd.DataFrame(data), pl.DataFrame(data), arrow, arrow.to_reader(), arrow.to_batches()[0]]
+        for frame in frames:
+            counted = count(engine.open(frame), schema)
+            release, _ = release_frame(counted, class_map_of(counted.counts, schema)[0])
+            kind = type(frame) if not isinstance(frame, pa.RecordBatchReader | pa.RecordBatch) else pa.Table
+            assert type(release) is kind
+            labels = release["a"].to_list() if hasattr(release["a"], "to_list") else release["a"].to_pylist()
+            assert labels == ["0-1", "0-1", "2-3", "2-3"]
+
+    def test_an_index_of_pandas_is_left_behind(self, engine):
+        frame = pd.DataFrame({"a": [1, 2], "s": [0, 1]}, index=["p", "q"])
+        assert engine.open(frame).names == ("a", "s")
+
+    # Housekeeping
+
+    def test_progress_ends_at_one(self, engine):
+        seen = []
+        schema = Schema((Column("a", Integers(0, 9)),), Column("s", Integers(0, 9)))
+        count(engine.open(pa.table({"a": [1], "s": [1]})), schema, progress=seen.append)
+        assert seen[-1] == 1.0
+        assert all(0 <= share <= 1 for share in seen)
+
+    def test_nothing_is_left_on_disk_when_an_engine_closes(self, tmp_path):
+        write_csv(tmp_path / "t.csv", [{"a": "é", "s": "1"}], ["a", "s"], encoding="latin-1")
+        room = tmp_path / "temporary"
+        room.mkdir()
+        with contextlib.suppress(ZeroDivisionError), self.start(temp_directory=room) as engine:
+            engine.open(tmp_path / "t.csv", CsvFormat(encoding="latin-1"))
+            raise ZeroDivisionError
+        assert list(room.iterdir()) == []
+
+
+def places_of(row, schema):
+    return [
+        oracle.position(column, row[column.name]) for column in (*schema.quasi_identifiers, schema.sensitive)
+    ]
+
+
+def read_rows(path):
+    """The rows of a file, read without the engine."""
+    if path.suffix == ".parquet":
+        return (
+            Counter(zip(*pq.read_table(path).to_pydict().values(), strict=True))
+            if pq.read_metadata(path).num_rows
+            else Counter()
+        )
+    text = path.read_bytes().decode()
+    rows = Counter()
+    for line in list(oracle.parse_csv(text))[1:]:
+        rows[tuple(line)] += 1
+    return rows

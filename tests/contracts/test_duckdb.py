@@ -1,0 +1,12 @@
+from tests.contracts.engine_contract import EngineContract
+from tests.contracts.inference_contract import InferenceContract
+
+from elldelta.data.engines.duckdb import connect
+
+
+class TestTables(EngineContract):
+    start = staticmethod(connect)
+
+
+class TestInference(InferenceContract):
+    start = staticmethod(connect)
