@@ -20,6 +20,7 @@ FORMULA = re.compile(
 NAMESPACE = "http://www.w3.org/1998/Math/MathML"
 WITH_LIMITS = {"∑", "∏", "⋃", "⋂", "min", "max", "sup", "inf"}
 TIGHT = {"|": "0", "/": "0.05em"}
+PRIME = "′"
 UNDER = {"msub": "munder", "msup": "mover", "msubsup": "munderover"}
 
 
@@ -39,7 +40,7 @@ def on_page_content(content: str, *, page: Any, **_: Any) -> str:  # noqa: ANN40
 
 
 def _polish(mathml: str, *, is_block: bool) -> str:
-    """Removes wide gaps around bars and slashes, and puts the limits of big operators below them."""
+    """Removes wide gaps, lowers primes, and puts the limits of big operators below them."""
     ET.register_namespace("", NAMESPACE)
     root = ET.fromstring(mathml)  # noqa: S314 (our own output)
     for element in root.iter():
@@ -47,6 +48,8 @@ def _polish(mathml: str, *, is_block: bool) -> str:
         if name == "mo" and element.text in TIGHT:
             element.set("lspace", TIGHT[element.text])
             element.set("rspace", TIGHT[element.text])
+        if name == "msup" and element[1].text == PRIME:  # the sign is raised already
+            element.tag = f"{{{NAMESPACE}}}mrow"
         if is_block and name in UNDER and len(element) and element[0].text in WITH_LIMITS:
             element.tag = f"{{{NAMESPACE}}}{UNDER[name]}"
     return ET.tostring(root, encoding="unicode")

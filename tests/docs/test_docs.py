@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import elldelta
 from elldelta.cli.main import app
 
 ROOT = Path(__file__).parents[2]
@@ -91,6 +92,13 @@ def test_the_theory_names_the_functions_of_the_paper():
         "elldelta.core.generalize.independent.generalize_independent",
         "elldelta.core.frontier.frontier",
     } <= named
+
+
+def test_every_public_name_is_in_the_reference():
+    text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
+    for name in set(elldelta.__all__) - {"__version__"}:
+        public = getattr(elldelta, name)
+        assert f"::: {public.__module__}.{public.__qualname__}\n" in text, name
 
 
 def test_every_page_is_in_the_navigation_and_every_entry_is_a_page():
