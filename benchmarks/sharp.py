@@ -1,0 +1,59 @@
+"""The sharp planner against one cumulative sum of the same array: time and memory."""
+
+import subprocess
+import sys
+
+import numpy as np
+
+from benchmarks._timing import best_time
+from elldelta.core.distribution import JointDistribution, geometric_marginal
+from elldelta.core.generalize.runs import sharp_runs
+
+N_ROWS, N_VALUES = 1_000_000, 50
+LIMITS = ((10_000_000, 15.0), (1_000_000, 5.0))
+
+MEMORY = f"""
+import resource
+import numpy as np
+from elldelta.core.distribution import JointDistribution
+from elldelta.core.generalize.runs import sharp_runs
+small = JointDistribution(np.full((1000, {N_VALUES}), 1 / (1000 * {N_VALUES})), 1.0)
+sharp_runs(small, 10, 20_000, 2, 0.02)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+mass = np.full(({N_ROWS}, {N_VALUES}), 1 / ({N_ROWS} * {N_VALUES}))
+sharp_runs(JointDistribution(mass, 1.0), 10, 10_000_000, 2, 0.02)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((after - before) * 1024 / mass.nbytes)
+"""
+
+
+def distributions():
+    yield "random", lambda: np.random.default_rng(1).random((N_ROWS, N_VALUES))
+    yield "geometric", lambda: np.tile(geometric_marginal(N_VALUES, 0.95), (N_ROWS, 1))
+
+
+def run():
+    rows = []
+    for name, make in distributions():
+        mass = make()
+        mass /= mass.sum()
+        distribution = JointDistribution(mass, 1.0)
+        cumsum = best_time(lambda mass=mass: np.cumsum(mass))
+        for n_records, limit in LIMITS:
+            seconds = best_time(
+                lambda distribution=distribution, n_records=n_records: sharp_runs(
+                    distribution, 10, n_records, 2, 0.02
+                ),
+                repeats=2,
+            )
+            rows.append(
+                (
+                    f"sharp plan, 1,000,000 x 50, {name}, N = {n_records:,}, t = 2, against numpy.cumsum",
+                    seconds / cumsum,
+                    limit,
+                )
+            )
+    # In a process of its own: the peak of this one includes everything measured before.
+    peak = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    rows.append(("memory of a sharp plan, array included, in arrays", float(peak.stdout), 3.0))
+    return rows

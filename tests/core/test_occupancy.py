@@ -1,0 +1,263 @@
+"""Missing-value tails and class failures against exact enumeration."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracles import occupancy as oracle
+
+from elldelta.core.occupancy import (
+    class_failures_upper,
+    lemma_b_prime_upper,
+    lemma_b_upper,
+    missing_tail_upper,
+)
+from elldelta.core.witnesses import Witnesses
+from elldelta.errors import DistributionError, ParameterError
+
+SMALL = [
+    ([Fraction(1, 4)] * 4, 7),
+    ([Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)], 9),
+    ([Fraction(1, 10), Fraction(1, 12), Fraction(1, 20)], 12),  # most records are elsewhere
+    ([Fraction(2, 5), Fraction(3, 10), Fraction(1, 5), Fraction(1, 10)], 14),
+]
+
+
+def floats(cells):
+    return np.array([float(cell) for cell in cells])
+
+
+@pytest.mark.parametrize(("cells", "n_records"), SMALL)
+def test_tails_are_above_the_exact_probability(cells, n_records):
+    for allowance in range(len(cells)):
+        exact = oracle.missing_tail(cells, n_records, allowance)
+        for bound in (lemma_b_upper, lemma_b_prime_upper, missing_tail_upper):
+            assert bound(floats(cells), n_records, allowance) >= exact
+
+
+@pytest.mark.parametrize(("cells", "n_records"), SMALL)
+def test_lemma_b_prime_is_the_formula_rounded_up(cells, n_records):
+    for allowance in range(len(cells)):
+        exact = min(Fraction(1), oracle.lemma_b_prime(cells, n_records, allowance))
+        assert 1.0 <= lemma_b_prime_upper(floats(cells), n_records, allowance) / float(exact) < 1 + 2e-9
+
+
+def test_the_recurrence_agrees_with_all_outcomes():
+    chances = [Fraction(1, 3), Fraction(1, 7), Fraction(4, 5), Fraction(1, 2)]
+    for k in range(4):
+        assert oracle.excess(chances, k) == oracle.excess_by_poisson_binomial(chances, k)
+
+
+@pytest.mark.parametrize(("allowance", "n_records"), [(0, 990), (1, 490), (3, 240), (6, 110), (8, 60)])
+def test_tails_keep_their_relative_accuracy_down_to_1e_300(allowance, n_records):
+    cells = [Fraction(7, 8), Fraction(3, 4), *[Fraction(1, 2)] * 8]  # powers of two keep the fractions short
+    exact = oracle.lemma_b_prime(cells, n_records, allowance)
+    found = Fraction(lemma_b_prime_upper(floats(cells), n_records, allowance))
+    assert Fraction(1, 10**305) < exact < Fraction(1, 10**150)
+    assert 1 <= found / exact < 1 + Fraction(2, 10**9) + Fraction(2, 10**306) / exact
+
+
+def test_lemma_b_is_smaller_for_many_small_cells_and_larger_for_few_records():
+    cells = np.full(50, 4 / 100_000 / 50)
+    assert lemma_b_upper(cells, 2_186_866, 20) < lemma_b_prime_upper(cells, 2_186_866, 20)
+    assert lemma_b_upper([0.5, 0.25, 0.25], 10, 0) > lemma_b_prime_upper([0.5, 0.25, 0.25], 10, 0)
+
+
+def test_values_that_cannot_occur_use_up_the_allowance():
+    assert missing_tail_upper([0.3, 0.0], 10, 0) == 1.0
+    alone = lemma_b_prime_upper([0.3], 10, 0)
+    assert lemma_b_prime_upper([0.3, 0.0], 10, 1) == pytest.approx(alone, rel=1e-12)
+    assert missing_tail_upper([0.3, 0.2], 10, 2) == 0.0
+
+
+@pytest.mark.parametrize("sizes", [(6,), (7, 7), (5, 5, 5)])
+@pytest.mark.parametrize("ell", [1, 2, 3])
+def test_pooled_class_failure_is_the_best_over_all_witness_sets_and_splits(sizes, ell):
+    cells = [Fraction(3, 10), Fraction(1, 4), Fraction(1, 5), Fraction(1, 10)]
+    exact = oracle.pooled_failure([cells] * len(sizes), ell, sizes)
+    found = class_failures_upper(floats(cells)[np.newaxis], ell, sizes[0], len(sizes))
+    # Lemma B may be smaller still; with so few records it is not.
+    assert 1 <= found.failures_upper[0] / float(exact) < 1 + 2e-9
+
+
+@pytest.mark.parametrize("releases", [1, 2, 3])
+@pytest.mark.parametrize("ell", [1, 2, 3])
+def test_certifiable_class_failure_is_the_best_over_all_witness_sets(releases, ell):
+    cells = [Fraction(3, 10), Fraction(1, 4), Fraction(1, 5), Fraction(1, 10), Fraction(1, 20)]
+    exact = oracle.certifiable_failure(cells, ell, 8, releases)
+    found = class_failures_upper(floats(cells)[np.newaxis], ell, 8, releases, certifiable=True)
+    assert 1 <= found.failures_upper[0] / float(exact) < 1 + 2e-9
+    size = found.witnesses.n_witnesses[0]
+    assert oracle.lemma_b_prime(cells[:size], 8, (size - ell) // releases) == exact
+
+
+WORST = [
+    ([Fraction(1, 4)] * 4, 8),
+    ([Fraction(2, 5), Fraction(3, 10), Fraction(1, 5), Fraction(1, 10)], 12),
+    ([Fraction(3, 10), Fraction(3, 10), Fraction(1, 5)], 10),
+]
+
+
+@pytest.mark.parametrize(("cells", "n_records"), WORST)
+@pytest.mark.parametrize("ell", [1, 2, 3])
+def test_two_releases_under_the_worst_dependence(cells, n_records, ell):
+    worst = oracle.worst_dependence(cells, cells, ell, n_records, n_records)
+    bound = class_failures_upper(floats(cells)[np.newaxis], ell, n_records, 2).failures_upper[0]
+    assert bound >= worst - 1e-9
+    for shared in (0, n_records // 2, n_records):
+        assert worst >= float(oracle.partly_shared(cells, ell, n_records, shared)) - 1e-9
+
+
+def test_the_exact_oracles_reject_an_allowance_one_too_large():
+    cells, n_records = WORST[0]
+    # An allowance one too large is the bound for ell - 1 claimed for ell.
+    one = class_failures_upper(floats(cells)[np.newaxis], 2, n_records, 1).failures_upper[0]
+    assert one < float(oracle.identical_copies(cells, 3, n_records))
+    two = class_failures_upper(floats(cells)[np.newaxis], 2, n_records, 2).failures_upper[0]
+    assert two < oracle.worst_dependence(cells, cells, 3, n_records, n_records)
+
+
+@pytest.mark.parametrize(("cells", "n_records"), WORST)
+@pytest.mark.parametrize("ell", [1, 2, 3])
+@pytest.mark.parametrize("n_shared", [0, 2])
+def test_nearly_independent_releases(cells, n_records, ell, n_shared):
+    exact = float(oracle.partly_shared(cells, ell, n_records, n_shared))
+    row = floats(cells)[np.newaxis]
+    found = class_failures_upper(row, ell, n_records, 2, shared_records_upper=n_shared).failures_upper[0]
+    assert exact <= found <= class_failures_upper(row, ell, n_records, 2).failures_upper[0]
+
+
+def test_independence_buys_more_than_any_dependence():
+    cells = np.full((1, 50), 1 / 30_000)
+    apart = class_failures_upper(cells, 10, 65_606, 2, shared_records_upper=3_280).failures_upper[0]
+    assert apart < 1e-6 * class_failures_upper(cells, 10, 65_606, 2).failures_upper[0]
+    # A claim that is wrong is an assumption that is wrong: identical copies share every record.
+    same = class_failures_upper(cells, 10, 65_606, 2, shared_records_upper=65_606).failures_upper[0]
+    assert same == class_failures_upper(cells, 10, 65_606, 2).failures_upper[0]
+
+
+distributions = st.lists(st.floats(0.001, 1.0), min_size=3, max_size=12).map(
+    lambda weights: np.array(weights) / sum(weights)
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    cells=distributions,
+    share=st.floats(0.05, 0.9),
+    n_records=st.integers(1, 3000),
+    releases=st.integers(1, 4),
+    data=st.data(),
+)
+def test_monotone(cells, share, n_records, releases, data):
+    ell = data.draw(st.integers(1, len(cells) - 1))
+    certifiable = data.draw(st.booleans())
+    shared = None if certifiable else data.draw(st.sampled_from([None, 0]))
+
+    def failure(cells, ell, n_records, releases):
+        return class_failures_upper(
+            cells[np.newaxis],
+            ell,
+            n_records,
+            releases,
+            certifiable=certifiable,
+            shared_records_upper=shared,
+        ).failures_upper[0]
+
+    small = failure(cells * share, ell, n_records, releases)
+    slack = 1 + 1e-12
+    grown = cells * share
+    grown[data.draw(st.integers(0, len(cells) - 1))] += data.draw(st.floats(0.0, 1 - share))
+    assert failure(grown, ell, n_records, releases) <= small * slack
+    assert failure(cells * share, ell + 1, n_records, releases) * slack >= small
+    assert failure(cells * share, ell, n_records, releases + 1) * slack >= small
+    assert failure(cells * share, ell, 2 * n_records, releases) <= small * slack
+    # From N to N + 1 Lemma B' falls; the prefactor of Lemma B may wobble, by less than a percent.
+    assert failure(cells * share, ell, n_records + 1, releases) <= small * 1.01
+    allowance = len(cells) - ell
+    tail = lemma_b_prime_upper(cells * share, n_records, allowance)
+    assert lemma_b_prime_upper(cells * share, n_records + 1, allowance) <= tail * slack
+
+
+@settings(deadline=None, max_examples=100)
+@given(cells=distributions, n_records=st.integers(1, 2000), data=st.data())
+def test_relabelling_the_values_changes_nothing(cells, n_records, data):
+    ell = data.draw(st.integers(1, len(cells)))
+    order = np.array(data.draw(st.permutations(range(len(cells)))))
+    plain = class_failures_upper(cells[np.newaxis], ell, n_records, 2)
+    mixed = class_failures_upper(cells[order][np.newaxis], ell, n_records, 2)
+    assert mixed.failures_upper[0] == plain.failures_upper[0]
+    if len(set(cells)) == len(cells):
+        assert {order[s] for s in mixed.witnesses.of(0)} == set(plain.witnesses.of(0))
+
+
+def test_pooling_never_loses_to_a_separate_check_per_release():
+    rng = np.random.default_rng(5)
+    cells = rng.dirichlet(np.full(12, 0.8), size=40) / 5
+    for releases in (1, 2, 3, 5):
+        pooled = class_failures_upper(cells, 3, 90, releases).failures_upper
+        certifiable = class_failures_upper(cells, 3, 90, releases, certifiable=True).failures_upper
+        assert (pooled <= releases * certifiable * (1 + 1e-9)).all()
+        assert releases == 1 or (pooled < 0.999 * releases * certifiable).any()
+
+
+def test_a_class_with_too_few_possible_values_cannot_pass():
+    failures = class_failures_upper(np.array([[0.5, 0.5, 0.0]]), 3, 100)
+    assert np.isinf(failures.failures_upper[0])
+
+
+def test_counts_and_probabilities_agree():
+    counts = np.array([[30, 20, 10, 5, 1], [7, 7, 7, 7, 7]])
+    by_count = class_failures_upper(counts, 2, 50, 2, total=101)
+    by_chance = class_failures_upper(counts / 101, 2, 50, 2)
+    np.testing.assert_allclose(by_count.failures_upper, by_chance.failures_upper, rtol=1e-12)
+    assert by_count.witnesses.ranked_values[1].tolist() == [0, 1, 2, 3, 4]  # ties by index
+
+
+def test_one_lambda_for_many_classes_is_still_a_bound_and_hardly_worse():
+    rng = np.random.default_rng(2)
+    cells = rng.dirichlet(np.full(30, 3.0), size=600) / 5_000
+    many = class_failures_upper(cells, 8, 300_000, 1).failures_upper
+    few = np.concatenate(
+        [class_failures_upper(part, 8, 300_000, 1).failures_upper for part in np.split(cells, 6)]
+    )
+    assert (many >= few * (1 - 1e-12)).all()
+    assert many.sum() < 1.1 * few.sum()
+
+
+def test_witnesses_say_what_each_release_may_miss():
+    failures = class_failures_upper(np.full((2, 9), 0.01), 2, 300, 3)
+    for index in range(2):
+        split = failures.witnesses.split(index)
+        assert sum(split) == len(failures.witnesses.of(index)) - 2
+        assert all(0 <= first - second <= 1 for first, second in pairwise(split))
+        assert min(split) == failures.witnesses.allowances[index]
+    chosen = failures.witnesses.membership()
+    assert [set(np.flatnonzero(row)) for row in chosen] == [set(failures.witnesses.of(c)) for c in range(2)]
+    with pytest.raises(ValueError, match="read-only"):
+        failures.failures_upper[0] = 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        failures.witnesses.n_witnesses[0] = 9
+
+
+@pytest.mark.parametrize(
+    ("ranked", "lengths"),
+    [([[0, 0, 1]], [2]), ([[0, 1, 3]], [2]), ([[0, 1, 2]], [1]), ([[0, 1, 2]], [4]), ([[0, 1, 2]], [2, 2])],
+)
+def test_witnesses_are_validated(ranked, lengths):
+    with pytest.raises(ParameterError):
+        Witnesses(np.array(ranked), np.array(lengths), ell=2, releases=1)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ParameterError, match="from 0 to 10"):
+        class_failures_upper(np.full((1, 3), 0.1), 2, 10, 2, shared_records_upper=11)
+    with pytest.raises(DistributionError, match="finite and not negative"):
+        class_failures_upper(np.array([[0.1, -0.1]]), 1, 10)
+    with pytest.raises(DistributionError, match="one row per class"):
+        class_failures_upper(np.array([0.1]), 1, 10)
+    with pytest.raises(ParameterError, match="allowance"):
+        missing_tail_upper([0.1], 10, -1)
