@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from elldelta.core.accountant import Accountant, ReleaseEvent
-from elldelta.core.overlay import overlay_runs
 from elldelta.core.partition import Partition
-from elldelta.data.classes import Runs
+from elldelta.data.common_cells import common_cells
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -48,13 +47,9 @@ def compose_plans(events: Sequence[tuple[Plan, int]]) -> Composed:
             found="The plans describe their columns differently.",
             remedy="Make the plans from models that use one schema.",
         )
-    starts = []
-    for plan in plans:
-        if not isinstance(plan.classes, Runs):
-            raise ParameterError("Only plans whose classes are runs can be composed.")
-        starts.append(plan.classes.starts)
+    cells = common_cells(plans[0].schema, [plan.classes for plan in plans])
     accountant = Accountant(eta=max(plan.eta for plan in plans))
-    for (plan, releases), class_of in zip(events, overlay_runs(starts), strict=True):
+    for (plan, releases), class_of in zip(events, cells, strict=True):
         event = ReleaseEvent(Partition(class_of), plan.cells(), plan.records, releases)
         accountant = accountant.composed(event)
     return Composed(accountant.profile)

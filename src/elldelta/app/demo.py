@@ -16,7 +16,8 @@ from elldelta.app.demo_mondrian import anonymize_alone
 from elldelta.app.engine import running
 from elldelta.app.estimate import estimate
 from elldelta.app.frontier import compare_bounds
-from elldelta.app.plan import PlanRequest, make_plan
+from elldelta.app.plan import make_plan
+from elldelta.app.plan_request import PlanRequest
 from elldelta.app.release import release_to_file
 from elldelta.app.schema import infer, write_schema
 from elldelta.core.linkage import ReleasedCounts, link

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.checks import check_delta, check_ell, check_releases
-from elldelta.core.frontier import most_classes
-from elldelta.core.generalize.runs import fewest_records_for_classes, sharp_runs
-from elldelta.core.generalize.sweep import SharpOptions
-from elldelta.core.union import union_runs
+from elldelta.app.plan import Planner
+from elldelta.app.plan_request import PlanRequest
 from elldelta.data.plan_file import BOUNDS
 from elldelta.errors import RefusedError
 
 if TYPE_CHECKING:
+    from elldelta.app.shapes import ShapeName
     from elldelta.data.model import Model
     from elldelta.data.plan_file import Bound
 
@@ -35,6 +33,7 @@ class BoundFrontier:
     ell: int
     delta: float
     releases: int
+    shape: ShapeName
     rows: tuple[FrontierRow, ...]
 
 
@@ -46,6 +45,7 @@ def compare_bounds(
     releases: int = 1,
     records: tuple[int, ...] | None = None,
     eta: float = 0.0,
+    shape: ShapeName = "runs",
     n_points: int = 12,
 ) -> BoundFrontier:
     """Classes under each bound for several numbers of records.
@@ -58,29 +58,22 @@ def compare_bounds(
         records: The numbers of records to try; by default `n_points` of them, from the fewest that promise
             anything to ten times the records of the model.
         eta: An error of the model in total variation.
+        shape: The shape of the classes.
         n_points: How many numbers of records to try by default.
     """
-    distribution = model.to_distribution()
-    ell = check_ell(ell, distribution.n_values)
-    delta, releases = check_delta(delta), check_releases(releases)
-    options = SharpOptions(eta=eta)
-    budget = releases * delta
+    options: dict[str, Any] = {"delta": delta, "releases": releases, "eta": eta, "shape": shape}
     if records is None:
-        fewest = fewest_records_for_classes(distribution, 1, ell, releases, budget, options).n_records
+        fewest = Planner(model, PlanRequest(ell=ell, classes=1, **options)).records()
         most = 10 * max(model.n_records, fewest)
         records = tuple(np.unique(np.geomspace(fewest, most, n_points).astype(int)).tolist())
+    planner = Planner(model, PlanRequest(ell=ell, records=records[0], **options))
     rows = []
     for n_records in records:
         classes: dict[Bound, int | None] = {}
         for bound in BOUNDS:
             try:
-                if bound == "sharp":
-                    made = sharp_runs(distribution, ell, n_records, releases, budget, options)
-                    classes[bound] = made.n_classes
-                else:
-                    search = most_classes if bound == "paper" else union_runs
-                    classes[bound] = search(distribution, ell, delta, n_records, eta)[0].n_classes
+                classes[bound] = planner.plan(bound, n_records).n_classes
             except RefusedError:
                 classes[bound] = None
         rows.append(FrontierRow(n_records, classes))
-    return BoundFrontier(ell, delta, releases, tuple(rows))
+    return BoundFrontier(ell, delta, releases, shape, tuple(rows))

@@ -7,87 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.checks import check_delta, check_ell, check_releases
-from elldelta.core.frontier import frontier, most_classes
-from elldelta.core.generalize.greedy import greedy
-from elldelta.core.generalize.runs import fewest_records_for_classes, sharp_runs
-from elldelta.core.generalize.sweep import SharpOptions
-from elldelta.core.sample_size import Mechanism, p_ell
-from elldelta.core.union import union_failure_upper, union_runs
-from elldelta.data.classes import Runs
+from elldelta.app.plan_request import PlanRequest
+from elldelta.app.shapes import SHAPES, default_shape
+from elldelta.core.checks import check_ell
+from elldelta.core.distribution import RELATIVE_TOLERANCE
+from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
+from elldelta.core.generalize.runs import evaluate_sharp
+from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
+from elldelta.core.union import union_failure_upper, union_search
 from elldelta.data.plan_file import BOUNDS, Plan
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.errors import RefusedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.generalize.criteria import Criterion
+    from elldelta.core.partition import Partition
+    from elldelta.data.classes import Classes
     from elldelta.data.model import Model
     from elldelta.data.plan_file import Bound
 
-
-@dataclass(frozen=True)
-class PlanRequest:
-    """What a client asks of the agency. Exactly one of records, p, beta and classes must be given.
-
-    Attributes:
-        ell: Sensitive values to be left for everybody.
-        delta: Failure probability of one release.
-        releases: How many releases may be linked; the failure after linkage is at most releases x delta.
-        bound: "sharp" counts any ell values, "paper" particular ones, "union" the same unrounded.
-        records: The records every owner can wait for.
-        p: The paper's parameter; decides the records.
-        beta: The same as a share of p_ell.
-        classes: A number of classes to reach with as few records as possible.
-        eta: An error of the model in total variation that the promise must survive.
-        shared_records: Promise only for releases that share at most so many records (sharp only).
-    """
-
-    ell: int
-    delta: float = 0.01
-    releases: int = 1
-    bound: Bound = "sharp"
-    records: int | None = None
-    p: float | None = None
-    beta: float | None = None
-    classes: int | None = None
-    eta: float = 0.0
-    shared_records: int | None = None
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_releases(self.releases)
-        if self.bound not in BOUNDS:
-            raise ParameterError(
-                f"The bound must be one of {', '.join(BOUNDS)}.", found=f"It is {self.bound!r}."
-            )
-        if self.releases * self.delta >= 1.0:
-            raise ParameterError(
-                "The failure after linkage, releases x delta, must stay below 1 to mean anything.",
-                found=f"{self.releases} x {self.delta:g} is {self.releases * self.delta:g}.",
-                remedy="Choose a smaller delta.",
-            )
-        ways = (self.records, self.p, self.beta, self.classes)
-        if sum(way is not None for way in ways) != 1:
-            raise ParameterError(
-                "Give exactly one of records, p, beta and classes.",
-                found=f"{sum(way is not None for way in ways)} of them were given.",
-                remedy="Usually: the number of records that every owner can wait for.",
-            )
-        if self.shared_records is not None and self.bound != "sharp":
-            raise ParameterError(
-                "Only the sharp bound can use the number of shared records.", found=f"bound is {self.bound}."
-            )
-
-    @property
-    def budget(self) -> float:
-        """The failure that linkage may cost: releases x delta."""
-        return self.releases * self.delta
-
-    @property
-    def sharp_options(self) -> SharpOptions:
-        """What the sharp bound assumes."""
-        return SharpOptions(eta=self.eta, shared_records_upper=self.shared_records)
+MOST_RECORDS = 1 << 40
+"""The search for the records that give a number of classes stops here."""
 
 
 @dataclass(frozen=True)
@@ -108,144 +49,208 @@ class PlannedResult:
     alternatives: tuple[Alternative, ...]
 
 
+def plan(model: Model, **wishes: Any) -> Plan:  # noqa: ANN401 (the fields of PlanRequest)
+    """Makes a plan from a model; the arguments are the attributes of `PlanRequest`.
+
+    For example ``plan(model, ell=5, releases=2, records=30_000)``.
+    """
+    planner = Planner(model, PlanRequest(**wishes))
+    return planner.plan(planner.request.bound, planner.records())
+
+
 def make_plan(model: Model, request: PlanRequest) -> PlannedResult:
-    """Makes a plan from a model, and compares the bounds.
+    """Makes a plan from a model, and compares the bounds at the same number of records.
 
     Raises:
         RefusedError: Not even a single class for everybody can be promised; the message says what could.
     """
-    distribution = model.to_distribution()
-    check_ell(request.ell, distribution.n_values)
-    n_records = _records(distribution, request)
-    plans: dict[Bound, Plan] = {}
-    refusal = None
+    planner = Planner(model, request)
+    n_records = planner.records()
+    made = planner.plan(request.bound, n_records)
+    alternatives = []
     for bound in BOUNDS:
         try:
-            plans[bound] = _plan(model, distribution, request, bound, n_records)
-        except RefusedError as error:
-            if bound == request.bound:
-                refusal = error
-    if refusal is not None:
-        raise refusal
-    alternatives = tuple(
-        Alternative(bound, made.n_classes, made.records, made.failure_upper)
-        if (made := plans.get(bound)) is not None
-        else Alternative(bound, None, n_records, None)
-        for bound in BOUNDS
-    )
-    return PlannedResult(plans[request.bound], alternatives)
+            other = made if bound == request.bound else planner.plan(bound, n_records)
+            alternatives.append(Alternative(bound, other.n_classes, n_records, other.failure_upper))
+        except RefusedError:
+            alternatives.append(Alternative(bound, None, n_records, None))
+    return PlannedResult(made, tuple(alternatives))
 
 
-def _records(distribution: JointDistribution, request: PlanRequest) -> int:
-    """The number of records, from whichever of the four ways the request takes."""
-    ell, delta, eta = request.ell, request.delta, request.eta
-    marginal, n_rows = distribution.value_marginal, distribution.n_quasi_identifiers
-    if request.records is not None:
-        return request.records
-    if request.classes is not None:
-        return _records_for_classes(distribution, request, request.classes)
-    p = (
-        request.p
-        if request.p is not None
-        else Mechanism.from_beta(marginal, n_rows, ell, request.beta or 0.0, eta).p
-    )
-    snapped = greedy(distribution, ell, p).snapped_p(distribution, ell)
-    snapped = min(snapped, p_ell(marginal, ell))
-    return Mechanism.create(marginal, n_rows, ell, snapped, eta).records(delta)
+class Planner:
+    """One model and one request, and the plans that the three bounds make of them."""
 
+    def __init__(self, model: Model, request: PlanRequest) -> None:
+        self.model = model
+        self.request = request
+        self.distribution = model.to_distribution()
+        self._shape = SHAPES[request.shape or default_shape(model)]
+        check_ell(request.ell, self.distribution.n_values)
 
-def _records_for_classes(distribution: JointDistribution, request: PlanRequest, classes: int) -> int:
-    if request.bound == "sharp":
-        plan = fewest_records_for_classes(
-            distribution, classes, request.ell, request.releases, request.budget, request.sharp_options
+    def records(self) -> int:
+        """The number of records, from whichever of the four ways the request takes."""
+        request = self.request
+        if request.records is not None:
+            return request.records
+        if request.classes is not None:
+            return self._fewest_records(request.classes)
+        p = request.p if request.p is not None else self._mechanism(beta=request.beta).p
+        return self._mechanism(self._snapped(self._admissible(p)[0])).records(request.delta)
+
+    def plan(self, bound: Bound, n_records: int) -> Plan:
+        """The plan that one bound makes with so many records."""
+        if bound == "sharp":
+            return self._sharp(n_records)
+        partition, classes = (
+            self._paper_classes(n_records) if bound == "paper" else self._union_classes(n_records)
         )
-        return plan.n_records
-    points = frontier(distribution, request.ell, request.delta, eta=request.eta).points
-    enough = [point for point in points if point.n_classes >= classes]
-    if not enough:
-        raise RefusedError(
-            f"No number of records gives {classes} classes.",
-            found=f"The most that ell = {request.ell} allows is {points[0].n_classes if points else 0}.",
-            remedy="Ask for fewer classes or a smaller ell.",
-        )
-    return min(point.records if request.bound == "paper" else point.records_union for point in enough)
-
-
-def _plan(
-    model: Model, distribution: JointDistribution, request: PlanRequest, bound: Bound, n_records: int
-) -> Plan:
-    ell, eta = request.ell, request.eta
-    p: float | None = None
-    if bound == "sharp":
-        sharp = sharp_runs(
-            distribution, ell, n_records, request.releases, request.budget, request.sharp_options
-        )
-        partition, failure = sharp.partition, sharp.failure_upper
-        masses = partition.class_masses(distribution)
-        witnesses = tuple(sharp.witnesses.of(index) for index in range(sharp.n_classes))
-    else:
-        search = most_classes if bound == "paper" else union_runs
-        partition, p = search(distribution, ell, request.delta, n_records, eta)
-        masses = partition.class_masses(distribution)
+        p, request = self._snapped(partition), self.request
+        masses = partition.class_masses(self.distribution)
         if bound == "paper":
-            mechanism = Mechanism.create(
-                distribution.value_marginal, distribution.n_quasi_identifiers, ell, p, eta
-            )
-            failure = request.releases * mechanism.delta_reached(n_records)
+            failure = self._mechanism(p).delta_reached(n_records)
         else:
-            failure = request.releases * union_failure_upper(masses, distribution.total, ell, n_records, eta)
-        witnesses = tuple(map(tuple, most_probable(masses, ell).tolist()))
-    return Plan(
-        schema=model.schema,
-        classes=Runs.from_partition(partition, model.ranks),
-        ell=ell,
-        delta=request.delta,
-        releases=request.releases,
-        records=n_records,
-        failure_upper=failure,
-        bound=bound,
-        witnesses=witnesses,
-        witness_cells=tuple(
-            tuple((masses[row, list(values)] / distribution.total).tolist())
-            for row, values in enumerate(witnesses)
-        ),
-        p=p,
-        eta=eta,
-        shared_records=request.shared_records if bound == "sharp" else None,
-        model_digest=model.digest,
-    )
+            failure = union_failure_upper(
+                masses, self.distribution.total, request.ell, n_records, request.eta
+            )
+        witnesses = tuple(map(tuple, most_probable(masses, request.ell).tolist()))
+        return self._finished(bound, n_records, classes, masses, witnesses, request.releases * failure, p)
+
+    def _sharp(self, n_records: int) -> Plan:
+        request = self.request
+        criterion: Criterion
+        if request.waiting_risk is None:
+            criterion = TotalFailure(
+                request.ell, n_records, request.releases, request.budget, request.sharp_options
+            )
+        else:
+            criterion = EachFailure(
+                request.ell, n_records, request.releases, request.waiting_risk, request.sharp_options
+            )
+        partition, classes = self._shape(self.model, self.distribution, criterion)
+        sharp = evaluate_sharp(
+            self.distribution, partition, request.ell, n_records, request.releases, request.sharp_options
+        )
+        masses = partition.class_masses(self.distribution)
+        witnesses = tuple(sharp.witnesses.of(index) for index in range(sharp.n_classes))
+        return self._finished("sharp", n_records, classes, masses, witnesses, sharp.failure_upper, None)
+
+    def _finished(
+        self,
+        bound: Bound,
+        n_records: int,
+        classes: Classes,
+        masses: NDArray[Any],
+        witnesses: tuple[tuple[int, ...], ...],
+        failure_upper: float,
+        p: float | None,
+    ) -> Plan:
+        request, total = self.request, self.distribution.total
+        return Plan(
+            schema=self.model.schema,
+            classes=classes,
+            ell=request.ell,
+            delta=request.delta if request.waiting_risk is None else None,
+            releases=request.releases,
+            records=n_records,
+            failure_upper=min(1.0, failure_upper),
+            bound=bound,
+            witnesses=witnesses,
+            witness_cells=tuple(
+                tuple((masses[row, list(values)] / total).tolist()) for row, values in enumerate(witnesses)
+            ),
+            p=p,
+            eta=request.eta,
+            shared_records=request.shared_records if bound == "sharp" else None,
+            guarantee=request.guarantee,
+            waiting_risk=request.waiting_risk if bound == "sharp" else None,
+            min_records=request.min_records,
+            model_digest=self.model.digest,
+        )
+
+    def _paper_classes(self, n_records: int) -> tuple[Partition, Classes]:
+        """The finest classes that the paper's N pays for: those at the smallest p."""
+        request = self.request
+        p = smallest_p(
+            self.distribution.value_marginal,
+            self.distribution.n_quasi_identifiers,
+            request.ell,
+            request.delta,
+            n_records,
+            request.eta,
+        )
+        made = self._admissible(p)
+        if self._mechanism(self._snapped(made[0])).records(request.delta) > n_records:
+            # The tolerance let in a cell below p: ask for a p that is clear of it.
+            made = self._admissible(min(p * (1.0 + 3.0 * RELATIVE_TOLERANCE), self._p_ell))
+        if self._mechanism(self._snapped(made[0])).records(request.delta) > n_records:
+            made = self._admissible(self._p_ell)
+        return made
+
+    def _union_classes(self, n_records: int) -> tuple[Partition, Classes]:
+        request = self.request
+        made: dict[Partition, Classes] = {}
+
+        def make(p: float) -> Partition:
+            partition, classes = self._admissible(p)
+            made[partition] = classes
+            return partition
+
+        try:
+            p_start = self._snapped(self._paper_classes(n_records)[0])
+        except RefusedError:
+            p_start = self._p_ell
+        partition = union_search(
+            self.distribution,
+            request.ell,
+            request.delta,
+            n_records,
+            make,
+            p_start=p_start,
+            eta=request.eta,
+        )
+        return partition, made[partition]
+
+    def _fewest_records(self, n_classes: int) -> int:
+        """The fewest records for which the bound gives so many classes: doubling, then halving."""
+
+        def enough(n_records: int) -> bool:
+            try:
+                return self.plan(self.request.bound, n_records).n_classes >= n_classes
+            except RefusedError:
+                return False
+
+        high = max(1, self.request.ell)
+        while not enough(high):
+            high *= 2
+            if high > MOST_RECORDS:
+                raise RefusedError(
+                    f"No number of records was found that gives {n_classes} classes.",
+                    found=f"{self.distribution.n_quasi_identifiers} combinations occur in the model.",
+                    remedy="Ask for fewer classes or a smaller ell.",
+                )
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
+
+    @property
+    def _p_ell(self) -> float:
+        return p_ell(self.distribution.value_marginal, self.request.ell)
+
+    def _admissible(self, p: float) -> tuple[Partition, Classes]:
+        return self._shape(self.model, self.distribution, Admissible(self.request.ell, p))
+
+    def _snapped(self, partition: Partition) -> float:
+        return min(partition.snapped_p(self.distribution, self.request.ell), self._p_ell)
+
+    def _mechanism(self, p: float | None = None, *, beta: float | None = None) -> Mechanism:
+        marginal, n_rows = self.distribution.value_marginal, self.distribution.n_quasi_identifiers
+        if p is None:
+            return Mechanism.from_beta(marginal, n_rows, self.request.ell, beta or 0.0, self.request.eta)
+        return Mechanism.create(marginal, n_rows, self.request.ell, p, self.request.eta)
 
 
 def most_probable(masses: NDArray[Any], ell: int) -> NDArray[np.intp]:
     """The ell most probable values of each class, ties by index: the witnesses S_c|ell of Theorem 2."""
     return np.argsort(-masses, axis=1, kind="stable")[:, :ell]
-
-
-def plan(
-    model: Model,
-    *,
-    ell: int,
-    delta: float = 0.01,
-    releases: int = 1,
-    bound: Bound = "sharp",
-    records: int | None = None,
-    p: float | None = None,
-    beta: float | None = None,
-    classes: int | None = None,
-    eta: float = 0.0,
-    shared_records: int | None = None,
-) -> Plan:
-    """Makes a plan from a model; the arguments are explained at `PlanRequest`."""
-    request = PlanRequest(
-        ell=ell,
-        delta=delta,
-        releases=releases,
-        bound=bound,
-        records=records,
-        p=p,
-        beta=beta,
-        classes=classes,
-        eta=eta,
-        shared_records=shared_records,
-    )
-    return make_plan(model, request).plan

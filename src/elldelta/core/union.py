@@ -13,18 +13,15 @@ import numpy as np
 
 from elldelta.core.additive_error import cellwise_lower
 from elldelta.core.checks import check_count, check_delta, check_ell
-from elldelta.core.frontier import most_classes, piece_at
 from elldelta.errors import RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.frontier import Piece
     from elldelta.core.partition import Partition
-
-MOST_SWEEPS = 200
-"""The search for the smallest p stops after so many sweeps and keeps the best found."""
 
 
 def union_failure_upper(
@@ -48,58 +45,58 @@ def union_failure_upper(
     return min(1.0, math.fsum(missing.ravel()))
 
 
-def union_runs(
-    distribution: JointDistribution, ell: int, delta: float, n_records: int, eta: float = 0.0
-) -> tuple[Partition, float]:
-    """Greedy-Generalize at the smallest p for which the exact union bound stays within delta.
+def union_search(
+    distribution: JointDistribution,
+    ell: int,
+    delta: float,
+    n_records: int,
+    make: Callable[[float], Partition],
+    *,
+    p_start: float,
+    eta: float = 0.0,
+    n_steps: int = 24,
+) -> Partition:
+    """The partition at the smallest p that the search finds to keep the exact union bound within delta.
 
-    Starts from the paper's own choice where it has one. The bound is not quite monotone in p, so this is
-    the smallest p that the search finds; the bound is checked for the partition returned.
+    The bound falls as p grows, but not strictly for every shape, so this is a heuristic; the bound is checked
+    for the partition returned.
 
-    Returns:
-        The partition and its snapped p.
+    Args:
+        distribution: P.
+        ell: How many witnesses each class has.
+        delta: The failure probability of one release.
+        n_records: N.
+        make: Makes a partition with ell cells >= p in every class.
+        p_start: Where to begin: the paper's own p, or p_ell if it has none.
+        eta: The error of the distribution in total variation.
+        n_steps: How many partitions to try at most.
 
     Raises:
-        RefusedError: Even a single class for everybody exceeds delta.
+        RefusedError: Even the partition at `p_start` exceeds delta.
     """
-    ell = check_ell(ell, distribution.n_values)
     delta = check_delta(delta)
 
-    def holds(piece: Piece) -> bool:
-        masses = piece.partition.class_masses(distribution)
+    def holds(partition: Partition) -> bool:
+        masses = partition.class_masses(distribution)
         return union_failure_upper(masses, distribution.total, ell, n_records, eta) <= delta
 
-    best = _first_that_holds(distribution, ell, delta, n_records, eta)
+    best = make(p_start)
     if not holds(best):
         raise RefusedError(
             f"{n_records} records are not enough for ell = {ell} and delta = {delta:g}.",
-            found="Even a single class for everybody fails more often than that.",
+            found="Even the coarsest classes fail more often than that.",
             remedy="Wait for more records, or choose a smaller ell or a larger delta.",
         )
-    too_low = 0.0
-    probe = best.low / 2.0
-    for _ in range(MOST_SWEEPS):
-        if best.low <= too_low * (1.0 + 1e-9) or best.low <= 0.0:
+    too_low, high = 0.0, best.snapped_p(distribution, ell)
+    for _ in range(n_steps):
+        middle = high * 0.7 if too_low == 0.0 else math.sqrt(too_low * high)
+        if middle <= too_low * (1.0 + 1e-6) or middle <= 0.0:
             break
-        if not too_low < probe <= best.low:
-            probe = best.low
-        probe = float(np.ceil(probe)) if distribution.is_counted else probe * (1.0 - 1e-9)
-        piece = piece_at(distribution, ell, probe)
-        if holds(piece):
-            best = piece
+        partition = make(middle)
+        if holds(partition):
+            if partition.n_classes >= best.n_classes:
+                best = partition
+            high = middle
         else:
-            too_low = piece.high
-        probe = best.low / 2.0 if too_low == 0.0 else math.sqrt(too_low * max(best.low, too_low))
-    p = float(distribution.probability(best.high))
-    return best.partition, min(p, float(distribution.ranked_marginal[ell - 1]))
-
-
-def _first_that_holds(
-    distribution: JointDistribution, ell: int, delta: float, n_records: int, eta: float
-) -> Piece:
-    """The paper's choice, which the exact bound confirms, or one class if the paper has no choice."""
-    try:
-        _, p = most_classes(distribution, ell, delta, n_records, eta)
-    except RefusedError:
-        p = float(distribution.ranked_marginal[ell - 1])
-    return piece_at(distribution, ell, distribution.threshold(p))
+            too_low = middle
+    return best

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from elldelta.core.tiling import Tiling
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -102,23 +103,119 @@ class Runs:
         """The classes as plain JSON values."""
         return {"shape": self.shape, "starts": self.starts.tolist()}
 
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], schema: Schema) -> Runs:
+        """Reads what `to_dict` wrote."""
+        runs = cls(_integers(document["starts"]))
+        if int(runs.starts[-1]) >= schema.n_combinations:
+            raise ParameterError("The classes reach beyond the combinations of the schema.")
+        return runs
 
-SHAPES: Mapping[str, type[Runs]] = {Runs.shape: Runs}
-"""Every shape by its name; a new shape adds one line."""
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Boxes: a range of positions in every quasi-identifier.
+
+    Attributes:
+        tiling: The boxes; together they hold every combination exactly once.
+    """
+
+    shape: ClassVar[str] = "boxes"
+
+    tiling: Tiling
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, R."""
+        return self.tiling.n_boxes
+
+    def class_of(self, schema: Schema, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The class of each combination."""
+        return self.tiling.locate(schema.unrank(ranks)).astype(np.int64)
+
+    def hulls(self, schema: Schema) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The lowest and highest position of each class in each quasi-identifier."""
+        return self.tiling.lows, self.tiling.highs
+
+    def to_dict(self) -> dict[str, Any]:
+        """The classes as plain JSON values."""
+        return {"shape": self.shape, "lows": self.tiling.lows.tolist(), "highs": self.tiling.highs.tolist()}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], schema: Schema) -> Boxes:
+        """Reads what `to_dict` wrote."""
+        lows, highs = _integers(document["lows"]), _integers(document["highs"])
+        return cls(Tiling(lows, highs, schema.sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Unions of base classes: what an owner publishes when some base classes cannot stand alone.
+
+    Attributes:
+        base: The classes of the plan.
+        group_of: The published class of each base class, numbered 0, 1, 2, ... without a gap.
+    """
+
+    shape: ClassVar[str] = "merged"
+
+    base: Classes
+    group_of: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        group_of = np.array(self.group_of, dtype=np.int64, copy=True)
+        if (
+            group_of.shape != (self.base.n_classes,)
+            or group_of.min() < 0
+            or (np.bincount(group_of) == 0).any()
+        ):
+            raise ParameterError("Every base class needs a group, and groups are numbered without a gap.")
+        group_of.setflags(write=False)
+        object.__setattr__(self, "group_of", group_of)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of published classes."""
+        return int(self.group_of.max()) + 1
+
+    def class_of(self, schema: Schema, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The class of each combination."""
+        return self.group_of[self.base.class_of(schema, ranks)]
+
+    def hulls(self, schema: Schema) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The lowest and highest position of each class in each quasi-identifier."""
+        lows, highs = self.base.hulls(schema)
+        order = np.argsort(self.group_of, kind="stable")
+        starts = np.searchsorted(self.group_of[order], np.arange(self.n_classes))
+        return np.minimum.reduceat(lows[order], starts), np.maximum.reduceat(highs[order], starts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The classes as plain JSON values."""
+        return {"shape": self.shape, "base": self.base.to_dict(), "group_of": self.group_of.tolist()}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], schema: Schema) -> Merged:
+        """Reads what `to_dict` wrote."""
+        return cls(classes_from_dict(document["base"], schema), _integers(document["group_of"]))
+
+
+_SHAPES: dict[str, Callable[[Mapping[str, Any], Schema], Classes]] = {
+    Runs.shape: Runs.from_dict,
+    Boxes.shape: Boxes.from_dict,
+    Merged.shape: Merged.from_dict,
+}
+"""How each shape is read; a new shape adds one line."""
 
 
 def classes_from_dict(document: Mapping[str, Any], schema: Schema) -> Classes:
     """Reads what `to_dict` wrote and checks that it fits the schema."""
-    shape = document.get("shape")
-    if shape != Runs.shape:
+    read = _SHAPES.get(str(document.get("shape")))
+    if read is None:
         raise ParameterError(
-            f"The shape of the classes is not known; known are: {', '.join(SHAPES)}.",
+            f"The shape of the classes is not known; known are: {', '.join(_SHAPES)}.",
             remedy="Update elldelta.",
         )
-    runs = Runs(_integers(document["starts"]))
-    if int(runs.starts[-1]) >= schema.n_combinations:
-        raise ParameterError("The classes reach beyond the combinations of the schema.")
-    return runs
+    return read(document, schema)
 
 
 def class_labels(schema: Schema, classes: Cover) -> list[tuple[str, ...]]:
@@ -134,5 +231,5 @@ def class_labels(schema: Schema, classes: Cover) -> list[tuple[str, ...]]:
 def _integers(values: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(values)
     if array.dtype.kind != "i":
-        raise ParameterError("The starts of runs must be whole numbers.")
+        raise ParameterError("The ends of classes must be whole numbers.")
     return array.astype(np.int64)

@@ -61,6 +61,18 @@ class LabelBoxes:
             columns.append([number[row[place]] for row in labels])
         return cls(tuple(masks), np.array(columns, dtype=np.int64).reshape(len(masks), len(labels)).T)
 
+    @classmethod
+    def from_hulls(cls, schema: Schema, lows: NDArray[np.int64], highs: NDArray[np.int64]) -> LabelBoxes:
+        """Boxes given by their ends, in terms of labels."""
+        masks, columns = [], []
+        for place, size in enumerate(schema.sizes):
+            ends = np.stack((lows[:, place], highs[:, place]), axis=1)
+            distinct, label_of = np.unique(ends, axis=0, return_inverse=True)
+            positions = np.arange(size)
+            masks.append((positions >= distinct[:, :1]) & (positions <= distinct[:, 1:]))
+            columns.append(label_of.reshape(-1))
+        return cls(tuple(masks), np.stack(columns, axis=1).astype(np.int64))
+
     @property
     def n_classes(self) -> int:
         """The number of classes."""

@@ -60,7 +60,7 @@ class Manifest:
         plan_digest: The plan it follows.
         content_digest: Digest of the counts by (class, sensitive value), which are the whole content.
         ell: Diversity promised after linkage.
-        delta: Failure probability of one release under the plan.
+        delta: Failure probability of one release under the plan; None with a waiting risk.
         releases: How many releases the promise is for.
         failure_upper: Bound on the failure after linkage of that many.
         records_read: Records in the owner's table.
@@ -81,7 +81,7 @@ class Manifest:
     plan_digest: str
     content_digest: str
     ell: int
-    delta: float
+    delta: float | None
     releases: int
     failure_upper: float
     records_read: int

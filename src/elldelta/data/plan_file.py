@@ -33,8 +33,12 @@ KIND = "plan"
 
 Bound = Literal["paper", "union", "sharp"]
 
+Guarantee = Literal["certified", "probabilistic"]
+
+GUARANTEES: tuple[Guarantee, ...] = ("certified", "probabilistic")
+
 _PLAIN = ("ell", "delta", "releases", "records", "failure_upper", "bound", "p", "eta", "shared_records",
-          "model_digest", "promise")  # fmt: skip
+          "guarantee", "waiting_risk", "min_records", "model_digest", "promise")  # fmt: skip
 
 BOUNDS: tuple[Bound, ...] = ("sharp", "union", "paper")
 
@@ -47,10 +51,11 @@ class Plan:
         schema: The columns the plan is about.
         classes: Which combinations of quasi-identifiers are published together.
         ell: Sensitive values left for everybody who is in all linked releases.
-        delta: The failure probability of one release that was asked for.
+        delta: The failure probability of one release that was asked for; None with a waiting risk.
         releases: t, how many releases may be linked.
         records: N, the records every release needs.
-        failure_upper: Bound on the probability that linking t releases leaves somebody below ell.
+        failure_upper: Bound on the probability that linking t releases leaves somebody below ell; in a
+            certified plan, that one of t releases with N records each does not pass by itself.
         bound: How failure_upper was computed.
         witnesses: Per class, the values that the proof counts, most probable first.
         witness_cells: Their probabilities P(c, s) in the model, so that promises can be recomputed and
@@ -59,6 +64,10 @@ class Plan:
         eta: The error of the model (total variation) that the promise allows for.
         shared_records: If not None, the promise assumes that at most so many records of each release
             are shared with others and all others are independent.
+        guarantee: "certified": every release is checked, and the promise is certain. "probabilistic": the
+            promise holds except with probability failure_upper.
+        waiting_risk: The chance that a class needs merging, for plans that were made with one.
+        min_records: A witness counts as present only with so many records.
         model_digest: The model the plan was made from.
         promise: What is promised, in words; written when the plan is made and never reworded.
         conditions: What must be true for the promise to hold.
@@ -67,7 +76,7 @@ class Plan:
     schema: Schema
     classes: Classes
     ell: int
-    delta: float
+    delta: float | None
     releases: int
     records: int
     failure_upper: float
@@ -77,6 +86,9 @@ class Plan:
     p: float | None
     eta: float
     shared_records: int | None
+    guarantee: Guarantee
+    waiting_risk: float | None
+    min_records: int
     model_digest: str
     promise: str = ""
     conditions: tuple[str, ...] = ()
@@ -87,8 +99,14 @@ class Plan:
         check_count("the number of records", self.records)
         if self.bound not in BOUNDS:
             raise ParameterError(f"The bound of a plan must be one of {', '.join(BOUNDS)}.")
-        if not 0.0 < self.delta < 1.0 or not 0.0 <= self.failure_upper < 1.0:
-            raise ParameterError("Failure probabilities of a plan must lie between 0 and 1.")
+        if self.guarantee not in GUARANTEES:
+            raise ParameterError(f"The guarantee of a plan must be one of {', '.join(GUARANTEES)}.")
+        certain = self.guarantee == "certified"
+        if not 0.0 <= self.failure_upper <= 1.0 or (self.failure_upper == 1.0 and not certain):
+            raise ParameterError("The failure probability of a plan must lie between 0 and 1.")
+        if self.delta is not None and not 0.0 < self.delta < 1.0:
+            raise ParameterError("delta must lie strictly between 0 and 1.")
+        check_count("the number of records per witness", self.min_records)
         if len(self.witnesses) != self.classes.n_classes or any(
             len(set(values)) != len(values)
             or len(values) < self.ell
@@ -124,22 +142,52 @@ class Plan:
         """The class of each combination, seen or not."""
         return self.classes.class_of(self.schema, ranks)
 
+    @property
+    def allowances(self) -> tuple[int, ...]:
+        """Per class, how many witnesses each of t releases may miss: t b <= a - ell (Theorem E)."""
+        return tuple((len(values) - self.ell) // self.releases for values in self.witnesses)
+
     def _promise(self) -> str:
         who = "every person who is in all of them" if self.releases > 1 else "every person in it"
+        left = f"{who} among at least {self.ell} values of {self.schema.sensitive.name!r}"
+        if self.guarantee == "certified":
+            which = (
+                f"Any {self.releases} releases that pass the certificate of this plan, linked together, leave"
+                if self.releases > 1
+                else "A release that passes the certificate of this plan leaves"
+            )
+            return f"{which} {left}, for certain. {self._chance_of_passing()}"
         which = (
             f"Any {self.releases} releases made with this plan, linked together, leave"
             if self.releases > 1
             else "A release made with this plan leaves"
         )
         return (
-            f"{which} {who} among at least {self.ell} values of {self.schema.sensitive.name!r}, "
-            f"except with probability at most {self.failure_upper:.3g} "
+            f"{which} {left}, except with probability at most {self.failure_upper:.3g} "
             f"(asked for: {self.delta:g} per release). Each release needs at least {self.records} records."
         )
 
+    def _chance_of_passing(self) -> str:
+        if self.waiting_risk is not None:
+            return (
+                f"With {self.records} records each class fails with probability at most "
+                f"{self.waiting_risk:g}; an owner merges the classes that do."
+            )
+        return (
+            f"A release of at least {self.records} records passes, except with probability at most "
+            f"{self.failure_upper / self.releases:.3g}."
+        )
+
     def _conditions(self) -> tuple[str, ...]:
-        distribution = "Each release's records are independent draws from the distribution of the model"
+        distribution = "independent draws from the distribution of the model"
         error = f", up to an error of {self.eta:g} in total variation." if self.eta else "."
+        if self.guarantee == "certified":
+            return (
+                "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
+                f"At most {self.releases} releases are linked, or one ledger has admitted all of them.",
+                "Nobody's records are published again under other classes.",
+                f"Only the chance of passing assumes that records are {distribution}{error}",
+            )
         together = (
             "Releases may share people in any way, and may even be copies of each other."
             if self.shared_records is None
@@ -148,7 +196,7 @@ class Plan:
         )
         return (
             "All linked releases use this plan's classes, fixed before anybody's records were seen.",
-            distribution + error,
+            f"Each release's records are {distribution}{error}",
             f"Each release has at least {self.records} records, a number not chosen by looking at them.",
             together,
         )

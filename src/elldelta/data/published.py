@@ -9,13 +9,14 @@ import numpy as np
 
 from elldelta.core.diversity import class_diversities
 from elldelta.core.linkage import ReleasedCounts
-from elldelta.core.overlay import MOST_CELLS, NO_CLASS, overlay_boxes, overlay_runs
+from elldelta.core.overlay import NO_CLASS
 from elldelta.core.partition import Partition
-from elldelta.data.classes import Runs, class_labels
+from elldelta.data.classes import class_labels
+from elldelta.data.common_cells import common_cells
 from elldelta.data.label_boxes import LabelBoxes
 from elldelta.data.manifest import content_digest
 from elldelta.data.release_counts import count_release
-from elldelta.errors import DataError, FileError, ParameterError, RefusedError
+from elldelta.errors import DataError, FileError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +116,9 @@ def overlay(releases: Sequence[Published]) -> list[ReleasedCounts]:
             )
     return [
         _over_cells(release, cells)
-        for release, cells in zip(releases, _common_cells(schema, releases), strict=True)
+        for release, cells in zip(
+            releases, common_cells(schema, [release.classes for release in releases]), strict=True
+        )
     ]
 
 
@@ -133,25 +136,6 @@ def values_left(releases: Sequence[Published], ranks: NDArray[np.int64]) -> NDAr
     if left is None:
         raise ParameterError("Linking needs at least one release.", found="None was given.")
     return class_diversities(left)
-
-
-def _common_cells(schema: Schema, releases: Sequence[Published]) -> list[NDArray[np.int64]]:
-    shapes = [release.classes for release in releases]
-    runs = [shape.starts for shape in shapes if isinstance(shape, Runs)]
-    boxes = [shape for shape in shapes if isinstance(shape, LabelBoxes)]
-    if len(runs) == len(shapes):
-        return overlay_runs(runs)
-    if len(boxes) == len(shapes):
-        cells, _ = overlay_boxes([shape.masks for shape in boxes], [shape.label_of for shape in boxes])
-        return cells
-    if schema.n_combinations > MOST_CELLS:
-        raise RefusedError(
-            "There are too many combinations to link releases of different shapes.",
-            found=f"{schema.n_combinations} combinations, at most {MOST_CELLS} are possible.",
-            remedy="Link releases made with one plan, or use wider ranges in the schema.",
-        )
-    everything = np.arange(schema.n_combinations, dtype=np.int64)
-    return [shape.class_of(schema, everything) for shape in shapes]
 
 
 def _over_cells(release: Published, cells: NDArray[np.int64]) -> ReleasedCounts:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from elldelta.app.shapes import ShapeName
 from elldelta.cli import options, output
 from elldelta.data.plan_file import BOUNDS
 from elldelta.errors import ParameterError
@@ -30,6 +31,9 @@ def _run(
         str, typer.Option("--records", help="Numbers of records to try, separated by commas.")
     ] = "",
     eta: options.Eta = 0.0,
+    shape: Annotated[
+        ShapeName, typer.Option("--shape", help="Shape of the classes: runs or boxes.")
+    ] = "runs",
     picture: options.Picture = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -47,6 +51,7 @@ def _run(
         releases=releases,
         records=_numbers(records) if records else None,
         eta=eta,
+        shape=shape,
     )
     bounds = tuple(reversed(BOUNDS))
     if picture is not None:
@@ -58,7 +63,7 @@ def _run(
         write_picture(figure, picture, overwrite=overwrite)
     if json:
         rows = [{"records": row.records, **row.classes} for row in result.rows]
-        output.print_json({"ell": ell, "delta": delta, "releases": releases, "points": rows})
+        output.print_json({"ell": ell, "delta": delta, "releases": releases, "shape": shape, "points": rows})
         return
     output.print_table(
         f"Classes for ell = {ell}, {releases} linked releases, failure at most {releases * delta:g}",

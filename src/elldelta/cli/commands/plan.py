@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from elldelta.app.shapes import ShapeName
 from elldelta.cli import options, output
-from elldelta.data.plan_file import Bound
+from elldelta.data.plan_file import Bound, Guarantee
 
 
 def register(app: typer.Typer) -> None:
@@ -56,10 +57,37 @@ def _run(
             "all other records are independent. Without it, releases may share people in any way.",
         ),
     ] = None,
+    shape: Annotated[
+        ShapeName | None,
+        typer.Option(
+            "--shape",
+            help="boxes: a range of every quasi-identifier. runs: neighbours in their common order. "
+            "Boxes by default if there are two or more quasi-identifiers.",
+        ),
+    ] = None,
+    guarantee: Annotated[
+        Guarantee,
+        typer.Option(
+            "--guarantee",
+            help="certified: every release is checked before it is published, and the promise is certain. "
+            "probabilistic: publish at N records without looking, as the paper does.",
+        ),
+    ] = "certified",
+    waiting_risk: Annotated[
+        float | None,
+        typer.Option(
+            "--waiting-risk",
+            help="Instead of --delta, for finer classes: the chance that a class needs merging, 0.05 to 0.2.",
+        ),
+    ] = None,
+    min_records: Annotated[
+        int, typer.Option("--min-records", help="Records with which a witness value counts as present.")
+    ] = 1,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.plan import PlanRequest, make_plan
+    from elldelta.app.plan import make_plan
+    from elldelta.app.plan_request import PlanRequest
     from elldelta.data.atomic import check_writable
     from elldelta.data.model import read_model
     from elldelta.data.plan_file import write_plan
@@ -75,6 +103,10 @@ def _run(
         classes=classes,
         eta=eta,
         shared_records=shared_records,
+        shape=shape,
+        guarantee=guarantee,
+        waiting_risk=waiting_risk,
+        min_records=min_records,
     )
     check_writable(target, overwrite=overwrite)
     planned = make_plan(read_model(model), request)
@@ -90,6 +122,8 @@ def _run(
         "failure_upper": made.failure_upper,
         "bound": made.bound,
         "shape": made.classes.shape,
+        "guarantee": made.guarantee,
+        "waiting_risk": made.waiting_risk,
         "p": made.p,
         "eta": made.eta,
         "digest": made.digest,
