@@ -16,13 +16,15 @@ CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 PAGES = sorted(DOCS.rglob("*.md"))
 COMMANDS_PAGE = DOCS / "reference" / "commands.md"
 
-DOTTED_NAME = re.compile(r"\belldelta(?:\.[A-Za-z_]\w*)+")
+DOTTED_NAME = re.compile(r"\b(?:elldelta|ed)(?:\.[A-Za-z_]\w*)+")
 NAV_PAGE = re.compile(r"^\s*- (?:[^:\n]+: )?(\S+\.md)\s*$", re.MULTILINE)
 SHARED_OPTIONS = {"--help", "-h"}
 
 
 def names_of(page):
-    return sorted(set(DOTTED_NAME.findall(page.read_text(encoding="utf-8"))))
+    """Every dotted name of ours on a page; examples write `ed` for `elldelta`."""
+    names = DOTTED_NAME.findall(page.read_text(encoding="utf-8"))
+    return sorted({re.sub(r"^ed\.", "elldelta.", name) for name in names})
 
 
 def resolve(dotted):
