@@ -170,8 +170,8 @@ class Certificate:
         counts: Records by published class and value; zero where records are suppressed.
         suppressed: Whether the records of a published class are left out, one per published class.
         n_suppressed: How many records are left out.
-        missed: M(c), R x |S|: the values of A_c that the published class of c does not show. Nothing is missed
-            where the published class has no record: nobody is there who could be linked.
+        missed: M(c), R x |S|: the values of A_c that the published class of c does not show. Nothing is
+            missed where the published class has no record: nobody is there who could be linked.
         fails: Whether a base class misses more than its allowance.
     """
 
@@ -302,6 +302,6 @@ def missing_witnesses(
 
 def read_only(array: ArrayLike, dtype: type) -> NDArray[Any]:
     """A copy that nobody can change."""
-    copy = np.array(array, dtype=dtype, copy=True)
+    copy: NDArray[Any] = np.array(array, dtype=dtype, copy=True)
     copy.setflags(write=False)
     return copy

@@ -1,8 +1,9 @@
 """What all releases of a plan together no longer show (Theorem F).
 
 A certificate promises t releases because it must assume the worst of the others. Whoever sees the releases
-in order knows better: as long as |A_c \\ ∪_j M_j(c)| >= ell for every base class c, where M_j(c) are the witnesses
-that release j misses, every subset of the releases links to at least ell values.
+in order knows better. Let M_j(c) be the witnesses of base class c that release j misses. As long as A_c
+without the union of all M_j(c) has at least ell values, in every base class, every subset of the releases
+links to at least ell values.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class LedgerState:
 
     @cached_property
     def room(self) -> NDArray[np.int64]:
-        """|A_c \\ ∪ M_j(c)| - ell: how many more witnesses each base class can lose."""
+        """How many more witnesses each base class can lose: its survivors beyond ell."""
         return read_only(self.survivors.sum(axis=1) - self.terms.ell, np.int64)
 
     def shortfall(self, misses: ArrayLike) -> NDArray[np.int64]:
