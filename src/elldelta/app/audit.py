@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.app.certify import check_published
 from elldelta.app.engine import running
 from elldelta.app.release import Release
 from elldelta.core.checks import check_count
@@ -196,6 +197,7 @@ class Verification:
     diversity: int | None
     k: int | None
     plan_digest: str
+    is_certified: bool
 
 
 def verify(
@@ -205,11 +207,13 @@ def verify(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Re-checks a release from its file: content against manifest, manifest against plan, diversity.
+    """Re-checks a release as an outsider would: content against manifest, manifest against plan, diversity.
+
+    With a certified plan the certificate itself is checked again, from the published table.
 
     Raises:
         FileError: The manifest is missing, or release, manifest and plan do not belong together.
-        RefusedError: A class shows fewer values than were promised.
+        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
     """
     published = open_published(item, schema=plan.schema if plan else None, engine=engine, progress=progress)
     manifest = published.manifest
@@ -225,6 +229,10 @@ def verify(
             found="The digest of the plan is not the one in the manifest.",
             remedy="Give the plan that the release was made with.",
         )
+    is_certified = False
+    if plan is not None and plan.guarantee == "certified":
+        check_published(published, plan)
+        is_certified = True
     realised = diversity(published.counts)
     if realised is not None and realised < manifest.ell:
         raise RefusedError(
@@ -240,4 +248,5 @@ def verify(
         realised,
         k_anonymity(published.counts),
         manifest.plan_digest,
+        is_certified,
     )

@@ -6,24 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from elldelta._version import __version__
+from elldelta.app.certify import publishable
 from elldelta.app.engine import running
-from elldelta.core.diversity import class_diversities
 from elldelta.data.atomic import AtomicFiles, check_writable
-from elldelta.data.class_map import ClassMap
 from elldelta.data.counting import count
 from elldelta.data.json_file import as_bytes
 from elldelta.data.manifest import Manifest, content_digest, manifest_path
 from elldelta.data.release import release_frame, write_quarantine, write_release
 from elldelta.data.sources import format_of
-from elldelta.errors import RefusedError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from elldelta.data.counting import CountedTable, UnknownPolicy
+    from elldelta.app.certify import Publishable
+    from elldelta.core.coarsen import OnFailure
+    from elldelta.data.counting import UnknownPolicy
     from elldelta.data.csv_format import CsvFormat
     from elldelta.data.plan_file import Plan
     from elldelta.data.release import Order, ReleaseAccount
@@ -43,6 +39,8 @@ def release(
     plan: Plan,
     *,
     unknown: UnknownPolicy = "refuse",
+    on_failure: OnFailure | None = None,
+    most_suppressed: float | None = None,
     order: Order = "sorted",
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
@@ -55,17 +53,20 @@ def release(
         plan: The plan.
         unknown: What to do with a record that has a value outside its domain: "refuse" the table, or leave
             the record out and count it ("quarantine").
+        on_failure: What to do with classes that do not pass the plan's certificate: "refuse", "coarsen",
+            "suppress" or "coarsen-suppress"; by default what suits the plan.
+        most_suppressed: The largest share of records that may be left out for it.
         order: "sorted", or "any" for speed with kept columns.
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
 
     Raises:
-        RefusedError: Too few records, or a class with too few values. Nothing is published.
+        RefusedError: Too few records, or the table does not pass. Nothing is published.
     """
     with running(engine) as active:
         counted = count(active.open(source, csv_format), plan.schema, unknown=unknown, progress=progress)
-        checked = _check(counted, plan)
+        checked = publishable(counted.counts, plan, on_failure=on_failure, most_suppressed=most_suppressed)
         table, account = release_frame(counted, checked.class_map, order=order)
     return Release(table, _manifest(plan, checked, account))
 
@@ -76,6 +77,8 @@ def release_to_file(
     output: Path,
     *,
     quarantine: Path | None = None,
+    on_failure: OnFailure | None = None,
+    most_suppressed: float | None = None,
     order: Order = "sorted",
     overwrite: bool = False,
     csv_format: CsvFormat | None = None,
@@ -94,7 +97,7 @@ def release_to_file(
     unknown: UnknownPolicy = "refuse" if quarantine is None else "quarantine"
     with running(engine) as active:
         counted = count(active.open(source, csv_format), plan.schema, unknown=unknown, progress=progress)
-        checked = _check(counted, plan)
+        checked = publishable(counted.counts, plan, on_failure=on_failure, most_suppressed=most_suppressed)
         with AtomicFiles(overwrite=overwrite) as files:
             account = write_release(counted, checked.class_map, output, files, order=order, progress=progress)
             if quarantine is not None and account.accounting.n_quarantined:
@@ -104,55 +107,15 @@ def release_to_file(
     return manifest
 
 
-@dataclass(frozen=True, eq=False)
-class _Checked:
-    """What may be published: the class map, and the counts by class and sensitive value."""
-
-    class_map: ClassMap
-    counts: NDArray[np.int64]
-
-    @property
-    def diversities(self) -> NDArray[np.int64]:
-        """Distinct values per class with a record."""
-        present = class_diversities(self.counts)
-        return present[present > 0]
-
-
-def _check(counted: CountedTable, plan: Plan) -> _Checked:
-    """Refuses too few records and classes with too few values."""
-    counts = counted.counts
-    if counts.n_records < plan.records:
-        raise RefusedError(
-            f"The plan asks for {plan.records} records.",
-            found=f"The table has {counts.n_records} that can be used; "
-            f"{plan.records - counts.n_records} are missing.",
-            remedy="Wait until there are enough, or ask for a plan for fewer records.",
-        )
-    class_of = plan.class_of(counts.ranks)
-    table = np.zeros((plan.n_classes, plan.schema.n_values), dtype=np.int64)
-    np.add.at(table, (class_of[counts.rows], counts.values), counts.n)
-    checked = _Checked(ClassMap(counts.ranks, class_of, tuple(plan.labels)), table)
-    n_below = int((checked.diversities < plan.ell).sum())
-    if n_below:
-        raise RefusedError(
-            f"The release would not show {plan.ell} values in every class.",
-            found=f"{n_below} of {checked.diversities.size} classes show fewer; "
-            f"the plan allows for that with probability at most {plan.failure_upper:.3g}.",
-            remedy=f"Wait until a size that was announced beforehand, such as {2 * plan.records} records, "
-            "or ask for a plan with fewer classes.",
-        )
-    return checked
-
-
-def _manifest(plan: Plan, checked: _Checked, account: ReleaseAccount) -> Manifest:
+def _manifest(plan: Plan, checked: Publishable, account: ReleaseAccount) -> Manifest:
     accounting = account.accounting
     values = plan.schema.sensitive.released_values().to_pylist()
     return Manifest(
         schema=plan.schema,
-        classes=plan.classes,
+        classes=checked.classes,
         software=f"elldelta {__version__}",
         plan_digest=plan.digest,
-        content_digest=content_digest(plan.labels, values, checked.counts),
+        content_digest=content_digest(checked.labels, values, checked.counts),
         ell=plan.ell,
         delta=plan.delta,
         releases=plan.releases,
@@ -165,6 +128,24 @@ def _manifest(plan: Plan, checked: _Checked, account: ReleaseAccount) -> Manifes
         classes_published=int(checked.diversities.size),
         diversity=int(checked.diversities.min()) if checked.diversities.size else None,
         order=account.order,
+        guarantee=plan.guarantee,
+        min_records=plan.min_records,
+        coarsening=_cost(checked),
         nulls=accounting.nulls,
         unknown=accounting.unknown,
     )
+
+
+def _cost(checked: Publishable) -> dict[str, int | float] | None:
+    """What it cost to pass, as plain numbers; None for a probabilistic plan."""
+    if checked.coarsening is None:
+        return None
+    cost = checked.coarsening.cost
+    return {
+        "base_classes": cost.n_base_classes,
+        "base_classes_failing": cost.n_failing,
+        "base_classes_merged": cost.n_merged,
+        "records_suppressed": cost.n_suppressed,
+        "ncp_before": cost.ncp_before,
+        "ncp_after": cost.ncp_after,
+    }

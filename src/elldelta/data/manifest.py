@@ -46,6 +46,9 @@ _PLAIN = (
     "classes_published",
     "diversity",
     "order",
+    "guarantee",
+    "min_records",
+    "coarsening",
 )
 
 
@@ -71,6 +74,9 @@ class Manifest:
         classes_published: Classes with at least one record.
         diversity: Diversity of the release by itself: the fewest values in any class.
         order: How the rows are ordered.
+        guarantee: "certified" or "probabilistic", as in the plan.
+        min_records: Records with which a witness counts as present.
+        coarsening: What it cost to pass the certificate; None for a probabilistic plan.
         nulls: Missing values per column.
         unknown: Values outside the domain, per column.
     """
@@ -92,6 +98,9 @@ class Manifest:
     classes_published: int
     diversity: int | None
     order: str
+    guarantee: str
+    min_records: int
+    coarsening: Mapping[str, int | float] | None
     nulls: Mapping[str, int]
     unknown: Mapping[str, int]
 

@@ -9,6 +9,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.progress import progress_bar
+from elldelta.core.coarsen import OnFailure
 
 PlanFile = Annotated[Path, typer.Option("--plan", help="The plan that the agency has sent.")]
 
@@ -43,6 +44,19 @@ def _release(
             "It holds personal data.",
         ),
     ] = None,
+    on_failure: Annotated[
+        OnFailure | None,
+        typer.Option(
+            "--on-failure",
+            help="What to do with classes that do not pass the certificate: refuse; coarsen (merge them with "
+            "others, also with fewer records than planned); suppress (leave their records out); "
+            "coarsen-suppress. By default refuse, or coarsen for a plan made with --waiting-risk.",
+        ),
+    ] = None,
+    max_suppressed: Annotated[
+        float | None,
+        typer.Option("--max-suppressed", help="The largest share of records that may be left out for it."),
+    ] = None,
     overwrite: options.Overwrite = False,
     encoding: options.Encoding = "utf-8",
     separator: options.Separator = None,
@@ -59,14 +73,17 @@ def _release(
             read_plan(plan),
             target,
             quarantine=quarantine,
+            on_failure=on_failure,
+            most_suppressed=max_suppressed,
             order=order,
             overwrite=overwrite,
             csv_format=options.csv_format(encoding, separator, quote),
             progress=progress,
         )
     names = (
-        "records_read", "records_released", "records_suppressed", "records_quarantined",
-        "classes_published", "ell", "diversity", "order", "plan_digest", "content_digest",
+        "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
+        "classes_published", "guarantee", "coarsening", "ell", "diversity", "order", "plan_digest",
+        "content_digest",
     )  # fmt: skip
     result = {"release": str(target), "manifest": str(manifest_path(target))}
     if json:
@@ -78,6 +95,15 @@ def _release(
         f"in {manifest.classes_published:,} classes.",
         f"Every class shows at least {manifest.diversity} values; {manifest.ell} were promised.",
     )
+    cost = manifest.coarsening
+    if cost is not None and cost["base_classes_failing"]:
+        output.print_text(
+            f"{cost['base_classes_failing']} of {cost['base_classes']} planned classes did not pass: "
+            f"{cost['base_classes_merged']} were merged, {manifest.records_left_out:,} records left out; "
+            f"information loss {cost['ncp_before']:.4f} -> {cost['ncp_after']:.4f}.",
+        )
+    if cost is not None:
+        output.print_text("Certified: it may be linked with others of its kind, as the plan says.")
     if lost:
         output.print_text(
             f"Left out: {manifest.records_suppressed:,} with a missing value, "
@@ -106,6 +132,7 @@ def _verify(
                 "diversity": checked.diversity,
                 "k": checked.k,
                 "plan_digest": checked.plan_digest,
+                "certified": checked.is_certified,
             }
         )
         return
@@ -116,3 +143,5 @@ def _verify(
     )
     if plan is not None:
         output.print_text("It follows the plan you gave.")
+    if checked.is_certified:
+        output.print_text("Its certificate holds.")

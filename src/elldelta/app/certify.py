@@ -1,0 +1,201 @@
+"""What of an owner's table may be published under a plan: the certificate, and what it takes to pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.certificate import CertificateTerms, missing_witnesses
+from elldelta.core.coarsen import HullLoss, fit
+from elldelta.core.diversity import class_diversities
+from elldelta.core.partition import Partition
+from elldelta.data.canonical import digest
+from elldelta.data.class_map import LEFT_OUT, ClassMap
+from elldelta.data.classes import Boxes, Merged, Runs, class_labels
+from elldelta.errors import FileError, ParameterError, RefusedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from elldelta.core.coarsen import Coarsening, OnFailure, Unions
+    from elldelta.data.classes import Classes
+    from elldelta.data.counts import Counts
+    from elldelta.data.plan_file import Plan
+    from elldelta.data.published import Published
+
+
+@dataclass(frozen=True, eq=False)
+class Publishable:
+    """What may be published.
+
+    Attributes:
+        classes: The published classes: the plan's, or unions of them.
+        labels: What the release shows for each of them.
+        counts: Records by published class and sensitive value; none where records are left out.
+        class_map: Which combination goes where.
+        coarsening: The certificate and its cost; None for a probabilistic plan.
+    """
+
+    classes: Classes
+    labels: list[tuple[str, ...]]
+    counts: NDArray[np.int64]
+    class_map: ClassMap
+    coarsening: Coarsening | None
+
+    @property
+    def diversities(self) -> NDArray[np.int64]:
+        """Distinct values per class with a record."""
+        present = class_diversities(self.counts)
+        return present[present > 0]
+
+
+def terms_of(plan: Plan) -> CertificateTerms:
+    """What a certified release of a plan must show."""
+    return CertificateTerms.from_lists(
+        plan.witnesses,
+        plan.schema.n_values,
+        ell=plan.ell,
+        releases=plan.releases,
+        min_records=plan.min_records,
+    )
+
+
+def loss_of(plan: Plan) -> HullLoss:
+    """Where the plan's classes lie, weighed by what the plan expects in them, not by the owner's records."""
+    lows, highs = plan.classes.hulls(plan.schema)
+    mass = np.array([sum(cells) for cells in plan.witness_cells])
+    return HullLoss(lows, highs, plan.schema.sizes, mass, "plan")
+
+
+def unions_of(plan: Plan) -> Unions:
+    """Which unions of the plan's classes have labels of their own."""
+    return "runs" if isinstance(plan.classes, Runs) else "boxes"
+
+
+def base_counts(counts: Counts, plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """An owner's records by the plan's classes and sensitive value; and the class of each combination."""
+    class_of = plan.class_of(counts.ranks)
+    table = np.zeros((plan.n_classes, plan.schema.n_values), dtype=np.int64)
+    np.add.at(table, (class_of[counts.rows], counts.values), counts.n)
+    return table, class_of
+
+
+def default_on_failure(plan: Plan) -> OnFailure:
+    """Fine plans are made to be coarsened; others are meant to pass as they are."""
+    return "refuse" if plan.waiting_risk is None else "coarsen"
+
+
+def publishable(
+    counts: Counts,
+    plan: Plan,
+    *,
+    on_failure: OnFailure | None = None,
+    most_suppressed: float | None = None,
+    terms: CertificateTerms | None = None,
+    grouping: Partition | None = None,
+) -> Publishable:
+    """Decides what may be published; nothing has been written yet.
+
+    Args:
+        counts: The owner's records.
+        plan: The plan.
+        on_failure: What to do with classes that do not pass; by default what suits the plan.
+        most_suppressed: The largest share of records that may be left out for it.
+        terms: What a ledger has left of the plan's terms; the plan's own by default.
+        grouping: The owner's earlier grouping, which it has to keep.
+
+    Raises:
+        RefusedError: Too few records, or the table does not pass.
+    """
+    if plan.guarantee == "probabilistic":
+        if on_failure not in (None, "refuse"):
+            raise ParameterError(
+                "A probabilistic plan has no certificate, so there is nothing to coarsen or suppress.",
+                found=f"on-failure is {on_failure}.",
+                remedy="Use a certified plan, or leave the option out.",
+            )
+        return _as_planned(counts, plan)
+    on_failure = on_failure or default_on_failure(plan)
+    if on_failure == "refuse":
+        _require_records(counts, plan)
+    table, class_of = base_counts(counts, plan)
+    fitted = fit(
+        table,
+        terms or terms_of(plan),
+        loss_of(plan),
+        on_failure=on_failure,
+        unions=unions_of(plan),
+        most_suppressed=most_suppressed,
+        grouping=grouping,
+    )
+    group_of = fitted.grouping.class_of
+    whole = fitted.grouping.n_classes == plan.n_classes
+    classes: Classes = plan.classes if whole else Merged(plan.classes, group_of)
+    labels = class_labels(plan.schema, classes)
+    # Without a merge every class keeps its number, so that plan and release speak of the same ones.
+    numbers = np.arange(plan.n_classes) if whole else group_of
+    left_out = fitted.suppressed if not whole else fitted.suppressed[group_of]
+    shown = fitted.certificate.counts if not whole else fitted.certificate.counts[group_of]
+    published = numbers[class_of]
+    published = np.where(left_out[published], LEFT_OUT, published)
+    return Publishable(classes, labels, shown, ClassMap(counts.ranks, published, tuple(labels)), fitted)
+
+
+def check_published(published: Published, plan: Plan) -> None:
+    """Checks the certificate of a release from what it shows; needs nothing that its owner keeps.
+
+    Raises:
+        FileError: Its classes are not unions of the plan's.
+        RefusedError: A class misses more witness values than it may.
+    """
+    classes, terms = published.classes, terms_of(plan)
+    base = classes.base if isinstance(classes, Merged) else classes
+    if not isinstance(base, Runs | Boxes) or digest(base.to_dict()) != digest(plan.classes.to_dict()):
+        raise FileError(
+            f"The classes of {published.name} are not those of the plan.",
+            found="They are not unions of the plan's classes.",
+            remedy="Give the plan that the release was made with.",
+        )
+    group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
+    missed = missing_witnesses(published.counts, terms, Partition(group_of)).sum(axis=1)
+    n_failing = int((missed > terms.allowances).sum())
+    if n_failing:
+        raise RefusedError(
+            f"The release {published.name} does not pass the certificate of its plan.",
+            found=f"{n_failing} of {plan.n_classes} planned classes miss more witness values than they may.",
+            remedy="Do not rely on this release.",
+        )
+
+
+def _as_planned(counts: Counts, plan: Plan) -> Publishable:
+    """A probabilistic plan: N records, and every class must show ell values, or nothing is published."""
+    _require_records(counts, plan)
+    table, class_of = base_counts(counts, plan)
+    made = Publishable(
+        plan.classes, plan.labels, table, ClassMap(counts.ranks, class_of, tuple(plan.labels)), None
+    )
+    n_below = int((made.diversities < plan.ell).sum())
+    if n_below:
+        raise RefusedError(
+            f"The release would not show {plan.ell} values in every class.",
+            found=f"{n_below} of {made.diversities.size} classes show fewer; "
+            f"the plan allows for that with probability at most {plan.failure_upper:.3g}.",
+            remedy=f"Wait until a size that was announced beforehand, such as {2 * plan.records} records, "
+            "or ask for a plan with fewer classes.",
+        )
+    return made
+
+
+def _require_records(counts: Counts, plan: Plan) -> None:
+    if counts.n_records >= plan.records:
+        return
+    way_out = " A certified plan can be released with fewer by coarsening (--on-failure coarsen)."
+    raise RefusedError(
+        f"The plan asks for {plan.records} records.",
+        found=f"The table has {counts.n_records} that can be used; "
+        f"{plan.records - counts.n_records} are missing.",
+        remedy="Wait until there are enough, or ask for a plan for fewer records."
+        + (way_out if plan.guarantee == "certified" else ""),
+    )
