@@ -1,7 +1,6 @@
 """The sharp planner against one cumulative sum of the same array: time and memory."""
 
-import subprocess
-import sys
+import tracemalloc
 
 import numpy as np
 
@@ -11,20 +10,6 @@ from elldelta.core.generalize.runs import sharp_runs
 
 N_ROWS, N_VALUES = 1_000_000, 50
 LIMITS = ((10_000_000, 15.0), (1_000_000, 5.0))
-
-MEMORY = f"""
-import resource
-import numpy as np
-from elldelta.core.distribution import JointDistribution
-from elldelta.core.generalize.runs import sharp_runs
-small = JointDistribution(np.full((1000, {N_VALUES}), 1 / (1000 * {N_VALUES})), 1.0)
-sharp_runs(small, 10, 20_000, 2, 0.02)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-mass = np.full(({N_ROWS}, {N_VALUES}), 1 / ({N_ROWS} * {N_VALUES}))
-sharp_runs(JointDistribution(mass, 1.0), 10, 10_000_000, 2, 0.02)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print((after - before) * 1024 / mass.nbytes)
-"""
 
 
 def distributions():
@@ -53,7 +38,9 @@ def run():
                     limit,
                 )
             )
-    # In a process of its own: the peak of this one includes everything measured before.
-    peak = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
-    rows.append(("memory of a sharp plan, array included, in arrays", float(peak.stdout), 3.0))
+    tracemalloc.start()
+    sharp_runs(distribution, 10, LIMITS[0][0], 2, 0.02)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    rows.append(("memory of a sharp plan, array included, in arrays", 1.0 + peak / mass.nbytes, 3.0))
     return rows

@@ -165,7 +165,7 @@ class Accountant:
             raise RefusedError(
                 f"With this release, ell = {self.limit.ell} would no longer hold "
                 f"except with probability {self.limit.failure_upper:g}.",
-                found=f"The bound for {after.releases} releases is {failure:.3g}, before it was {before:.3g}.",
+                found=f"The bound becomes {failure:.3g} for {after.releases} releases, from {before:.3g}.",
                 remedy=f"Within that probability ell = {possible} is possible; or use more records or "
                 "coarser classes."
                 if possible
