@@ -172,6 +172,8 @@ class _Search:
             np.concatenate(_depths(trees, sizes)),
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
         )
+        for array in self.grid:
+            array.setflags(write=False)  # always, so that there is one compiled program, not one for each mix
         self.many = self.occupied.size >= MANY_ROWS
 
     def trade_offs(self) -> list[tuple[float, float]]:

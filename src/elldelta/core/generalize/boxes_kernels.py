@@ -390,7 +390,9 @@ def best_cut(
             side = 1 - side
         if not passes:
             continue
-        added = max(0.0, strains[0] + strains[1] - strain)
+        added = strains[0] + strains[1] - strain
+        if rule.mode == TOTAL and spent + added + max(price, prices[0], prices[1]) > rule.limit:
+            continue
         score = score_of(gain, added, strains[0], strains[1], strain, rule)
         if score > best:
             best = score
@@ -471,7 +473,7 @@ def split(
         highs[0, attribute] = sizes[attribute] - 1
     stretches = np.empty((1024, 2), dtype=np.int64)
     stretches[0, 0], stretches[0, 1] = 0, n_rows
-    facts = np.empty((1024, 3), dtype=np.float64)  # loss, strain, strain that the cut adds
+    facts = np.empty((1024, 4), dtype=np.float64)  # loss, strain, what the cut adds, spent when it was found
     cuts = np.empty((1024, 6), dtype=np.float64)
     attributes = np.empty((1024, 1), dtype=np.int64)
     cells = np.zeros(n_values, dtype=grid.mass.dtype)
@@ -505,6 +507,7 @@ def split(
                 cuts[box],
             )
             if attributes[box, 0] >= 0:
+                facts[box, 3] = spent
                 facts[box, 2] = cuts[box, 2] + cuts[box, 3] - facts[box, 1]
                 heapq.heappush(heap, (-cuts[box, 0], box))
         if not heap:
@@ -514,6 +517,8 @@ def split(
         new_price = max(price, cuts[box, 4], cuts[box, 5])
         if rule.mode == TOTAL:
             if spent + facts[box, 2] + new_price > rule.limit:
+                if facts[box, 3] == spent:  # nothing has changed since: looking again finds the same
+                    fresh[0] = -1
                 continue
             spent += max(0.0, facts[box, 2])
             price = new_price

@@ -1,0 +1,340 @@
+import numpy as np
+import pytest
+from tests.oracles import boxes as oracle
+
+from elldelta.core.distribution import JointDistribution
+from elldelta.core.generalize.boxes import boxes
+from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
+from elldelta.core.generalize.cuts import CutTree
+from elldelta.core.generalize.runs import evaluate_sharp, sharp_runs
+from elldelta.core.generalize.sweep import SharpOptions
+from elldelta.core.occupancy import class_failures_upper
+from elldelta.core.tiling import Tiling
+from elldelta.errors import DataError, ParameterError, RefusedError
+
+CRITERIA = {
+    "total": TotalFailure(3, 400, 1, 0.05),
+    "total, two releases": TotalFailure(2, 600, 2, 0.05),
+    "total, certifiable": TotalFailure(2, 600, 2, 0.05, SharpOptions(certifiable=True)),
+    "total, eta": TotalFailure(2, 600, 1, 0.05, SharpOptions(eta=0.001)),
+    "total, eta by cell": TotalFailure(2, 600, 1, 0.05, SharpOptions(eta=0.001, cellwise=True)),
+    "total, few shared": TotalFailure(2, 600, 2, 0.05, SharpOptions(shared_records_upper=10)),
+    "each": EachFailure(3, 500, 2, 0.1),
+    "paper": Admissible(3, 0.004),
+}
+
+
+def random_case(seed, sizes=(6, 5, 4), n_rows=70, n_values=6):
+    """Counts of some combinations of a small domain, most of its other combinations unoccupied."""
+    rng = np.random.default_rng(seed)
+    cells = np.sort(rng.choice(np.prod(sizes), n_rows, replace=False))
+    table = rng.poisson(rng.gamma(1.0, 2.0, (n_rows, n_values)))
+    table[:, 0] += 1  # every row occurs
+    return table, np.stack(np.unravel_index(cells, sizes), axis=1), sizes
+
+
+def random_tree(rng, size, n_levels=3):
+    levels = [np.arange(size)]
+    while len(levels) <= n_levels:
+        keeps = rng.random(size - 1) < 0.4
+        changes = (np.diff(levels[-1]) != 0) & keeps
+        levels.append(np.concatenate(([0], np.cumsum(changes))))
+    return CutTree(np.stack([*levels, np.zeros(size, dtype=int)]))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA.keys())
+@pytest.mark.parametrize("kind", ["counts", "probabilities"])
+@pytest.mark.parametrize("with_trees", [False, True], ids=["free", "hierarchy"])
+@pytest.mark.parametrize("seed", range(3))
+def test_laws(criterion, kind, with_trees, seed):
+    table, positions, sizes = random_case(seed)
+    distribution = (
+        JointDistribution.from_counts(table)
+        if kind == "counts"
+        else JointDistribution.from_probabilities(table / table.sum())
+    )
+    rng = np.random.default_rng(seed)
+    trees = [random_tree(rng, size) for size in sizes] if with_trees else None
+    result = boxes(distribution, positions, sizes, criterion, trees=trees)
+    assert result.n_classes > 1
+
+    # every combination lies in exactly one box, occupied or not, and `locate` finds it
+    every = oracle.every_combination(sizes)
+    around = [oracle.boxes_around(result.lows, result.highs, point) for point in every]
+    assert all(len(found) == 1 for found in around)
+    assert result.tiling.locate(every).tolist() == [found[0] for found in around]
+    assert result.partition.class_of.tolist() == result.tiling.locate(positions).tolist()
+
+    # the criterion, recomputed
+    masses = result.partition.class_masses(distribution) / distribution.total
+    if isinstance(criterion, Admissible):
+        reached = (masses >= criterion.p * (1 - 1e-9)).sum(axis=1)
+        assert (reached >= criterion.ell).all()
+        assert result.plan is None
+    else:
+        again = evaluate_sharp(
+            distribution,
+            result.partition,
+            criterion.ell,
+            criterion.n_records,
+            criterion.releases,
+            criterion.options,
+        )
+        assert result.plan.failure_upper == again.failure_upper
+        if isinstance(criterion, TotalFailure):
+            assert again.failure_upper <= criterion.failure_upper_budget
+        else:
+            assert again.class_failures_upper.max() <= criterion.class_failure_upper
+        exact = [oracle.chance_of_too_few(cells, criterion.ell, criterion.n_records) for cells in masses]
+        assert (result.plan.class_failures_upper >= np.array(exact) - 1e-12).all()
+
+    assert result.loss == pytest.approx(
+        oracle.ncp(table, positions, sizes, result.partition.class_of), rel=1e-9, abs=1e-12
+    )
+    if trees is not None:
+        for attribute, tree in enumerate(trees):
+            allowed = oracle.sibling_runs(tree.levels.tolist())
+            ends = zip(result.lows[:, attribute].tolist(), result.highs[:, attribute].tolist(), strict=True)
+            assert set(ends) <= allowed
+
+
+@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA.keys())
+def test_nothing_but_p_decides(criterion):
+    """Twice the same, and the same whatever the order of the rows."""
+    table, positions, sizes = random_case(7)
+    first = boxes(JointDistribution.from_counts(table), positions, sizes, criterion)
+    second = boxes(JointDistribution.from_counts(table), positions, sizes, criterion)
+    assert first.partition == second.partition
+    assert (first.lows == second.lows).all()
+    shuffle = np.random.default_rng(1).permutation(len(table))
+    third = boxes(JointDistribution.from_counts(table[shuffle]), positions[shuffle], sizes, criterion)
+    assert sorted(map(tuple, first.lows.tolist())) == sorted(map(tuple, third.lows.tolist()))
+    assert third.loss == pytest.approx(first.loss)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA.keys())
+def test_no_cut_is_left_that_keeps_the_criterion(criterion):
+    """Every pair of sides of every further cut breaks the criterion, so nothing was stopped too early."""
+    table, positions, sizes = random_case(11)
+    distribution = JointDistribution.from_counts(table)
+    result = boxes(distribution, positions, sizes, criterion)
+    class_of = result.partition.class_of
+    for box in range(result.n_classes):
+        rows = np.flatnonzero(class_of == box)
+        for attribute in range(len(sizes)):
+            for place in np.unique(positions[rows, attribute])[:-1]:
+                finer = class_of.copy()
+                finer[rows[positions[rows, attribute] > place]] = result.n_classes
+                assert not keeps(distribution, finer, criterion)
+
+
+def keeps(distribution, class_of, criterion):
+    """The criterion with the bound that the search itself uses (Lemma B' alone, so a little larger)."""
+    masses = np.stack([distribution.mass[class_of == c].sum(axis=0) for c in range(class_of.max() + 1)])
+    if isinstance(criterion, Admissible):
+        ranked = -np.sort(-masses, axis=1)
+        return (ranked[:, criterion.ell - 1] >= criterion.p * distribution.total * (1 - 1e-9)).all()
+    options = criterion.options
+    failures = class_failures_upper(
+        masses,
+        criterion.ell,
+        criterion.n_records,
+        criterion.releases,
+        total=distribution.total,
+        certifiable=options.certifiable,
+        shared_records_upper=options.shared_records_upper,
+        deficit=options.deficit,
+    ).failures_upper
+    if isinstance(criterion, EachFailure):
+        return (failures <= criterion.class_failure_upper / LEMMA_B_GAINS).all()
+    peaks = masses.max(axis=1) / distribution.total
+    total = options.total(failures, peaks, criterion.n_records, criterion.releases)
+    return total <= criterion.failure_upper_budget / LEMMA_B_GAINS
+
+
+LEMMA_B_GAINS = 1.5
+"""By how much, at most, Lemma B can be below Lemma B' here; the search does without it."""
+
+
+def test_an_empty_combination_of_probability_zero_is_no_reason_for_anything():
+    table, positions, sizes = random_case(3)
+    criterion = TotalFailure(3, 400, 1, 0.05)
+    without = boxes(JointDistribution.from_counts(table), positions, sizes, criterion)
+    empty = next(p for p in oracle.every_combination(sizes) if list(p) not in positions.tolist())
+    padded = np.vstack([table, np.zeros((1, table.shape[1]), dtype=np.int64)])
+    with_empty = boxes(JointDistribution.from_counts(padded), np.vstack([positions, empty]), sizes, criterion)
+    assert with_empty.loss == without.loss
+    assert with_empty.partition.class_of[:-1].tolist() == without.partition.class_of.tolist()
+    assert with_empty.partition.class_of[-1] == without.tiling.locate([empty])[0]
+
+
+def test_one_attribute_of_many_sparse_positions():
+    rng = np.random.default_rng(5)
+    positions = np.sort(rng.choice(1_000_000, 3000, replace=False))[:, np.newaxis]
+    distribution = JointDistribution.from_counts(rng.poisson(3.0, (3000, 8)))
+    criterion = TotalFailure(4, 20_000, 1, 0.02)
+    result = boxes(distribution, positions, (1_000_000,), criterion)
+    runs = sharp_runs(distribution, 4, 20_000, 1, 0.02)
+    assert result.partition.is_contiguous or (np.sort(np.diff(np.sort(result.lows[:, 0]))) > 0).all()
+    assert (result.tiling.locate(positions) == result.partition.class_of).all()
+    assert result.n_classes >= 0.7 * runs.n_classes
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 3, 2), (8,), (5, 3)])
+def test_most_of_the_best_number_of_classes(shape):
+    """At least 80 % on average of what any guillotine partition reaches, under the same bound."""
+    ratios = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        positions = np.array(oracle.every_combination(shape))
+        occupied = rng.random(len(positions)) < 0.9
+        positions = positions[occupied]
+        table = rng.poisson(rng.gamma(2.0, 2.0, (len(positions), 5))) + 1
+        distribution = JointDistribution.from_counts(table)
+        total = table.sum()
+
+        def failure(cells, total=total):
+            return class_failures_upper(cells[np.newaxis], 3, 300, total=total).failures_upper[0]
+
+        def strain(cells):
+            return 1.0 if np.sort(cells)[-3] >= 12 else np.inf
+
+        for criterion, cost, budget, each in (
+            (TotalFailure(3, 300, 1, 0.2), failure, 0.2, False),
+            (EachFailure(3, 300, 1, 0.05), failure, 0.05, True),
+            (Admissible(3, 12 / total), strain, 1.0, True),
+        ):
+            best = oracle.most_guillotine_classes(table, positions.tolist(), shape, cost, budget, each=each)
+            ratios.append(boxes(distribution, positions, shape, criterion).n_classes / best)
+    assert max(ratios) <= 1.0
+    assert np.mean(ratios) >= 0.8
+
+
+@pytest.mark.parametrize(
+    ("names", "criterion", "ncp"),
+    [
+        (("sex", "education", "age"), TotalFailure(5, 30_000, 1, 0.01), 0.021),
+        (
+            ("sex", "race", "marital-status", "age", "education"),
+            TotalFailure(5, 30_000, 2, 0.02),
+            0.091,
+        ),
+    ],
+    ids=["three attributes", "five attributes"],
+)
+def test_little_is_lost_on_adult(names, criterion, ncp):
+    table, positions, sizes = oracle.adult(*names)
+    distribution = JointDistribution.from_counts(table)
+    result = boxes(distribution, positions, sizes, criterion)
+    assert oracle.ncp(table, positions, sizes, result.partition.class_of) <= ncp
+    runs = sharp_runs(distribution, 5, 30_000, criterion.releases, criterion.failure_upper_budget)
+    assert result.loss <= 0.5 * oracle.ncp(table, positions, sizes, runs.partition.class_of)
+
+
+def test_waiting_risk_buys_boxes_on_adult():
+    table, positions, sizes = oracle.adult("sex", "race", "marital-status", "age", "education")
+    distribution = JointDistribution.from_counts(table)
+    plans = [
+        boxes(distribution, positions, sizes, EachFailure(5, 30_000, 2, eps))
+        for eps in (0.01, 0.05, 0.1, 0.2)
+    ]
+    numbers = [plan.n_classes for plan in plans]
+    assert numbers == sorted(numbers)
+    assert numbers[0] >= 330
+    assert numbers[-1] >= 550
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_intervals_of_a_hierarchy_are_nodes_or_siblings(seed):
+    """Random allowed cuts never leave the tree, and what `is_node_or_siblings` says is the definition."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, int(rng.integers(2, 14)))
+    allowed = oracle.sibling_runs(tree.levels.tolist())
+    for low in range(tree.size):
+        for high in range(low, tree.size):
+            assert tree.is_node_or_siblings(low, high) == ((low, high) in allowed)
+    pending = [(0, tree.size - 1)]
+    n_leaves = 0
+    while pending:
+        low, high = pending.pop()
+        assert (low, high) in allowed
+        places = tree.allows(low, high)
+        if low == high:
+            n_leaves += 1
+            continue
+        place = int(rng.choice(places))
+        pending += [(low, place), (place + 1, high)]
+    assert n_leaves == tree.size
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ([[0, 1, 2], [0, 1, 0], [0, 0, 0]], "run of neighbouring"),
+        ([[0, 1, 2], [0, 1, 1], [0, 0, 1], [0, 0, 0]], "inside one group"),
+        ([[0, 0, 1], [0, 0, 0]], "one group per position"),
+        ([[0, 1, 2], [0, 1, 1]], "single group"),
+        ([], "one row of group numbers"),
+    ],
+)
+def test_what_is_no_hierarchy(levels, words):
+    with pytest.raises(ParameterError, match=words):
+        CutTree(levels)
+
+
+def test_refused_with_what_would_do():
+    table, positions, sizes = random_case(0)
+    distribution = JointDistribution.from_counts(table)
+    with pytest.raises(RefusedError, match=r"Wait for \d+ records") as refused:
+        boxes(distribution, positions, sizes, TotalFailure(5, 5, 2, 0.01))
+    needed = int(refused.value.remedy.split()[2])
+    assert boxes(distribution, positions, sizes, TotalFailure(5, needed, 2, 0.01)).n_classes >= 1
+    with pytest.raises(RefusedError):
+        boxes(distribution, positions, sizes, EachFailure(5, 5, 2, 0.01))
+    with pytest.raises(ParameterError, match="p must lie in"):
+        boxes(distribution, positions, sizes, Admissible(3, 0.9))
+    with pytest.raises(ParameterError, match="ell must be"):
+        boxes(distribution, positions, sizes, TotalFailure(7, 500, 1, 0.01))
+
+
+def test_inputs_are_checked():
+    table, positions, sizes = random_case(0)
+    distribution = JointDistribution.from_counts(table)
+    criterion = TotalFailure(3, 400, 1, 0.05)
+    with pytest.raises(DataError, match="inside their domains"):
+        boxes(distribution, positions + 1, sizes, criterion)
+    with pytest.raises(DataError, match="whole numbers"):
+        boxes(distribution, positions.astype(float), sizes, criterion)
+    with pytest.raises(ParameterError, match="has 70 rows"):
+        boxes(distribution, positions[:-1], sizes, criterion)
+    with pytest.raises(ParameterError, match="Hierarchies must fit"):
+        boxes(distribution, positions, sizes, criterion, trees=[None, CutTree.flat(4), None])
+    with pytest.raises(ParameterError, match="strictly between 0 and 1"):
+        TotalFailure(3, 400, 1, 1.5)
+
+
+def test_a_tiling_is_checked():
+    with pytest.raises(ParameterError, match="tile all 4 combinations"):
+        Tiling([[0, 0]], [[1, 0]], (2, 2))
+    with pytest.raises(ParameterError, match="inside the domain"):
+        Tiling([[0, 0]], [[1, 2]], (2, 2))
+    overlapping = Tiling([[0, 0], [0, 0]], [[1, 0], [0, 1]], (2, 2))
+    with pytest.raises(ParameterError, match="in no box"):
+        overlapping.locate([[1, 1]])
+
+
+def test_a_tiling_that_no_straight_cut_divides_is_located_too():
+    """Five boxes around a pinwheel."""
+    lows = [[0, 0], [1, 0], [2, 1], [0, 2], [1, 1]]
+    highs = [[0, 1], [2, 0], [2, 2], [1, 2], [1, 1]]
+    tiling = Tiling(lows, highs, (3, 3))
+    every = oracle.every_combination((3, 3))
+    assert tiling.locate(every).tolist() == [oracle.boxes_around(lows, highs, p)[0] for p in every]
+
+
+def test_results_are_frozen():
+    table, positions, sizes = random_case(0)
+    result = boxes(JointDistribution.from_counts(table), positions, sizes, TotalFailure(3, 400, 1, 0.05))
+    for array in (result.lows, result.highs, result.partition.class_of, result.plan.class_failures_upper):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
