@@ -1,4 +1,5 @@
 from tests.contracts.engine_contract import EngineContract
+from tests.contracts.failure_contract import FailureContract
 from tests.contracts.inference_contract import InferenceContract
 
 from elldelta.data.engines.duckdb import connect
@@ -9,4 +10,9 @@ class TestTables(EngineContract):
 
 
 class TestInference(InferenceContract):
+    start = staticmethod(connect)
+
+
+class TestFailures(FailureContract):
+    engine_name = "duckdb"
     start = staticmethod(connect)

@@ -110,6 +110,8 @@ class _Encoder:
     def encode(self, cells: pa.Array) -> NDArray[np.int64]:
         import pyarrow as pa
 
+        if pa.types.is_nested(cells.type):
+            return self._column.encode(cells)  # refuses: lists and structures are in no domain
         if not isinstance(cells, pa.DictionaryArray):
             cells = cells.dictionary_encode(null_encoding="encode")
         distinct = cells.dictionary

@@ -130,9 +130,9 @@ class DuckDBEngine:
 
     def store(self, query: str, progress: Progress | None = None) -> str:
         """Runs a query and keeps its result; returns the relation that stands for it."""
-        # Stored first and fetched then, not streamed: DuckDB hears Ctrl-C only while it executes a statement.
+        # Stored first and fetched then, not streamed: the stream would not hear Ctrl-C.
         relation = self._name()
-        self._execute(f"CREATE TEMP TABLE {relation} AS {query}", progress)
+        self._execute_watched(f"CREATE TEMP TABLE {relation} AS {query}", progress)
         return relation
 
     def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
@@ -179,7 +179,7 @@ class DuckDBEngine:
         self._execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
         try:
             statement = f"COPY ({query}) TO {target} ({options}, USE_TMP_FILE FALSE)"
-            [(n_rows, *_)] = self._execute(statement, progress, writing=path).fetchall()
+            [(n_rows, *_)] = self._execute_watched(statement, progress, writing=path).fetchall()
         finally:
             self._execute("SET preserve_insertion_order = false")
         return int(n_rows)
@@ -255,11 +255,29 @@ class DuckDBEngine:
     def _name(self) -> str:
         return sql.identifier(f"elldelta_{next(self._numbers)}")
 
-    def _execute(
+    def _execute(self, statement: str) -> duckdb.DuckDBPyConnection:
+        return self._run(lambda: self._connection.execute(statement), "read")
+
+    def _execute_watched(
         self, statement: str, progress: Progress | None = None, writing: Path | None = None
     ) -> duckdb.DuckDBPyConnection:
-        with _Watch(self._connection, progress):
-            return self._run(lambda: self._connection.execute(statement), "read", writing)
+        """Executes a statement that may take long; tells how far it is, and hears Ctrl-C."""
+        connection = self._connection
+        task = _Task(lambda: connection.execute(statement))
+        try:
+            while not task.done.wait(_PROGRESS_SECONDS):
+                percent = connection.query_progress() if progress else -1.0
+                if progress and percent >= 0:
+                    progress(min(percent / 100.0, 1.0))
+        except BaseException:
+            # Again and again: an interrupt that comes before the statement has begun is lost.
+            while not task.done.wait(_PROGRESS_SECONDS):
+                connection.interrupt()
+            raise
+        result = self._run(task.result, "read", writing)
+        if progress:
+            progress(1.0)
+        return result
 
     def _run(self, action: Callable[[], Result], doing: str, writing: Path | None = None) -> Result:
         """Runs an action; what DuckDB raises is replaced, because its texts quote cells."""
@@ -275,31 +293,32 @@ class DuckDBEngine:
         raise problem  # outside of the handler: nothing of the engine's error hangs on to it
 
 
-class _Watch:
-    """Tells a callback, from a thread of its own, how far a statement is."""
+class _Task:
+    """An action in a thread of its own: inside a long statement the main thread would be deaf to Ctrl-C."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, progress: Progress | None) -> None:
-        self._connection = connection
-        self._progress = progress
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._poll, daemon=True)
+    def __init__(self, action: Callable[[], duckdb.DuckDBPyConnection]) -> None:
+        self.done = threading.Event()
+        self._action = action
+        self._result: duckdb.DuckDBPyConnection | None = None
+        self._problem: BaseException | None = None
+        threading.Thread(target=self._work, daemon=True).start()
 
-    def __enter__(self) -> None:
-        if self._progress:
-            self._thread.start()
+    def result(self) -> duckdb.DuckDBPyConnection:
+        """What the action returned or raised."""
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
+        if self._result is None:
+            raise _bug()
+        return self._result
 
-    def __exit__(self, *problem: object) -> None:
-        if self._progress:
-            self._done.set()
-            self._thread.join()
-            if problem == (None, None, None):
-                self._progress(1.0)
-
-    def _poll(self) -> None:
-        while not self._done.wait(_PROGRESS_SECONDS):
-            percent = self._connection.query_progress()
-            if self._progress and percent >= 0:
-                self._progress(min(percent / 100.0, 1.0))
+    def _work(self) -> None:
+        try:
+            self._result = self._action()
+        except BaseException as problem:  # noqa: BLE001 (raised again where the result is asked for)
+            self._problem = problem
+        finally:
+            self.done.set()
 
 
 def _translated(error: Exception, doing: str, writing: Path | None) -> BaseException:
@@ -331,7 +350,9 @@ def _translated(error: Exception, doing: str, writing: Path | None) -> BaseExcep
 
 
 def _by_class(error: Exception, doing: str) -> ElldeltaError:
-    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException | OSError):
+    damaged = duckdb.IOException | duckdb.InvalidInputException | duckdb.SerializationException | OSError
+    # What its Parquet reader finds in damaged pages comes without a class of its own.
+    if isinstance(error, damaged) or type(error) is duckdb.Error:
         return FileError(
             "A file of the table cannot be read.",
             found="It is damaged, incomplete, or was changed meanwhile.",

@@ -1,0 +1,54 @@
+"""A run in a process of its own that meets a full disk or Ctrl-C: `failing_run MODE OUTPUT KIND`."""
+
+import itertools
+import os
+import resource
+import sys
+
+import numpy as np
+import pyarrow as pa
+
+from elldelta.data.atomic import AtomicFiles
+from elldelta.data.class_map import ClassMap
+from elldelta.data.counting import count
+from elldelta.data.engines import connect
+from elldelta.data.release import write_release
+from elldelta.data.schema import Categories, Column, Integers, Schema
+from elldelta.errors import ElldeltaError
+
+
+def main(mode, output, kind):
+    kept = ("name",) if kind == "joined" else ()
+    schema = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "y"))), kept=kept)
+    n = 200_000 if mode == "full" else 2_000_000
+    rng = np.random.default_rng(1)
+    table = pa.table(
+        {
+            "a": rng.integers(0, 10, n),
+            "s": pa.array(["x", "y"]).take(pa.array(rng.integers(0, 2, n))),
+            "name": rng.integers(0, 2**60, n),
+        }
+    )
+    with connect(os.environ["ENGINE"], threads=2) as engine:
+        if mode == "count":
+            # Enough work that the interrupt always comes in the middle of it.
+            table = pa.concat_tables([table] * 2000)
+            print("ready", flush=True)  # noqa: T201
+        counted = count(engine.open(table), schema)
+        class_map = ClassMap(counted.counts.ranks, np.zeros(counted.counts.n_combinations), [("*",)])
+        if mode == "full":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        print("ready", flush=True)  # noqa: T201
+        with AtomicFiles() as files:
+            for turn in itertools.count():  # as long as it takes until the failure comes
+                write_release(counted, class_map, output.replace("TURN", str(turn)), files)
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except ElldeltaError as refusal:
+        print(refusal)  # noqa: T201
+        sys.exit(refusal.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,292 @@
+"""How every engine must fail: clearly, without a partial file, without a cell in any message."""
+
+import datetime as dt
+import gzip
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from elldelta.data.atomic import AtomicFiles
+from elldelta.data.class_map import ClassMap
+from elldelta.data.counting import count
+from elldelta.data.csv_format import CsvFormat
+from elldelta.data.infer import infer_schema
+from elldelta.data.release import write_quarantine, write_release
+from elldelta.data.release_counts import count_release
+from elldelta.data.schema import Bins, Categories, Column, Dates, Integers, Schema
+from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
+
+CANARY = "Canary7Secret"
+SCHEMA = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "y"))))
+KEEPING = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "y"))), kept=("name",))
+
+
+def everything_said(problem):
+    """All texts that hang on to an exception: itself, its causes and contexts, and their tracebacks."""
+    said, todo, seen = [], [problem], set()
+    while todo:
+        current = todo.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        said += [str(current), repr(current), repr(current.args), repr(vars(current))]
+        said += traceback.format_exception(current)
+        todo += [current.__cause__, current.__context__]
+    return "\n".join(said)
+
+
+def one_class(counted):
+    ranks = counted.counts.ranks
+    return ClassMap(
+        ranks, np.zeros(ranks.size, int), [tuple("*" for _ in counted.schema.names)] if ranks.size else []
+    )
+
+
+def finished(run):
+    """What a process said; it is ended if it does not end by itself."""
+    try:
+        return run.communicate(timeout=20)[0]
+    finally:
+        run.kill()
+
+
+def snapshot(folder):
+    return {
+        path: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def bad_files(folder):
+    """Name, file, and the error it must lead to; every cell carries the canary."""
+    good = pa.table({"a": [1, 2], "s": [CANARY, "x"], "name": [CANARY, CANARY]})
+    pq.write_table(good, folder / "good.parquet")
+    whole = (folder / "good.parquet").read_bytes()
+    (folder / "truncated.parquet").write_bytes(whole[: len(whole) * 2 // 3])
+    # The end is whole, the pages are not: only reading the records shows it.
+    start = whole.index(b"PAR1") + 4
+    (folder / "scrambled.parquet").write_bytes(whole[:start] + bytes(60) + whole[start + 60 :])
+    (folder / "text.parquet").write_text(f"a,s\n1,{CANARY}\n" * 20)
+    (folder / "empty.parquet").write_bytes(b"")
+    (folder / "empty.csv").write_bytes(b"")
+    (folder / "latin.csv").write_bytes(f"a,s\n1,{CANARY}\xe9\n".encode("latin-1"))
+    (folder / "latin_header.csv").write_bytes(f"a,{CANARY}\xe9\n1,x\n".encode("latin-1"))
+    (folder / "ragged.csv").write_text(f"a,s\n1,x\n{CANARY}\n1,x,{CANARY}\n")
+    (folder / "long.csv").write_text(f"a,s\n1,x\n2,x,{CANARY}\n")
+    (folder / "quote.csv").write_text(f'a,s\n1,"{CANARY}\n2,x\n')
+    (folder / "huge.csv").write_text(f"a,s\n1,{CANARY * 300_000}\n")
+    (folder / "no_header.csv").write_text(f"{CANARY},{CANARY}2\n1,x\n")
+    (folder / "twice.csv").write_text(f"{CANARY},s,{CANARY}\n1,x,2\n")
+    (folder / "missing.csv").write_text(f"a,b\n1,{CANARY}\n")
+    (folder / "broken.csv.gz").write_bytes(gzip.compress(f"a,s\n1,{CANARY}\n".encode() * 99)[:40])
+    (folder / "strange.xyz").write_text(CANARY)
+    pq.write_table(pa.table([[1], ["x"], [2]], names=["a", "s", "a"]), folder / "twice.parquet")
+    return {
+        "truncated.parquet": FileError,
+        "scrambled.parquet": FileError,
+        "text.parquet": FileError,
+        "empty.parquet": FileError,
+        "empty.csv": FileError,
+        "latin.csv": FileError,
+        "latin_header.csv": FileError,
+        "ragged.csv": FileError,
+        "long.csv": FileError,
+        "quote.csv": FileError,
+        "huge.csv": FileError,
+        "no_header.csv": DataError,
+        "twice.csv": DataError,
+        "twice.parquet": DataError,
+        "missing.csv": DataError,
+        "broken.csv.gz": FileError,
+        "strange.xyz": FileError,
+        "none.csv": FileError,
+        "none.parquet": FileError,
+        "none*.csv": FileError,
+        "good.parquet": DataError,
+    }
+
+
+class FailureContract:
+    """Subclasses give `start`, which starts the engine."""
+
+    def test_bad_files_are_refused_without_a_cell_and_stay_as_they_are(self, engine, tmp_path):
+        files = bad_files(tmp_path)
+        before = snapshot(tmp_path)
+        for name, expected in files.items():
+            with pytest.raises(ElldeltaError) as refusal:
+                count(engine.open(tmp_path / name), SCHEMA)
+            assert type(refusal.value) is expected, (name, refusal.value)
+            assert refusal.value.exit_code == 2
+            assert refusal.value.problem, name
+            assert refusal.value.found, name
+            assert refusal.value.remedy, name
+            assert CANARY not in everything_said(refusal.value), name
+        assert snapshot(tmp_path) == before
+
+    def test_lines_of_broken_csv_files_are_named(self, engine, tmp_path):
+        bad_files(tmp_path)
+        with pytest.raises(FileError, match="Line 3"):
+            count(engine.open(tmp_path / "ragged.csv"), SCHEMA)
+
+    def test_sources_that_are_none(self, engine, tmp_path):
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "a.csv").write_text("a,s\n1,x\n")
+        (tmp_path / "b.csv").write_text("b,t\n1,x\n")
+        for source in (tmp_path / "empty", [], [tmp_path / "a.csv", tmp_path / "*.csv"]):
+            with pytest.raises(FileError):
+                engine.open(source)
+        with pytest.raises(DataError, match="no column in common"):
+            engine.open([tmp_path / "a.csv", tmp_path / "b.csv"])
+        for source in (7, None):
+            with pytest.raises(ParameterError):
+                engine.open(source)
+        (tmp_path / "b.csv").write_text("a,t\n1,x\n")
+        with pytest.raises(DataError, match="others lack it"):
+            count(engine.open([tmp_path / "a.csv", tmp_path / "b.csv"]), SCHEMA)
+        for wrong in ({"encoding": "klingon"}, {"separator": ";;"}, {"separator": '"'}, {"quote": "\n"}):
+            with pytest.raises(ParameterError):
+                CsvFormat(**wrong)
+
+    @pytest.mark.parametrize("kind", ["text", "typed", "csv"])
+    def test_the_canary_is_in_no_message(self, engine, tmp_path, kind):
+        cells = [CANARY, CANARY, None]
+        table = pa.table(dict.fromkeys(("i", "d", "c", "b", "s", "k"), cells))
+        if kind == "typed":
+            table = table.set_column(0, "i", pa.array([["x", CANARY]] * 3))
+        source = table
+        if kind == "csv":
+            source = tmp_path / "t.csv"
+            source.write_text("i,d,c,b,s,k\n" + f"{','.join([CANARY] * 6)}\n,,,,,\n" * 3)
+        domains = {
+            "i": Integers(0, 9),
+            "d": Dates(dt.date(2000, 1, 1), dt.date(2001, 1, 1)),
+            "c": Categories(("x",)),
+            "b": Bins((0, 1)),
+        }
+        said = []
+        for name, domain in domains.items():
+            for nulls in ("refuse", "suppress"):
+                schema = Schema(
+                    (Column(name, domain, nulls),), Column("s", Categories(("x",)), nulls), ("k",)
+                )
+                with pytest.raises(ElldeltaError) as refusal:
+                    count(engine.open(source), schema)
+                said.append(everything_said(refusal.value))
+        with pytest.raises(ElldeltaError) as refusal:
+            infer_schema(engine.open(source), ["i"], "s", most_categories=0)
+        said.append(everything_said(refusal.value))
+        with pytest.raises(ElldeltaError) as refusal:
+            infer_schema(engine.open(source), ["c"], "s", bins={"c": f"width:{CANARY}"})
+        said.append(everything_said(refusal.value))
+        with pytest.raises(ElldeltaError) as refusal:
+            Column("c", Categories(("x",))).parse_label(CANARY)
+        said.append(everything_said(refusal.value))
+        assert CANARY not in "\n".join(said)
+
+    def test_a_mixed_data_frame_is_refused_without_a_cell(self, engine):
+        import pandas as pd
+
+        with pytest.raises(DataError) as refusal:
+            engine.open(pd.DataFrame({"a": [1, CANARY, b"x"]}, dtype=object))
+        assert CANARY not in everything_said(refusal.value)
+
+    def test_files_that_cannot_be_one_table_fail_without_a_cell(self, engine, tmp_path):
+        pq.write_table(pa.table({"a": [[1], [2]], "s": ["x", CANARY]}), tmp_path / "1.parquet")
+        pq.write_table(pa.table({"a": [CANARY, CANARY], "s": ["x", "y"]}), tmp_path / "2.parquet")
+        with pytest.raises(ElldeltaError) as refusal:
+            count(engine.open(tmp_path), SCHEMA)
+        assert refusal.value.exit_code == 2
+        assert CANARY not in everything_said(refusal.value)
+
+    @pytest.mark.parametrize("schema", [SCHEMA, KEEPING], ids=["generated", "joined"])
+    @pytest.mark.parametrize("suffix", ["parquet", "csv"])
+    def test_refused_outputs_leave_everything_as_it_was(self, engine, tmp_path, schema, suffix):
+        table = pa.table({"a": [1, 2, 99], "s": ["x", "y", "x"], "name": [CANARY] * 3})
+        counted = count(engine.open(table), schema, unknown="quarantine")
+        existing = tmp_path / f"old.{suffix}"
+        existing.write_text("precious")
+
+        def write(path, second=None, problem=None):
+            with AtomicFiles() as files:
+                write_release(counted, one_class(counted), path, files)
+                if second:
+                    write_quarantine(counted, second, files)
+                if problem:
+                    raise problem
+
+        attempts = [
+            ({"path": existing}, FileError),
+            ({"path": tmp_path / f"new.{suffix}", "second": existing}, FileError),
+            ({"path": tmp_path / "none" / f"new.{suffix}"}, FileError),
+            ({"path": tmp_path / "new.xyz"}, FileError),
+            ({"path": tmp_path / "new.csv.gz"}, ParameterError),
+            ({"path": tmp_path / f"new.{suffix}", "problem": KeyboardInterrupt()}, KeyboardInterrupt),
+        ]
+        for arguments, expected in attempts:
+            with pytest.raises(expected) as refusal:
+                write(**arguments)
+            assert CANARY not in everything_said(refusal.value)
+            assert [path.name for path in tmp_path.iterdir()] == [existing.name]
+            assert existing.read_text() == "precious"
+        write(tmp_path / f"new.{suffix}", tmp_path / f"bad.{suffix}")
+        assert len(list(tmp_path.iterdir())) == 3
+
+    def test_an_input_that_changes_after_counting_is_noticed(self, engine, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_text("a,s,name\n1,x,n\n2,y,n\n")
+        counted = count(engine.open(path), KEEPING)
+        path.write_text("a,s,name\n1,x,n\n")
+        with pytest.raises(ElldeltaError, match="lost or invented"), AtomicFiles() as files:
+            write_release(counted, one_class(counted), tmp_path / "r.parquet", files)
+        assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
+
+    def test_combinations_without_a_class_are_refused(self, engine, tmp_path):
+        counted = count(engine.open(pa.table({"a": [1, 2], "s": ["x", "y"]})), SCHEMA)
+        for ranks in ([1], [1, 3], [0, 1]):
+            with pytest.raises(DataError, match="do not cover"), AtomicFiles() as files:
+                write_release(counted, ClassMap(ranks, [0] * len(ranks), [("*",)]), tmp_path / "r.csv", files)
+        with pytest.raises(ElldeltaError, match="another schema"), AtomicFiles() as files:
+            write_release(counted, ClassMap([1, 2], [0, 0], [("*", "*")]), tmp_path / "r.csv", files)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_release_without_the_columns_is_refused(self, engine):
+        with pytest.raises(DataError, match="missing"):
+            count_release(engine.open(pa.table({"a": ["*"]})), ["a"], "s")
+
+    @pytest.mark.parametrize("suffix", ["parquet", "csv"])
+    @pytest.mark.parametrize("kept", ["generated", "joined"])
+    def test_a_full_disk_is_named_and_leaves_nothing(self, tmp_path, suffix, kept):
+        with self._child("full", tmp_path / f"TURN.{suffix}", kept) as run:
+            said = finished(run)
+        assert run.returncode == 2, said
+        assert "There is no room" in said
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("moment", ["count", "joined", "generated"])
+    def test_an_interrupt_is_heard_and_leaves_nothing(self, tmp_path, moment):
+        with self._child(moment, tmp_path / "TURN.parquet", moment) as run:
+            first = run.stdout.readline()
+            time.sleep(0.4)
+            run.send_signal(signal.SIGINT)
+            said = finished(run)
+        assert first == "ready\n"
+        assert run.returncode == 130, said
+        assert list(tmp_path.iterdir()) == []
+
+    def _child(self, *arguments):
+        return subprocess.Popen(
+            [sys.executable, "-W", "error", Path(__file__).with_name("failing_run.py"), *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "ENGINE": self.engine_name},
+        )
