@@ -23,6 +23,7 @@ SMALL = [
     ([Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)], 9),
     ([Fraction(1, 10), Fraction(1, 12), Fraction(1, 20)], 12),  # most records are elsewhere
     ([Fraction(2, 5), Fraction(3, 10), Fraction(1, 5), Fraction(1, 10)], 14),
+    ([Fraction(1, 16), Fraction(1, 32), Fraction(1, 32)], 40),  # enough for Lemma B
 ]
 
 
@@ -63,7 +64,8 @@ def test_tails_keep_their_relative_accuracy_down_to_1e_300(allowance, n_records)
 def test_lemma_b_is_smaller_for_many_small_cells_and_larger_for_few_records():
     cells = np.full(50, 4 / 100_000 / 50)
     assert lemma_b_upper(cells, 2_186_866, 20) < lemma_b_prime_upper(cells, 2_186_866, 20)
-    assert lemma_b_upper([0.5, 0.25, 0.25], 10, 0) > lemma_b_prime_upper([0.5, 0.25, 0.25], 10, 0)
+    assert lemma_b_upper([0.5, 0.25, 0.25], 40, 0) > lemma_b_prime_upper([0.5, 0.25, 0.25], 40, 0)
+    assert lemma_b_upper([0.5, 0.25, 0.25], 10, 0) == 1.0  # not tried with so few
 
 
 def test_values_that_cannot_occur_use_up_the_allowance():
@@ -98,6 +100,7 @@ WORST = [
     ([Fraction(1, 4)] * 4, 8),
     ([Fraction(2, 5), Fraction(3, 10), Fraction(1, 5), Fraction(1, 10)], 12),
     ([Fraction(3, 10), Fraction(3, 10), Fraction(1, 5)], 10),
+    ([Fraction(1, 8), Fraction(1, 16), Fraction(1, 16)], 34),  # enough for Lemma B
 ]
 
 
@@ -175,7 +178,7 @@ def test_monotone(cells, share, n_records, releases, data):
     assert failure(cells * share, ell + 1, n_records, releases) * slack >= small
     assert failure(cells * share, ell, n_records, releases + 1) * slack >= small
     assert failure(cells * share, ell, 2 * n_records, releases) <= small * slack
-    # From N to N + 1 Lemma B' falls; the prefactor of Lemma B may wobble, by less than a percent.
+    # From N to N + 1 Lemma B' falls; the prefactor of Lemma B may rise, by less than a percent.
     assert failure(cells * share, ell, n_records + 1, releases) <= small * 1.01
     allowance = len(cells) - ell
     tail = lemma_b_prime_upper(cells * share, n_records, allowance)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 POISSON_SHIFTS = (1.0, 1.75, 2.5, 3.25)
 """The z tried in Lemma B, lambda = N - z sqrt(N). Every z is valid; the best is flat between these."""
 
+FEWEST_FOR_POISSON = 30
+"""Below so many records Lemma B is not tried: it never wins there, and would not fall steadily with N."""
+
 FEW_CLASSES = 256
 """Up to so many classes each may choose its own lambda."""
 
@@ -155,10 +158,10 @@ def poisson_rates(n_records: float, n_apart: float, releases: int) -> NDArray[np
 
     rows = []
     for shift in POISSON_SHIFTS:
+        if n_records < FEWEST_FOR_POISSON or 0.0 <= n_apart < FEWEST_FOR_POISSON:
+            break
         rate = n_records - shift * n_records**0.5
-        rate_apart = n_apart - shift * n_apart**0.5 if n_apart > 0.0 else 0.0
-        if rate <= 0.0 or (n_apart >= 0.0 and rate_apart <= 0.0):
-            continue
+        rate_apart = n_apart - shift * n_apart**0.5 if n_apart >= 0.0 else 0.0
         # The library's relative error is far below 1e-9; dividing by less is the safe side.
         slack = 1.0 / (float(pdtr(n_records, rate)) * (1.0 - 1e-9))
         slack_apart = 1.0
