@@ -39,15 +39,22 @@ def on_page_content(content: str, *, page: Any, **_: Any) -> str:  # noqa: ANN40
     return FORMULA.sub(to_mathml, content)
 
 
+def _gap(operator: str) -> str | None:
+    """The space on either side of an operator, where the usual one is too wide: bars, slashes, Pr, min."""
+    if operator.isalpha() and len(operator) > 1:
+        return "0.1em"
+    return TIGHT.get(operator)
+
+
 def _polish(mathml: str, *, is_block: bool) -> str:
     """Removes wide gaps, lowers primes, and puts the limits of big operators below them."""
     ET.register_namespace("", NAMESPACE)
     root = ET.fromstring(mathml)  # noqa: S314 (our own output)
     for element in root.iter():
         name = element.tag.rpartition("}")[2]
-        if name == "mo" and element.text in TIGHT:
-            element.set("lspace", TIGHT[element.text])
-            element.set("rspace", TIGHT[element.text])
+        if name == "mo" and (gap := _gap(element.text or "")) is not None:
+            element.set("lspace", gap)
+            element.set("rspace", gap)
         if name == "msup" and element[1].text == PRIME:  # the sign is raised already
             element.tag = f"{{{NAMESPACE}}}mrow"
         if is_block and name in UNDER and len(element) and element[0].text in WITH_LIMITS:
