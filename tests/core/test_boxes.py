@@ -194,14 +194,14 @@ def test_most_of_the_best_number_of_classes(shape):
         total = table.sum()
 
         def failure(cells, total=total):
-            return class_failures_upper(cells[np.newaxis], 3, 300, total=total).failures_upper[0]
+            return class_failures_upper(cells[np.newaxis], 3, 80, total=total).failures_upper[0]
 
         def strain(cells):
             return 1.0 if np.sort(cells)[-3] >= 12 else np.inf
 
         for criterion, cost, budget, each in (
-            (TotalFailure(3, 300, 1, 0.2), failure, 0.2, False),
-            (EachFailure(3, 300, 1, 0.05), failure, 0.05, True),
+            (TotalFailure(3, 80, 1, 0.2), failure, 0.2, False),
+            (EachFailure(3, 80, 1, 0.05), failure, 0.05, True),
             (Admissible(3, 12 / total), strain, 1.0, True),
         ):
             best = oracle.most_guillotine_classes(table, positions.tolist(), shape, cost, budget, each=each)

@@ -7,7 +7,7 @@ scratch for the partition it returns (`docs/theory/boxes.md`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,15 @@ FLOORS = (0.1, 0.05, 0.03, 0.02, 0.01, 0.003, 0.001)
 
 POWERS = (1.0, 0.0, 2.0)
 """How much a cut is preferred that leaves more to cut, where classes are bounded one by one."""
+
+EMPHASES = (1.3, 1.15)
+"""Factors by which one attribute at a time is made more, or less, urgent to cut; and the floor, squared."""
+
+MOST_RUNS = 80
+"""Searches that may be spent on emphases, if the table is small."""
+
+EFFORT = 1 << 24
+"""Cells that these searches may look at together: large tables get fewer of them, or none."""
 
 MANY_ROWS = 1 << 17
 """From here on one trade-off is tried instead of several, and few cuts per box."""
@@ -92,9 +101,9 @@ def boxes(
     """Boxes with little information loss that fulfil a criterion; deterministic.
 
     Starts from one box and keeps cutting where most loss is removed per failure added, until no cut keeps
-    the criterion. For tables of moderate size this is repeated with a few trade-offs and the result with the
-    smallest loss is kept. Both sides of every cut hold rows of P > 0; unoccupied combinations, and rows of
-    P = 0, belong to the box around them.
+    the criterion. For tables of moderate size this is repeated with other trade-offs and with one attribute
+    or another made more urgent, and the result with the smallest loss is kept. Both sides of every cut hold
+    rows of P > 0; unoccupied combinations, and rows of P = 0, belong to the box around them.
 
     Args:
         distribution: P, one row per occupied combination of quasi-identifiers.
@@ -115,17 +124,21 @@ def boxes(
         )
     _refuse_if_impossible(distribution, criterion)
     search = _Search(distribution, points, sizes, criterion, trees)
-    best: _Found | None = None
-    n_worse = 0
-    for floor, power in search.trade_offs():
-        found = search.run(floor, power)
-        if best is None or (found.loss, -found.n_boxes) < (best.loss, -best.n_boxes):
-            best, n_worse = found, 0
-        elif (n_worse := n_worse + 1) == 3:
-            break
-    if best is None:
-        raise InternalError("No trade-off was tried.")
-    return search.result(best)
+    return search.result(search.with_emphases(search.best_trade_off()))
+
+
+@dataclass(frozen=True)
+class _TradeOff:
+    floor: float
+    power: float
+    emphases: tuple[float, ...]
+
+    def moved(self, place: int, times: float) -> _TradeOff:
+        """The same with one emphasis changed, or with another floor for place -1."""
+        if place < 0:
+            return replace(self, floor=self.floor * times**2)
+        emphases = (*self.emphases[:place], self.emphases[place] * times, *self.emphases[place + 1 :])
+        return replace(self, emphases=emphases)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +147,11 @@ class _Found:
     lows: NDArray[np.int64]
     highs: NDArray[np.int64]
     loss: float
-    trade_off: tuple[float, float]
+    trade_off: _TradeOff
 
-    @property
-    def n_boxes(self) -> int:
-        return int(self.lows.shape[0])
+    def beats(self, other: _Found) -> bool:
+        n_boxes, n_others = self.lows.shape[0], other.lows.shape[0]
+        return self.loss < other.loss or (self.loss == other.loss and n_boxes > n_others)
 
 
 class _Search:
@@ -176,23 +189,58 @@ class _Search:
             array.setflags(write=False)  # always, so that there is one compiled program, not one for each mix
         self.many = self.occupied.size >= MANY_ROWS
 
-    def trade_offs(self) -> list[tuple[float, float]]:
+    def best_trade_off(self) -> _Found:
+        """The best of a few searches that differ in how they weigh loss against what is left to cut."""
+        even = (1.0,) * len(self.sizes)
         if isinstance(self.criterion, TotalFailure):
             budget = self.criterion.failure_upper_budget
-            return [(floor * budget, 1.0) for floor in ((MANY_FLOOR,) if self.many else FLOORS)]
-        return [(1.0, power) for power in (POWERS[:1] if self.many else POWERS)]
+            floors = (MANY_FLOOR,) if self.many else FLOORS
+            trade_offs = [_TradeOff(floor * budget, 1.0, even) for floor in floors]
+        else:
+            trade_offs = [_TradeOff(1.0, power, even) for power in (POWERS[:1] if self.many else POWERS)]
+        best = self.run(trade_offs[0])
+        n_worse = 0
+        for trade_off in trade_offs[1:]:
+            found = self.run(trade_off)
+            if found.beats(best):
+                best, n_worse = found, 0
+            elif (n_worse := n_worse + 1) == 3:
+                break
+        return best
 
-    def run(self, floor: float, power: float, slack: float = 1e-9) -> _Found:
-        rule = self._rule(floor, power, slack)
-        box_of, lows, highs = self.kernels.split(self.grid, rule, np.array(self.sizes, dtype=np.int32))
+    def with_emphases(self, best: _Found) -> _Found:
+        """Makes one attribute at a time more or less urgent, or the floor, while that lowers the loss."""
+        n_left = 0 if self.many or len(self.sizes) == 1 else min(MOST_RUNS, EFFORT // self.grid.mass.size)
+        for factor in EMPHASES:
+            improves = True
+            while improves and n_left > 0:
+                improves = False
+                for place in range(-1 if isinstance(self.criterion, TotalFailure) else 0, len(self.sizes)):
+                    for times in (factor, 1.0 / factor):
+                        found = self.run(best.trade_off.moved(place, times))
+                        n_left -= 1
+                        if found.beats(best):
+                            best, improves = found, True
+                    if n_left <= 0:
+                        break
+        return best
+
+    def run(self, trade_off: _TradeOff, slack: float = 1e-9) -> _Found:
+        weights = self.grid.weights * np.array(trade_off.emphases)
+        weights.setflags(write=False)
+        box_of, lows, highs = self.kernels.split(
+            self.grid._replace(weights=weights),
+            self._rule(trade_off.floor, trade_off.power, slack),
+            np.array(self.sizes, dtype=np.int32),
+        )
         loss = self._loss(box_of, lows.shape[0])
-        return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), loss, (floor, power))
+        return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), loss, trade_off)
 
     def result(self, found: _Found) -> Boxes:
         for slack in (1e-9, 1e-6, 1e-4):
             if slack > 1e-9:
                 # Sums in another order differ in the last digits: aim lower by more than they do.
-                found = self.run(*found.trade_off, slack)
+                found = self.run(found.trade_off, slack)
             tiling = Tiling(found.lows, found.highs, self.sizes)
             box_of = found.box_of
             if self.occupied.size < self.points.shape[0]:

@@ -1,0 +1,403 @@
+"""Compiled inner loops of the boxes: all cuts of one box, and the best of them.
+
+Import this module inside the function that needs it, as with `kernels`. A box is given by its rows and by its
+ends in the domain, `lows` and `highs`, inclusive. What gets bounded is the *strain* of a class, which falls
+as the class grows: its failure (Theorem C), or p over its ell-th largest cell in the paper's criterion.
+"""
+
+from __future__ import annotations
+
+from math import expm1, inf, log
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from elldelta.core.kernels import compiled
+from elldelta.core.occupancy_kernels import class_failure, rank
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TOTAL, EACH, CELLS = 0, 1, 2
+"""What is bounded: the sum of the class failures, each of them, or the ell-th largest cell of each class."""
+
+MOST_CUTS = 512
+"""Cuts of one box that are looked at per attribute, evenly spread over the positions if there are more."""
+
+
+class Grid(NamedTuple):
+    """What stays the same while boxes are cut: the table and where its rows lie."""
+
+    mass: NDArray[Any]  # n x |S|
+    row_mass: NDArray[np.float64]  # the probability of each row
+    positions: NDArray[np.int32]  # n x d
+    weights: NDArray[np.float64]  # loss per position of length, one per attribute
+    depths: NDArray[np.int32]  # of every place between two positions, attribute after attribute
+    offsets: NDArray[np.int64]  # where the depths of an attribute begin
+
+
+class Rule(NamedTuple):
+    """What classes must fulfil and how cuts are scored."""
+
+    mode: int  # TOTAL, EACH or CELLS
+    limit: float  # of the sum of the strains, or of each
+    scale: float  # turns a mass into a probability
+    threshold: float  # the mass that counts as p
+    deficit: float  # taken off every probability
+    eta: float  # paid for once
+    n_records: float
+    n_apart: float
+    poisson: NDArray[np.float64]
+    ell: int
+    releases: int
+    certifiable: bool
+    floor: float  # failure below which a cut counts as free
+    power: float
+    most_tries: int  # cuts of one box whose failure is computed
+
+
+class Scratch(NamedTuple):
+    """Memory for the strain of one class."""
+
+    ranks: NDArray[np.int32]
+    missing: NDArray[np.float64]
+    tails: NDArray[np.float64]
+
+
+@compiled
+def strain_of(cells: NDArray[Any], rule: Rule, scratch: Scratch) -> tuple[float, float]:
+    """The strain of a class, and what an error eta of P can add to it (`total_failure_upper`)."""
+    if rule.mode == CELLS:
+        rank(cells, scratch.ranks)
+        cell = float(cells[scratch.ranks[rule.ell - 1]])
+        return (rule.threshold / cell if cell > 0.0 else inf), 0.0
+    failure, _ = class_failure(
+        cells,
+        scratch.ranks,
+        rule.scale,
+        rule.deficit,
+        rule.n_records,
+        rule.n_apart,
+        rule.poisson,
+        rule.ell,
+        rule.releases,
+        rule.certifiable,
+        scratch.missing,
+        scratch.tails,
+    )
+    if rule.eta == 0.0:
+        return failure, 0.0
+    peak = cells[scratch.ranks[0]] * rule.scale
+    return failure, (failure * expm1(rule.n_records * rule.eta / (1.0 - peak)) if peak < 1.0 else inf)
+
+
+@compiled
+def allowed_cuts(
+    occupied: NDArray[np.int64],
+    depths: NDArray[np.int32],
+    low: int,
+    high: int,
+) -> NDArray[np.int64]:
+    """The last position below each allowed cut, rising.
+
+    A cut between two positions is allowed if no other place of the interval low..high is cut at a coarser
+    depth of the hierarchy (see `CutTree`), and worth looking at if both sides are occupied. Of the allowed
+    places in a gap the one nearest to the middle is taken, so that unseen positions join their neighbours.
+    """
+    deepest = 0
+    for position in range(low, high):
+        deepest = max(deepest, depths[position])
+    cuts = np.empty(occupied.size, dtype=np.int64)
+    n_cuts = 0
+    for i in range(occupied.size - 1):
+        middle = (occupied[i] + occupied[i + 1] - 1) // 2
+        found = -1
+        for step in range(occupied[i + 1] - occupied[i]):
+            if middle - step >= occupied[i] and depths[middle - step] == deepest:
+                found = middle - step
+                break
+            if middle + step < occupied[i + 1] and depths[middle + step] == deepest:
+                found = middle + step
+                break
+        if found >= 0:
+            cuts[n_cuts] = found
+            n_cuts += 1
+    if n_cuts > MOST_CUTS:
+        for i in range(MOST_CUTS):
+            cuts[i] = cuts[((2 * i + 1) * n_cuts) // (2 * MOST_CUTS)]
+        n_cuts = MOST_CUTS
+    return cuts[:n_cuts]
+
+
+@compiled
+def occupied_positions(
+    positions: NDArray[np.int32], rows: NDArray[np.int64], low: int, high: int, attribute: int
+) -> NDArray[np.int64]:
+    """The positions of an attribute that occur in the rows, rising; low..high is known to hold them."""
+    span = high - low + 1
+    if span <= 4 * rows.size + 16:
+        seen = np.zeros(span, dtype=np.bool_)
+        for row in rows:
+            seen[positions[row, attribute] - low] = True
+        n_seen = 0
+        for i in range(span):
+            n_seen += seen[i]
+        occupied = np.empty(n_seen, dtype=np.int64)
+        n_seen = 0
+        for i in range(span):
+            if seen[i]:
+                occupied[n_seen] = low + i
+                n_seen += 1
+        return occupied
+    column = np.empty(rows.size, dtype=np.int64)
+    for i in range(rows.size):
+        column[i] = positions[rows[i], attribute]
+    step = 1
+    while step < column.size:
+        step = 3 * step + 1
+    while step > 0:  # Shell's sort: few rows, and the library's takes seconds to compile
+        for i in range(step, column.size):
+            position = column[i]
+            j = i
+            while j >= step and column[j - step] > position:
+                column[j] = column[j - step]
+                j -= step
+            column[j] = position
+        step //= 3
+    n_seen = 1
+    for i in range(1, column.size):
+        if column[i] != column[n_seen - 1]:
+            column[n_seen] = column[i]
+            n_seen += 1
+    return column[:n_seen]
+
+
+@compiled
+def bins_of(
+    positions: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    attribute: int,
+    cuts: NDArray[np.int64],
+    low: int,
+    high: int,
+    bins: NDArray[np.int32],
+) -> None:
+    """Fills in, for every row, the number of cuts below its position."""
+    span = high - low + 1
+    if span <= 4 * rows.size + 16:
+        bin_at = np.empty(span, dtype=np.int32)
+        n_passed = 0
+        for i in range(span):
+            while n_passed < cuts.size and cuts[n_passed] < low + i:
+                n_passed += 1
+            bin_at[i] = n_passed
+        for i in range(rows.size):
+            bins[i] = bin_at[positions[rows[i], attribute] - low]
+    else:
+        for i in range(rows.size):
+            bins[i] = np.searchsorted(cuts, positions[rows[i], attribute])
+
+
+@compiled
+def losses_removed(
+    grid: Grid,
+    rows: NDArray[np.int64],
+    bins: NDArray[np.int32],
+    n_cuts: int,
+    loss: float,
+    removed: NDArray[np.float64],
+) -> None:
+    """Fills in, for every cut of one attribute, by how much it lowers the loss of a box.
+
+    The loss of a class is its mass times the weighted lengths of its hull, so that an attribute that is not
+    cut can get shorter too.
+    """
+    n_attributes = grid.weights.size
+    n_bins = n_cuts + 1
+    mass = np.zeros(n_bins, dtype=np.float64)
+    lows = np.full((n_bins, n_attributes), np.iinfo(np.int32).max, dtype=np.int32)
+    highs = np.full((n_bins, n_attributes), -1, dtype=np.int32)
+    for i in range(rows.size):
+        row, here = rows[i], bins[i]
+        mass[here] += grid.row_mass[row]
+        for other in range(n_attributes):
+            position = grid.positions[row, other]
+            lows[here, other] = min(lows[here, other], position)
+            highs[here, other] = max(highs[here, other], position)
+    below_mass = 0.0
+    below_low, below_high = lows[0], highs[0]
+    for cut in range(n_cuts):
+        below_mass += mass[cut]
+        length = 0.0
+        for other in range(n_attributes):
+            below_low[other] = min(below_low[other], lows[cut, other])
+            below_high[other] = max(below_high[other], highs[cut, other])
+            length += grid.weights[other] * (below_high[other] - below_low[other])
+        removed[cut] = loss - below_mass * length
+    above_mass = 0.0
+    above_low, above_high = lows[n_cuts], highs[n_cuts]
+    for cut in range(n_cuts - 1, -1, -1):
+        above_mass += mass[cut + 1]
+        length = 0.0
+        for other in range(n_attributes):
+            above_low[other] = min(above_low[other], lows[cut + 1, other])
+            above_high[other] = max(above_high[other], highs[cut + 1, other])
+            length += grid.weights[other] * (above_high[other] - above_low[other])
+        removed[cut] -= above_mass * length
+
+
+@compiled
+def sums_beside(
+    mass: NDArray[Any],
+    rows: NDArray[np.int64],
+    bins: NDArray[np.int32],
+    below: NDArray[Any],
+    above: NDArray[Any],
+) -> None:
+    """Fills in, for every bin, the cells of the rows up to it and of the rows from it on.
+
+    Both are sums of positive terms: one as the difference of the other and the whole would lose small cells.
+    """
+    n_bins, n_values = below.shape
+    for here in range(n_bins):
+        for value in range(n_values):
+            below[here, value] = 0
+    for i in range(rows.size):
+        row, here = rows[i], bins[i]
+        for value in range(n_values):
+            below[here, value] += mass[row, value]
+    for value in range(n_values):
+        above[n_bins - 1, value] = below[n_bins - 1, value]
+    for here in range(n_bins - 2, -1, -1):
+        for value in range(n_values):
+            above[here, value] = above[here + 1, value] + below[here, value]
+    for here in range(1, n_bins):
+        for value in range(n_values):
+            below[here, value] += below[here - 1, value]
+
+
+@compiled
+def score_of(gain: float, added: float, below: float, above: float, strain: float, rule: Rule) -> float:
+    """How good a cut is: loss removed per failure added, or times the share of the capacity that it keeps.
+
+    Where every class counts by itself, the capacity of a class (into how many it can be cut, roughly) is the
+    logarithm of its failure over that of the limit, or its ell-th cell over p.
+    """
+    if rule.mode == TOTAL:
+        return float(gain / max(added, rule.floor) ** rule.power)
+    if rule.mode == EACH:
+        kept = (log(below) + log(above)) / log(strain)
+    else:
+        kept = (1.0 / below + 1.0 / above) * strain
+    return float(gain * kept**rule.power)
+
+
+@compiled
+def best_cut(
+    grid: Grid,
+    rule: Rule,
+    scratch: Scratch,
+    rows: NDArray[np.int64],
+    lows: NDArray[np.int32],
+    highs: NDArray[np.int32],
+    loss: float,
+    strain: float,
+    spent: float,
+    price: float,
+    out: NDArray[np.float64],
+) -> int:
+    """The best cut of one box that keeps the limit: returns the attribute, or -1 if there is none.
+
+    Fills in `out`: score, position below the cut, strains below and above, prices of eta below and above.
+
+    The loss that a cut removes is cheap to know, the failure it adds is not. Cuts are tried from the largest
+    loss removed downwards, and no further than a cut that adds no failure at all could still win.
+    """
+    n_attributes = grid.weights.size
+    n_values = grid.mass.shape[1]
+    room = 0
+    for attribute in range(n_attributes):
+        room += min(MOST_CUTS, rows.size, highs[attribute] - lows[attribute] + 1) + 1
+    places = np.empty(room, dtype=np.int64)
+    removed = np.empty(room, dtype=np.float64)
+    bins = np.empty((n_attributes, rows.size), dtype=np.int32)
+    first = np.zeros(n_attributes + 1, dtype=np.int64)
+    for attribute in range(n_attributes):
+        low, high = lows[attribute], highs[attribute]
+        start = first[attribute]
+        first[attribute + 1] = start
+        if low == high:
+            continue
+        occupied = occupied_positions(grid.positions, rows, low, high, attribute)
+        depths = grid.depths[grid.offsets[attribute] : grid.offsets[attribute + 1]]
+        cuts = allowed_cuts(occupied, depths, low, high)
+        if cuts.size == 0:
+            continue
+        stop = start + cuts.size
+        for i in range(cuts.size):
+            places[start + i] = cuts[i]
+        bins_of(grid.positions, rows, attribute, cuts, low, high, bins[attribute])
+        losses_removed(grid, rows, bins[attribute], cuts.size, loss, removed[start:stop])
+        first[attribute + 1] = stop
+    n_cuts = first[n_attributes]
+    # One table of sums per attribute, made when the first of its cuts is tried; bins are one more than cuts.
+    below = np.empty((n_cuts + n_attributes, n_values), dtype=grid.mass.dtype)
+    above = np.empty((n_cuts + n_attributes, n_values), dtype=grid.mass.dtype)
+    is_made = np.zeros(n_attributes, dtype=np.bool_)
+    strains = np.empty(2, dtype=np.float64)
+    prices = np.empty(2, dtype=np.float64)
+    best = 0.0
+    best_attribute = -1
+    for _ in range(min(n_cuts, rule.most_tries)):
+        # Few are tried as a rule, so the largest is searched each time instead of sorting all.
+        cut = 0
+        for other in range(1, n_cuts):
+            if removed[other] > removed[cut]:
+                cut = other
+        gain = max(removed[cut], 1e-300)  # a cut for nothing still gives one class more
+        removed[cut] = -inf
+        if rule.mode == TOTAL and gain / rule.floor**rule.power <= best:
+            break
+        attribute = 0
+        while first[attribute + 1] <= cut:
+            attribute += 1
+        if not is_made[attribute]:
+            start, stop = first[attribute] + attribute, first[attribute + 1] + attribute + 1
+            sums_beside(grid.mass, rows, bins[attribute], below[start:stop], above[start:stop])
+            is_made[attribute] = True
+        here = cut + attribute
+        # The lighter side decides most often: look at it first.
+        balance = 0.0
+        for value in range(n_values):
+            balance += below[here, value] - above[here + 1, value]
+        side = 1 if balance > 0.0 else 0
+        passes = True
+        for turn in range(2):
+            cells = below[here] if side == 0 else above[here + 1]
+            strains[side], prices[side] = strain_of(cells, rule, scratch)
+            if rule.mode == TOTAL:
+                added = strains[side] - strain if turn == 0 else strains[0] + strains[1] - strain
+                passes = (
+                    spent + added + max(price, prices[side]) <= rule.limit
+                    and gain / max(added, rule.floor) ** rule.power > best
+                )
+            else:
+                passes = strains[side] <= rule.limit
+            if not passes:
+                break
+            side = 1 - side
+        if not passes:
+            continue
+        added = strains[0] + strains[1] - strain
+        if rule.mode == TOTAL and spent + added + max(price, prices[0], prices[1]) > rule.limit:
+            continue
+        score = score_of(gain, added, strains[0], strains[1], strain, rule)
+        if score > best:
+            best = score
+            best_attribute = attribute
+            out[0] = score
+            out[1] = places[cut]
+            for side in range(2):
+                out[2 + side] = strains[side]
+                out[4 + side] = prices[side]
+    return best_attribute
