@@ -1,0 +1,189 @@
+"""The pending file of a ledger: what a commit is about to do, so that a crash can be made good.
+
+It lies beside the ledger from the moment all files of a release are on the disk under temporary names until
+they have their final ones. With it the next process that opens the ledger can finish the commit, or undo it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elldelta.data.atomic import check_writable, unwritable
+from elldelta.data.json_file import as_bytes, changed, read_json, seal, unseal
+from elldelta.errors import FileError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+PENDING_VERSION = 1
+"""Version of the pending file, which lives from a commit to its end."""
+
+PENDING_KIND = "pending release"
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A file on its way from a temporary to its final name; the mark survives the renaming."""
+
+    temporary: Path
+    final: Path
+    mark: tuple[int, int, int]
+
+    def is_at(self, path: Path) -> bool:
+        """Whether the file has this name now."""
+        try:
+            return _mark(path) == self.mark
+        except OSError:
+            return False
+
+
+@dataclass(frozen=True)
+class StagedFiles:
+    """The files of one release."""
+
+    files: tuple[StagedFile, ...]
+    overwrite: bool
+
+    @classmethod
+    def staged(cls, staged: Mapping[Path, Path], *, overwrite: bool) -> StagedFiles:
+        """Brings temporary files to the disk and refuses final names that are in the way."""
+        files = []
+        for temporary, final in staged.items():
+            check_writable(final, overwrite=overwrite)
+            try:
+                with Path(temporary).open("rb+") as file:
+                    os.fsync(file.fileno())
+                files.append(
+                    StagedFile(Path(temporary).absolute(), Path(final).absolute(), _mark(Path(temporary)))
+                )
+            except OSError as problem:
+                raise unwritable(final, problem) from None
+        if len({file.final for file in files}) < len(files):
+            raise ParameterError("Two files cannot have one name.")
+        folders_to_disk(file.temporary.parent for file in files)
+        return cls(tuple(files), overwrite)
+
+    def place(self) -> tuple[Path, ...]:
+        """Renames what is not yet renamed; may be repeated. Returns final names whose file is nowhere."""
+        lost = []
+        for file in self.files:
+            if file.is_at(file.temporary):
+                if not self.overwrite and file.final.exists():
+                    raise FileError(
+                        f"{file.final} exists already.",
+                        found="It appeared while a release was about to get this name.",
+                        remedy="Move it away, then open the ledger again: that completes the release.",
+                    )
+                file.temporary.replace(file.final)
+            elif not file.is_at(file.final):
+                lost.append(file.final)
+        folders_to_disk(file.final.parent for file in self.files)
+        return tuple(lost)
+
+    def take_back(self) -> bool:
+        """Gives files their temporary names back; False if that is impossible or the release was visible.
+
+        The last file is the table: once it is in its place, the release counts as seen. A file that may
+        have replaced an older one stays too, for the older one is gone.
+        """
+        placed = [file for file in self.files if file.is_at(file.final)]
+        waiting = [file for file in self.files if file.is_at(file.temporary)]
+        if len(placed) + len(waiting) < len(self.files) or not waiting or waiting[-1] != self.files[-1]:
+            return False
+        if placed and self.overwrite:
+            return False
+        try:
+            for file in placed:
+                file.final.replace(file.temporary)
+        except OSError:
+            return False
+        return True
+
+    def discard(self) -> None:
+        """Removes temporary files of a release that was never published."""
+        for file in self.files:
+            if file.is_at(file.temporary):
+                with contextlib.suppress(OSError):
+                    file.temporary.unlink()
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The pending file: which line is about to be added, and which files wait for it."""
+
+    ledger: Path
+    n_bytes: int
+    hash: str
+    files: StagedFiles
+
+    def write(self) -> None:
+        """Puts the pending file beside the ledger, whole, and on the disk."""
+        content: dict[str, Any] = {
+            "n_bytes": self.n_bytes,
+            "hash": self.hash,
+            "overwrite": self.files.overwrite,
+            "files": [[str(file.temporary), str(file.final), *file.mark] for file in self.files.files],
+        }
+        target = pending_path(self.ledger)
+        temporary = target.with_name(target.name + ".part")
+        try:
+            with temporary.open("wb") as file:
+                file.write(as_bytes(seal(PENDING_KIND, PENDING_VERSION, content)))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except OSError as problem:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise unwritable(target, problem) from None
+        folders_to_disk([target.parent])
+
+    @classmethod
+    def read(cls, ledger: Path) -> Pending | None:
+        """The pending file beside a ledger, or None."""
+        target = pending_path(ledger)
+        if not target.exists():
+            return None
+        source = f"The pending file {target}"
+        content = unseal(PENDING_KIND, PENDING_VERSION, read_json(target, PENDING_KIND), source)
+        try:
+            files = tuple(
+                StagedFile(Path(temporary), Path(final), (int(one), int(two), int(three)))
+                for temporary, final, one, two, three in content["files"]
+            )
+            return cls(ledger, content["n_bytes"], content["hash"], StagedFiles(files, content["overwrite"]))
+        except (KeyError, TypeError, ValueError):
+            raise changed(source) from None
+
+    def remove(self) -> None:
+        """Ends the commit. If that fails the next opening finds everything done and ends it."""
+        with contextlib.suppress(OSError):
+            pending_path(self.ledger).unlink(missing_ok=True)
+            folders_to_disk([self.ledger.parent])
+
+
+def pending_path(ledger: str | os.PathLike[str]) -> Path:
+    """Where the pending file of a ledger lies while a release is committed."""
+    path = Path(ledger)
+    return path.with_name(f".{path.name}.pending")
+
+
+def _mark(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def folders_to_disk(folders: Iterable[Path]) -> None:
+    """Brings renamings to the disk."""
+    for folder in set(folders):
+        # Not every file system can synchronise a folder; the rename has happened all the same.
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
