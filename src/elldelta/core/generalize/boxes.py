@@ -51,7 +51,7 @@ MANY_ROWS = 1 << 17
 MANY_FLOOR = 1e-4
 """The one trade-off of a total budget that is tried when there are many rows, hence many classes."""
 
-FEW_TRIES = 16
+FEW_TRIES = 8
 """Cuts per box whose failure is computed when there are many rows."""
 
 
