@@ -107,3 +107,13 @@ def test_too_few_records_are_refused():
         most_classes(distribution, 2, 0.01, 3)
     with pytest.raises(RefusedError, match="not enough"):
         frontier(distribution, 2, 0.01, n_records_upper=3)
+
+
+def test_records_that_pay_for_one_class_are_never_refused():
+    """Two rows that differ from p_ell by less than the tolerance: one class is affordable."""
+    distribution = JointDistribution.from_probabilities([[0.5 + 1e-10, 0.0], [0.0, 0.5 - 1e-10]])
+    p_ell = float(distribution.ranked_marginal[0])
+    delta = Mechanism.create(distribution.value_marginal, 2, 1, p_ell).delta_reached(10)
+    partition, p = most_classes(distribution, 1, delta, 10)
+    assert partition.n_classes == 1
+    assert Mechanism.create(distribution.value_marginal, 2, 1, p).records(delta) <= 10

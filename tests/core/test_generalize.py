@@ -178,3 +178,15 @@ def test_generalize_independent_refuses_dependent_tables():
 def test_bad_parameters(ell, p):
     with pytest.raises(ParameterError):
         greedy(JointDistribution.from_counts([[1, 2], [2, 1]]), ell, p)
+
+
+def test_dependent_tables_with_tiny_cells_are_no_product():
+    """Every cell is within 1e-9 of the product, and no class would be admissible: the test is relative."""
+    table = np.zeros((2000, 2))
+    table[0] = 0.5 - 1e-7
+    table[1:1000, 0] = 1e-10
+    table[1000:, 1] = 1e-10
+    distribution = JointDistribution.from_probabilities(table / table.sum())
+    assert not distribution.is_product()
+    with pytest.raises(DistributionError, match="independent"):
+        generalize_independent(distribution, 2, 5e-10)

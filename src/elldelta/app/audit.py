@@ -13,7 +13,7 @@ from elldelta.app.engine import running
 from elldelta.app.release import Release
 from elldelta.core.checks import check_count
 from elldelta.core.diversity import diversity, k_anonymity
-from elldelta.core.linkage import link
+from elldelta.core.linkage import fewest_values, link
 from elldelta.data.frames import is_frame
 from elldelta.data.manifest import manifest_path, read_manifest
 from elldelta.data.published import overlay, read_published
@@ -59,6 +59,10 @@ class Audit:
         releases: Each release by itself.
         ell: The diversity to compare with.
         diversity_min: The fewest values left for anybody who is in all releases; None if nobody can be.
+        diversity_min_any: The fewest values left for anybody, whichever of the releases they are in: the
+            smallest over every group of the releases. The verdict looks at this one, because linking all of
+            them can show that nobody is in all, and say nothing about those who are in some.
+        groups_complete: Whether every group was asked; with very many releases only small ones and all are.
         classes_linked: Combinations of classes, one per release, that share a quasi-identifier, have a record
             in every release and at least one value in common.
         classes_without_common_value: Combinations with records in every release but no value in common:
@@ -72,6 +76,8 @@ class Audit:
     releases: tuple[ReleaseSummary, ...]
     ell: int
     diversity_min: int | None
+    diversity_min_any: int | None
+    groups_complete: bool
     classes_linked: int
     classes_without_common_value: int
     share_below: float
@@ -81,8 +87,8 @@ class Audit:
 
     @property
     def holds(self) -> bool:
-        """Whether everybody is left among at least ell values."""
-        return self.diversity_min is None or self.diversity_min >= self.ell
+        """Whether everybody is left among at least ell values, whichever of the releases they are in."""
+        return self.diversity_min_any is None or self.diversity_min_any >= self.ell
 
 
 def audit(
@@ -118,11 +124,14 @@ def audit(
             remedy="Give --ell (in Python: ell=...).",
         )
     wanted = check_count("ell", ell) if ell is not None else max(promised)
-    return summarise(published, link(overlay(published)), wanted)
+    return _summary(published, wanted)
 
 
-def summarise(published: Sequence[Published], linkage: Linkage, ell: int) -> Audit:
-    """Turns a linkage into the numbers of an audit."""
+def _summary(published: Sequence[Published], ell: int) -> Audit:
+    """Links releases and turns the linkage into the numbers of an audit."""
+    over_cells = overlay(published)
+    linkage = link(over_cells)
+    fewest, is_complete = fewest_values(over_cells)
     left = linkage.class_diversities
     records = linkage.counts.sum(axis=1)
     n_linked = int(records.sum())
@@ -147,6 +156,8 @@ def summarise(published: Sequence[Published], linkage: Linkage, ell: int) -> Aud
         ),
         ell=ell,
         diversity_min=linkage.diversity,
+        diversity_min_any=fewest,
+        groups_complete=is_complete,
         classes_linked=int((left > 0).sum()),
         classes_without_common_value=linkage.n_without_common_value,
         share_below=share(left < ell),

@@ -14,6 +14,7 @@ from elldelta.core.partition import Partition
 from elldelta.data.canonical import digest
 from elldelta.data.class_map import LEFT_OUT, ClassMap
 from elldelta.data.classes import Boxes, Merged, Runs, class_labels
+from elldelta.data.counts import Accounting, Counts
 from elldelta.errors import FileError, ParameterError, RefusedError
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from elldelta.core.coarsen import Coarsening, OnFailure, Unions
     from elldelta.data.classes import Classes
-    from elldelta.data.counts import Counts
     from elldelta.data.plan_file import Plan
     from elldelta.data.published import Published
 
@@ -36,6 +36,7 @@ class Publishable:
         counts: Records by published class and sensitive value; none where records are left out.
         class_map: Which combination goes where.
         coarsening: The certificate and its cost; None for a probabilistic plan.
+        released: The records that are published, as counts; None if there are none.
     """
 
     classes: Classes
@@ -43,6 +44,7 @@ class Publishable:
     counts: NDArray[np.int64]
     class_map: ClassMap
     coarsening: Coarsening | None
+    released: Counts | None
 
     @property
     def diversities(self) -> NDArray[np.int64]:
@@ -140,7 +142,8 @@ def publishable(
     shown = fitted.certificate.counts if not whole else fitted.certificate.counts[group_of]
     published = numbers[class_of]
     published = np.where(left_out[published], LEFT_OUT, published)
-    return Publishable(classes, labels, shown, ClassMap(counts.ranks, published, tuple(labels)), fitted)
+    class_map = ClassMap(counts.ranks, published, tuple(labels))
+    return Publishable(classes, labels, shown, class_map, fitted, _without(counts, published == LEFT_OUT))
 
 
 def check_published(published: Published, plan: Plan) -> None:
@@ -174,7 +177,12 @@ def _as_planned(counts: Counts, plan: Plan) -> Publishable:
     _require_records(counts, plan)
     table, class_of = base_counts(counts, plan)
     made = Publishable(
-        plan.classes, plan.labels, table, ClassMap(counts.ranks, class_of, tuple(plan.labels)), None
+        plan.classes,
+        plan.labels,
+        table,
+        ClassMap(counts.ranks, class_of, tuple(plan.labels)),
+        None,
+        counts if counts.n_records else None,
     )
     n_below = int((made.diversities < plan.ell).sum())
     if n_below:
@@ -186,6 +194,21 @@ def _as_planned(counts: Counts, plan: Plan) -> Publishable:
             "or ask for a plan with fewer classes.",
         )
     return made
+
+
+def _without(counts: Counts, left_out: NDArray[np.bool_]) -> Counts | None:
+    """The counts without the records of some combinations."""
+    keep = ~left_out[counts.rows]
+    if not keep.any():
+        return None
+    n = counts.n[keep]
+    return Counts.from_cells(
+        counts.schema,
+        counts.ranks[counts.rows[keep]],
+        counts.values[keep],
+        n,
+        Accounting(int(n.sum()), int(n.sum())),
+    )
 
 
 def _require_records(counts: Counts, plan: Plan) -> None:

@@ -10,15 +10,17 @@ import numpy as np
 from elldelta.app.plan_request import PlanRequest
 from elldelta.app.shapes import SHAPES, default_shape
 from elldelta.core.checks import check_ell
-from elldelta.core.distribution import RELATIVE_TOLERANCE
+from elldelta.core.frontier import most_classes
 from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
 from elldelta.core.generalize.runs import evaluate_sharp
-from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
+from elldelta.core.sample_size import Mechanism, p_ell
 from elldelta.core.union import union_failure_upper, union_search
 from elldelta.data.plan_file import BOUNDS, Plan
 from elldelta.errors import RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from elldelta.core.generalize.criteria import Criterion
@@ -168,33 +170,15 @@ class Planner:
         )
 
     def _paper_classes(self, n_records: int) -> tuple[Partition, Classes]:
-        """The finest classes that the paper's N pays for: those at the smallest p."""
-        request = self.request
-        p = smallest_p(
-            self.distribution.value_marginal,
-            self.distribution.n_quasi_identifiers,
-            request.ell,
-            request.delta,
-            n_records,
-            request.eta,
+        """The finest classes that the paper's N pays for."""
+        request, made = self.request, _Remembered(self._admissible)
+        partition, _ = most_classes(
+            self.distribution, request.ell, request.delta, n_records, request.eta, made.partition
         )
-        made = self._admissible(p)
-        if self._mechanism(self._snapped(made[0])).records(request.delta) > n_records:
-            # The tolerance let in a cell below p: ask for a p that is clear of it.
-            made = self._admissible(min(p * (1.0 + 3.0 * RELATIVE_TOLERANCE), self._p_ell))
-        if self._mechanism(self._snapped(made[0])).records(request.delta) > n_records:
-            made = self._admissible(self._p_ell)
-        return made
+        return partition, made.classes(partition)
 
     def _union_classes(self, n_records: int) -> tuple[Partition, Classes]:
-        request = self.request
-        made: dict[Partition, Classes] = {}
-
-        def make(p: float) -> Partition:
-            partition, classes = self._admissible(p)
-            made[partition] = classes
-            return partition
-
+        request, made = self.request, _Remembered(self._admissible)
         try:
             p_start = self._snapped(self._paper_classes(n_records)[0])
         except RefusedError:
@@ -204,11 +188,11 @@ class Planner:
             request.ell,
             request.delta,
             n_records,
-            make,
+            made.partition,
             p_start=p_start,
             eta=request.eta,
         )
-        return partition, made[partition]
+        return partition, made.classes(partition)
 
     def _fewest_records(self, n_classes: int) -> int:
         """The fewest records for which the bound gives so many classes: doubling, then halving."""
@@ -249,6 +233,22 @@ class Planner:
         if p is None:
             return Mechanism.from_beta(marginal, n_rows, self.request.ell, beta or 0.0, self.request.eta)
         return Mechanism.create(marginal, n_rows, self.request.ell, p, self.request.eta)
+
+
+class _Remembered:
+    """Remembers the classes of every partition that a search has made."""
+
+    def __init__(self, make: Callable[[float], tuple[Partition, Classes]]) -> None:
+        self._make = make
+        self._classes: dict[Partition, Classes] = {}
+
+    def partition(self, p: float) -> Partition:
+        partition, classes = self._make(p)
+        self._classes[partition] = classes
+        return partition
+
+    def classes(self, partition: Partition) -> Classes:
+        return self._classes[partition]
 
 
 def most_probable(masses: NDArray[Any], ell: int) -> NDArray[np.intp]:

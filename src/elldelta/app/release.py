@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta._version import __version__
 from elldelta.app.certify import publishable
+from elldelta.app.compare import classes_utility
 from elldelta.app.engine import running
 from elldelta.data.atomic import AtomicFiles, check_writable
 from elldelta.data.counting import count
@@ -131,6 +132,7 @@ def _manifest(plan: Plan, checked: Publishable, account: ReleaseAccount) -> Mani
         guarantee=plan.guarantee,
         min_records=plan.min_records,
         coarsening=_cost(checked),
+        utility=_utility(checked, plan),
         nulls=accounting.nulls,
         unknown=accounting.unknown,
     )
@@ -148,4 +150,21 @@ def _cost(checked: Publishable) -> dict[str, int | float] | None:
         "records_suppressed": cost.n_suppressed,
         "ncp_before": cost.ncp_before,
         "ncp_after": cost.ncp_after,
+    }
+
+
+def _utility(checked: Publishable, plan: Plan) -> dict[str, object] | None:
+    """How much information the published classes keep; None if nothing is published."""
+    counts = checked.released
+    if counts is None:
+        return None
+    measured = classes_utility(counts, checked.classes, plan.ell)
+    return {
+        "ncp": measured.ncp,
+        "ncp_by_column": dict(zip(plan.schema.names, measured.ncp_by_attribute, strict=True)),
+        "smallest_class": measured.smallest_class,
+        "median_class": measured.median_class,
+        "largest_class": measured.largest_class,
+        "discernibility": measured.discernibility,
+        "average_class_size_ratio": measured.average_class_size_ratio,
     }

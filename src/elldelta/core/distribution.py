@@ -139,9 +139,12 @@ class JointDistribution:
         return max(1, int(np.ceil(mass))) if self.is_counted else mass
 
     def is_product(self, tolerance: float = 1e-9) -> bool:
-        """Whether P(q, s) = P_Q(q) P_S(s) for every cell, within an absolute tolerance."""
+        """Whether P(q, s) = P_Q(q) P_S(s) for every cell, within a relative tolerance.
+
+        Relative, because cells far below any absolute tolerance still decide whether a class is admissible.
+        """
         expected = np.outer(self.quasi_identifier_marginal, self.value_marginal)
-        return bool(np.abs(self.mass / self.total - expected).max() <= tolerance)
+        return bool(np.isclose(self.mass / self.total, expected, rtol=tolerance, atol=0.0).all())
 
 
 def uniform_marginal(n_values: int) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
 """Classes against records: which p to choose (the paper's mechanism on runs).
 
 R(p), the number of greedy classes, is a falling step function of p. A sweep at one p tells more than R(p):
-it tells the whole interval of p on which the greedy partition stays the same (`Piece`). The frontier is
-found by laying such intervals end to end, so it is exact, and needs about two sweeps per point instead of
-one per interval sum of the table.
+it tells an interval of p on which the greedy partition stays the same (`Piece`). The frontier is found by
+laying such intervals end to end, so it is exact, and needs a few sweeps per point instead of one per interval
+sum of the table.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ import numpy as np
 
 from elldelta.core.checks import check_count, check_delta, check_ell
 from elldelta.core.distribution import RELATIVE_TOLERANCE
-from elldelta.core.generalize.greedy import greedy_at_threshold
-from elldelta.core.partition import ell_th_largest, sum_by_class
+from elldelta.core.generalize.greedy import greedy, greedy_at_threshold
+from elldelta.core.partition import Partition, ell_th_largest, sum_by_class
 from elldelta.core.sample_size import Mechanism, smallest_p, union_records
-from elldelta.errors import RefusedError
+from elldelta.errors import InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.partition import Partition
 
 
 @dataclass(frozen=True)
 class Piece:
     """An interval of thresholds (low, high] on which Greedy-Generalize returns one and the same partition.
+
+    The interval is the longest possible upwards. Downwards it ends where the sweep itself would first differ,
+    even if the partition that comes out happens to be the same.
 
     Attributes:
         partition: That partition.
@@ -135,12 +137,25 @@ def frontier(
 
 
 def most_classes(
-    distribution: JointDistribution, ell: int, delta: float, n_records: int, eta: float = 0.0
+    distribution: JointDistribution,
+    ell: int,
+    delta: float,
+    n_records: int,
+    eta: float = 0.0,
+    make: Callable[[float], Partition] | None = None,
 ) -> tuple[Partition, float]:
-    """The most contiguous classes that the paper's mechanism can promise with N records, and their p.
+    """The finest classes that the paper's mechanism can promise with N records, and their p.
 
     R falls and N falls as p grows, so the smallest p that N records can pay for gives the most classes;
-    the p returned is snapped up to what the classes really reach, which N then pays for as well.
+    the p returned is snapped to what the classes really reach, and N pays for that.
+
+    Args:
+        distribution: P(Q, S).
+        ell: The diversity wanted.
+        delta: The failure probability of one release.
+        n_records: N.
+        eta: The error of the distribution in total variation.
+        make: Makes a partition with ell cells >= p in every class; Greedy-Generalize by default.
 
     Raises:
         RefusedError: Even a single class for everybody needs more records.
@@ -148,20 +163,20 @@ def most_classes(
     ell = check_ell(ell, distribution.n_values)
     n_records = check_count("the number of records", n_records)
     marginal, n_rows = distribution.value_marginal, distribution.n_quasi_identifiers
-    p = smallest_p(marginal, n_rows, ell, delta, n_records, eta)
-    partition = greedy_at_threshold(distribution, ell, distribution.threshold(p))
-    snapped = min(partition.snapped_p(distribution, ell), float(distribution.ranked_marginal[ell - 1]))
-    needed = Mechanism.create(marginal, n_rows, ell, snapped, eta).records(delta)
-    if needed > n_records:  # the tolerance let in a cell below p: ask for a p that is clear of it
-        p = p * (1.0 + 2.0 * RELATIVE_TOLERANCE)
-        if p > distribution.ranked_marginal[ell - 1]:
-            raise RefusedError(
-                f"{n_records} records are not enough for ell = {ell} and delta = {delta:g}.",
-                found=f"{needed} records are needed.",
-            )
-        partition = greedy_at_threshold(distribution, ell, distribution.threshold(p))
-        snapped = partition.snapped_p(distribution, ell)
-    return partition, snapped
+    p_ell = float(distribution.ranked_marginal[ell - 1])
+    smallest = smallest_p(marginal, n_rows, ell, delta, n_records, eta)
+
+    def built(p: float) -> Partition:
+        return make(p) if make is not None else greedy(distribution, ell, p)
+
+    # The tolerance may let in a cell below p, which N then does not pay for: try a p that is clear of it,
+    # and at last one class for everybody, which `smallest_p` has found affordable.
+    for p in (smallest, min(p_ell, smallest * (1.0 + 3.0 * RELATIVE_TOLERANCE)), None):
+        partition = Partition.single(n_rows) if p is None and make is None else built(p or p_ell)
+        snapped = min(partition.snapped_p(distribution, ell), p_ell)
+        if Mechanism.create(marginal, n_rows, ell, snapped, eta).records(delta) <= n_records:
+            return partition, snapped
+    raise InternalError("One class for everybody was affordable and then was not.")
 
 
 class _Search:

@@ -49,6 +49,7 @@ _PLAIN = (
     "guarantee",
     "min_records",
     "coarsening",
+    "utility",
 )
 
 
@@ -77,6 +78,7 @@ class Manifest:
         guarantee: "certified" or "probabilistic", as in the plan.
         min_records: Records with which a witness counts as present.
         coarsening: What it cost to pass the certificate; None for a probabilistic plan.
+        utility: How much information the classes keep, measured on the published records.
         nulls: Missing values per column.
         unknown: Values outside the domain, per column.
     """
@@ -101,6 +103,7 @@ class Manifest:
     guarantee: str
     min_records: int
     coarsening: Mapping[str, int | float] | None
+    utility: Mapping[str, Any] | None
     nulls: Mapping[str, int]
     unknown: Mapping[str, int]
 

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
 
 class Bar(Protocol):
@@ -95,6 +97,55 @@ def draw_marginal(names: Sequence[str], probabilities: Sequence[float], title: s
         axes.set_xlabel("sensitive values, most frequent first")
     axes.set_ylabel("share of the records")
     _finish(axes, title)
+    return figure
+
+
+def draw_comparison(names: Sequence[str], bars: Sequence[tuple[float, float]]) -> Figure:
+    """Information loss and query error of several plans, side by side; lower is better."""
+    figure = new_figure(height=3.6)
+    titles = ("information loss (NCP)", "median error of range queries")
+    for panel, title in enumerate(titles):
+        axes = figure.add_subplot(1, 2, panel + 1)
+        heights = [bar[panel] for bar in bars]
+        drawn = axes.bar(range(len(names)), heights, color=COLOURS[panel])
+        axes.bar_label(drawn, labels=[f"{height:.3f}" for height in heights], fontsize=8)
+        axes.set_xticks(range(len(names)), names, rotation=20, ha="right", fontsize=8)
+        _finish(axes, title)
+    return figure
+
+
+def draw_class_map(
+    class_of: NDArray[np.int64],
+    shares: NDArray[np.float64],
+    names: tuple[str, str],
+    labels: tuple[Sequence[str], Sequence[str]],
+    title: str,
+) -> Figure:
+    """Classes over two attributes: lines where one class ends, the darker the more of its records.
+
+    Args:
+        class_of: The class of every pair of positions, vertical x horizontal.
+        shares: The share of the records in that class, spread evenly over its pairs.
+        names: The two attributes, horizontal first.
+        labels: What every position is called, for both attributes.
+        title: What is drawn.
+    """
+    import numpy as np
+    from matplotlib.collections import LineCollection
+
+    figure, axes = _canvas(height=4.8)
+    axes.imshow(np.sqrt(shares), origin="lower", aspect="auto", cmap="Blues", interpolation="nearest")
+    rows, columns = np.nonzero(class_of[:, 1:] != class_of[:, :-1])
+    upright = [((x + 0.5, y - 0.5), (x + 0.5, y + 0.5)) for y, x in zip(rows, columns, strict=True)]
+    rows, columns = np.nonzero(class_of[1:] != class_of[:-1])
+    level = [((x - 0.5, y + 0.5), (x + 0.5, y + 0.5)) for y, x in zip(rows, columns, strict=True)]
+    axes.add_collection(LineCollection(upright + level, colors="#1b1f24", linewidths=0.9))
+    axes.set(xlabel=names[0], ylabel=names[1])
+    for axis, spelt in ((axes.xaxis, labels[0]), (axes.yaxis, labels[1])):
+        step = max(1, len(spelt) // 12)
+        axis.set_ticks(range(0, len(spelt), step), [spelt[place] for place in range(0, len(spelt), step)])
+        axis.set_tick_params(labelsize=8)
+    axes.set_title(title, loc="left", fontsize=9, fontweight="bold")
     return figure
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from elldelta.cli.commands import (
     audit,
+    compare,
     compose,
     demo,
     estimate,
@@ -25,6 +26,6 @@ if TYPE_CHECKING:
 
 def register_all(app: typer.Typer) -> None:
     """Adds every command to the application, in the order in which the help lists them."""
-    story = (schema, estimate, model, frontier, plan, release, audit, compose)
+    story = (schema, estimate, model, frontier, plan, compare, release, audit, compose)
     for module in (demo, *story, worst_case, sample_size, figures):
         module.register(app)

@@ -61,6 +61,8 @@ def _run(
                 "ell": result.ell,
                 "holds": result.holds,
                 "diversity_min": result.diversity_min,
+                "diversity_min_any": result.diversity_min_any,
+                "groups_complete": result.groups_complete,
                 "classes_linked": result.classes_linked,
                 "classes_without_common_value": result.classes_without_common_value,
                 "share_below": result.share_below,
@@ -95,15 +97,21 @@ def _print(result: object) -> None:
         [(str(bar.diversity), f"{bar.classes:,}", f"{bar.records:,}") for bar in result.histogram],
     )
     if result.diversity_min is None:
-        output.print_text("Nobody can be in all of these releases: there is nothing to link.")
-    elif result.holds:
+        output.print_text("Nobody can be in all of these releases.")
+    else:
         output.print_text(
-            f"Everybody who is in all releases is left among at least {result.diversity_min} values "
+            f"Everybody who is in all releases is left among at least {result.diversity_min} values."
+        )
+    if not result.groups_complete:
+        output.print_text("There are many releases: groups of up to three and all together were linked.")
+    if result.holds:
+        output.print_text(
+            f"Whichever of the releases somebody is in, at least {result.diversity_min_any} values are left "
             f"({result.ell} wanted)."
         )
     else:
         output.print_text(
-            f"Not safe: somebody is left with {result.diversity_min} of {result.ell} values. "
-            f"{result.share_below:.1%} of the linked records are in classes below {result.ell}, "
-            f"{result.share_exposed:.1%} in classes with a single value."
+            f"Not safe: linking some or all of them leaves somebody with {result.diversity_min_any} of "
+            f"{result.ell} values. Of the records in all releases, {result.share_below:.1%} are in classes "
+            f"below {result.ell}, {result.share_exposed:.1%} in classes with a single value."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from elldelta.app.shapes import ShapeName
 from elldelta.cli import options, output
 from elldelta.data.plan_file import Bound, Guarantee
+from elldelta.errors import ParameterError
 
 
 def register(app: typer.Typer) -> None:
@@ -74,18 +76,24 @@ def _run(
         ),
     ] = "certified",
     waiting_risk: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             "--waiting-risk",
-            help="Instead of --delta, for finer classes: the chance that a class needs merging, 0.05 to 0.2.",
+            help="Instead of --delta, for finer classes: the chance that a class needs merging, such as 0.1; "
+            "auto tries several and takes the one that loses least information.",
         ),
     ] = None,
     min_records: Annotated[
         int, typer.Option("--min-records", help="Records with which a witness value counts as present.")
     ] = 1,
+    picture: options.Picture = None,
+    picture_columns: Annotated[
+        str, typer.Option("--picture-columns", help="The two columns to draw, such as age,education.")
+    ] = "",
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    from elldelta.app.compare import classes_utility
     from elldelta.app.plan import make_plan
     from elldelta.app.plan_request import PlanRequest
     from elldelta.data.atomic import check_writable
@@ -105,13 +113,26 @@ def _run(
         shared_records=shared_records,
         shape=shape,
         guarantee=guarantee,
-        waiting_risk=waiting_risk,
+        waiting_risk=_risk(waiting_risk),
         min_records=min_records,
     )
-    check_writable(target, overwrite=overwrite)
-    planned = make_plan(read_model(model), request)
-    write_plan(planned.plan, target, overwrite=overwrite)
+    for path in (target, *([picture] if picture else [])):
+        check_writable(path, overwrite=overwrite)
+    loaded = read_model(model)
+    if waiting_risk == "auto":
+        from elldelta.app.waiting_risk import choose_waiting_risk
+
+        request = replace(request, waiting_risk=choose_waiting_risk(loaded, request)[0])
+    planned = make_plan(loaded, request)
     made = planned.plan
+    utility = classes_utility(loaded.counts, made.classes, made.ell, made.records)
+    if picture is not None:
+        from elldelta.app.class_map_picture import picture_of_classes
+        from elldelta.report.charts import write_picture
+
+        columns = [name.strip() for name in picture_columns.split(",")] if picture_columns else None
+        write_picture(picture_of_classes(made, loaded, columns), picture, overwrite=overwrite)
+    write_plan(made, target, overwrite=overwrite)
     result = {
         "plan": str(target),
         "classes": made.n_classes,
@@ -126,6 +147,11 @@ def _run(
         "waiting_risk": made.waiting_risk,
         "p": made.p,
         "eta": made.eta,
+        "ncp": utility.ncp,
+        "ncp_by_column": dict(zip(made.schema.names, utility.ncp_by_attribute, strict=True)),
+        "smallest_class": utility.smallest_class,
+        "median_class": utility.median_class,
+        "largest_class": utility.largest_class,
         "digest": made.digest,
         "promise": made.promise,
         "conditions": list(made.conditions),
@@ -157,4 +183,22 @@ def _run(
             for other in planned.alternatives
         ],
     )
-    output.print_text(f"Wrote {target}  {made.digest}")
+    output.print_text(
+        f"Expected records per class: {utility.smallest_class:,.0f} to {utility.largest_class:,.0f}. "
+        f"Information loss (NCP, 0 to 1): {utility.ncp:.4f}",
+        f"Wrote {target}  {made.digest}",
+    )
+
+
+def _risk(text: str | None) -> float | None:
+    """The waiting risk; a placeholder for `auto`, which is decided once the model is there."""
+    if text is None:
+        return None
+    if text == "auto":
+        return 0.1
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(
+            "--waiting-risk must be a number between 0 and 1, or auto.", found=f"It is {text!r}."
+        ) from None

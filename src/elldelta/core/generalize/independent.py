@@ -39,7 +39,9 @@ def generalize_independent(distribution: JointDistribution, ell: int, p: float) 
     theta = n_rows * float(distribution.quasi_identifier_marginal.min())
     length = _run_length(n_rows, p, theta * p_ell)
     n_classes = max(1, n_rows // length)
-    return Partition.from_starts(np.arange(n_classes) * length, n_rows)
+    partition = Partition.from_starts(np.arange(n_classes) * length, n_rows)
+    # Cells that are a product only within the tolerance may fall short of p: then one class is safe.
+    return partition if partition.is_admissible(distribution, ell, p) else Partition.single(n_rows)
 
 
 def uniform_classes(n_quasi_identifiers: int, p: float, p_ell: float) -> int:

@@ -1,0 +1,104 @@
+"""`elldelta compare`: how much information plans keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elldelta.cli import options, output
+
+if TYPE_CHECKING:
+    from elldelta.app.compare import PlanUtility
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(
+        "compare",
+        help="How much information plans keep: classes, their sizes, the width of their ranges, "
+        "and the error of random range queries.",
+        epilog="Example: elldelta compare plan1.json plan2.json --model model.parquet --picture compare.png",
+    )(_run)
+
+
+def _run(
+    plans: Annotated[list[Path], typer.Argument(help="Plans with the schema of the model.")],
+    model: Annotated[Path, typer.Option("--model", help="The model to measure them on.")],
+    queries: Annotated[int, typer.Option("--queries", min=1, help="How many random range queries.")] = 1000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random queries.")] = 0,
+    picture: options.Picture = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.compare import compare_plans
+    from elldelta.data.atomic import check_writable
+    from elldelta.data.model import read_model
+    from elldelta.data.plan_file import read_plan
+
+    if picture is not None:
+        check_writable(picture, overwrite=overwrite)
+    measured = compare_plans(
+        [read_plan(path) for path in plans], read_model(model), seed=seed, n_queries=queries
+    )
+    names = [path.name for path in plans]
+    if picture is not None:
+        from elldelta.report.charts import draw_comparison, write_picture
+
+        bars = [(item.utility.ncp, item.queries.median) for item in measured]
+        write_picture(draw_comparison(names, bars), picture, overwrite=overwrite)
+    if json:
+        output.print_json(
+            {"plans": [_as_dict(name, item) for name, item in zip(names, measured, strict=True)]}
+        )
+        return
+    output.print_table(
+        f"Measured on {model}",
+        ("plan", "shape", "bound", "classes", "records per class", "NCP", "query error", "discernibility"),
+        [
+            (
+                name,
+                item.plan.classes.shape,
+                item.plan.bound,
+                f"{item.utility.n_classes:,}",
+                f"{item.utility.smallest_class:,.0f} to {item.utility.largest_class:,.0f}",
+                f"{item.utility.ncp:.4f}",
+                f"{item.queries.median:.1%}",
+                f"{item.utility.discernibility:,.0f}",
+            )
+            for name, item in zip(names, measured, strict=True)
+        ],
+    )
+    output.print_table(
+        "NCP per column",
+        ("plan", *measured[0].plan.schema.names),
+        [
+            (name, *(f"{loss:.4f}" for loss in item.utility.ncp_by_attribute))
+            for name, item in zip(names, measured, strict=True)
+        ],
+    )
+    output.print_text(
+        "NCP: how much of a column's range the class of a random record spans; 0 is exact, 1 tells nothing.",
+        f"Query error: median relative error of {queries:,} random range counts answered from the classes.",
+    )
+
+
+def _as_dict(name: str, item: PlanUtility) -> dict[str, object]:
+    utility, queries = item.utility, item.queries
+    return {
+        "plan": name,
+        "shape": item.plan.classes.shape,
+        "bound": item.plan.bound,
+        "classes": utility.n_classes,
+        "smallest_class": utility.smallest_class,
+        "median_class": utility.median_class,
+        "largest_class": utility.largest_class,
+        "ncp": utility.ncp,
+        "ncp_by_column": dict(zip(item.plan.schema.names, utility.ncp_by_attribute, strict=True)),
+        "discernibility": utility.discernibility,
+        "average_class_size_ratio": utility.average_class_size_ratio,
+        "queries": queries.n_queries,
+        "query_error_median": queries.median,
+        "query_error_mean": queries.mean,
+    }
