@@ -324,7 +324,8 @@ class _Task:
 def _translated(error: Exception, doing: str, writing: Path | None) -> BaseException:
     """One of our errors for one of DuckDB's; its text is looked at, never passed on."""
     words = str(error)
-    if isinstance(error, duckdb.InterruptException):
+    # Ctrl-C while DuckDB asks Arrow for a column comes back as text at the end of another error.
+    if isinstance(error, duckdb.InterruptException) or words.rstrip().endswith(": KeyboardInterrupt:"):
         return KeyboardInterrupt()
     if isinstance(error, duckdb.OutOfMemoryException):
         return FileError(
