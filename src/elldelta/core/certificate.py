@@ -115,7 +115,7 @@ class CertificateTerms:
         membership = np.zeros((lengths.size, n_values), dtype=np.bool_)
         membership[np.repeat(np.arange(lengths.size), lengths), positions] = True
         if allowances is None:
-            allowances = np.maximum(0, membership.sum(axis=1) - ell) // releases
+            allowances = np.maximum(0, membership.sum(axis=1) - ell) // min(releases, n_values + 1)
         return cls(membership, np.asarray(allowances), ell, releases, min_records)
 
     @property

@@ -127,6 +127,7 @@ def best_runs(
                 present[:] = np.uint64(0)
                 n_waiting = 0
                 mass = 0.0
+                saved = 0.0
                 low[:] = shape.lows[base]
                 high[:] = shape.highs[base]
                 next_class = base
@@ -141,7 +142,14 @@ def best_runs(
                     while next_class <= last:
                         is_barred = is_barred or demands.barred[next_class]
                         mass += shape.mass[next_class]
+                        has_records = records.places[next_class] < records.places[next_class + 1]
                         for attribute in range(n_attributes):
+                            if not has_records:  # by itself it would have lost this much all the same
+                                saved += (
+                                    shape.mass[next_class]
+                                    * shape.weights[attribute]
+                                    * (shape.highs[next_class, attribute] - shape.lows[next_class, attribute])
+                                )
                             low[attribute] = min(low[attribute], shape.lows[next_class, attribute])
                             high[attribute] = max(high[attribute], shape.highs[next_class, attribute])
                         waiting[n_waiting] = next_class
@@ -164,7 +172,7 @@ def best_runs(
                     length = 0.0
                     for attribute in range(n_attributes):
                         length += shape.weights[attribute] * (high[attribute] - low[attribute])
-                    run_loss = loss[begin] + mass * length
+                    run_loss = loss[begin] + mass * length - saved
                     if n_left_out[begin] < n_left_out[end + 1] or (
                         n_left_out[begin] == n_left_out[end + 1] and run_loss < loss[end + 1]
                     ):
