@@ -15,12 +15,14 @@ from elldelta.data.canonical import digest
 from elldelta.data.class_map import LEFT_OUT, ClassMap
 from elldelta.data.classes import Boxes, Merged, Runs, class_labels
 from elldelta.data.counts import Accounting, Counts
-from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from elldelta.core.certificate import Certificate
     from elldelta.core.coarsen import Coarsening, OnFailure, Unions
+    from elldelta.core.ledger_state import LedgerState
     from elldelta.data.classes import Classes
     from elldelta.data.plan_file import Plan
     from elldelta.data.published import Published
@@ -45,6 +47,13 @@ class Publishable:
     class_map: ClassMap
     coarsening: Coarsening | None
     released: Counts | None
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of what is published."""
+        if self.coarsening is None:
+            raise InternalError("A probabilistic release has no certificate.")
+        return self.coarsening.certificate
 
     @property
     def diversities(self) -> NDArray[np.int64]:
@@ -144,6 +153,49 @@ def publishable(
     published = np.where(left_out[published], LEFT_OUT, published)
     class_map = ClassMap(counts.ranks, published, tuple(labels))
     return Publishable(classes, labels, shown, class_map, fitted, _without(counts, published == LEFT_OUT))
+
+
+def publishable_in_ledger(
+    counts: Counts,
+    plan: Plan,
+    state: LedgerState,
+    *,
+    on_failure: OnFailure | None = None,
+    most_suppressed: float | None = None,
+    grouping: Partition | None = None,
+) -> Publishable:
+    """What may be published so that the certificate holds *and* a ledger admits it (Theorems E and F).
+
+    A release that only had to fit what the ledger has left could use up all room at once. So it must also
+    pass the plan's certificate. If passing that is not enough for the ledger, it is coarsened further: under
+    what the ledger has left, and at last under the stricter of the two, which implies both.
+    """
+    on_failure = on_failure or default_on_failure(plan)
+    own = terms_of(plan)
+    attempts = [own]
+    if grouping is None and on_failure != "refuse":
+        strict = CertificateTerms(
+            own.membership,
+            np.minimum(own.allowances, state.room),
+            own.ell,
+            own.releases,
+            own.min_records,
+        )
+        attempts += [state.terms_left(), strict]
+    for terms in attempts:
+        made = publishable(
+            counts,
+            plan,
+            on_failure=on_failure,
+            most_suppressed=most_suppressed,
+            terms=terms,
+            grouping=grouping,
+        )
+        shown = made.certificate
+        missed = missing_witnesses(shown.counts, own, shown.grouping)
+        if state.admits(missed) and not (missed.sum(axis=1) > own.allowances).any():
+            return made
+    return made  # the ledger refuses it, and says why
 
 
 def check_published(published: Published, plan: Plan) -> None:

@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elldelta._version import __version__
-from elldelta.app.certify import publishable
+from elldelta.app.certify import publishable, publishable_in_ledger, terms_of
 from elldelta.app.compare import classes_utility
 from elldelta.app.engine import running
 from elldelta.data.atomic import AtomicFiles, check_writable
 from elldelta.data.counting import count
 from elldelta.data.json_file import as_bytes
+from elldelta.data.ledger import Ledger
 from elldelta.data.manifest import Manifest, content_digest, manifest_path
 from elldelta.data.release import release_frame, write_quarantine, write_release
 from elldelta.data.sources import format_of
+from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from elldelta.app.certify import Publishable
     from elldelta.core.coarsen import OnFailure
     from elldelta.data.counting import UnknownPolicy
@@ -78,6 +82,8 @@ def release_to_file(
     output: Path,
     *,
     quarantine: Path | None = None,
+    ledger: Path | None = None,
+    owner: str | None = None,
     on_failure: OnFailure | None = None,
     most_suppressed: float | None = None,
     order: Order = "sorted",
@@ -88,35 +94,92 @@ def release_to_file(
 ) -> Manifest:
     """Applies a plan to an owner's records and writes the release and its manifest, both or neither.
 
-    Records with a value outside its domain go to the file `quarantine` if one is named; otherwise the table
-    is refused.
+    Args:
+        source: Files, folders, globs, or a table in memory.
+        plan: The plan.
+        output: The release, a .parquet or .csv file; its manifest lies beside it.
+        quarantine: Where records with a value outside its domain go; without it such a table is refused.
+        ledger: A ledger that must admit the release: then any number of admitted releases may be linked,
+            and the certificate's limit of t no longer matters.
+        owner: The name under which the ledger knows the owner.
+        on_failure: What to do with classes that do not pass; see `release`.
+        most_suppressed: The largest share of records that may be left out for it.
+        order: "sorted", or "any" for speed with kept columns.
+        overwrite: Whether existing files may be replaced.
+        csv_format: How CSV files are written.
+        engine: The engine to use; DuckDB by default.
+        progress: Is told how far the reading is.
+
+    Raises:
+        RefusedError: Too few records, the table does not pass, or the ledger does not admit it.
     """
     output = Path(output)
     format_of(output)
+    if (ledger is None) != (owner is None):
+        raise ParameterError(
+            "A ledger needs the name of the owner, and an owner's name needs a ledger.",
+            found="Only one of the two was given.",
+            remedy="Give --ledger FILE and --owner NAME together.",
+        )
+    if ledger is not None and plan.guarantee != "certified":
+        raise ParameterError("A ledger admits releases of certified plans only.", found="The plan is not.")
     for path in (output, manifest_path(output), *([quarantine] if quarantine else [])):
         check_writable(path, overwrite=overwrite)
     unknown: UnknownPolicy = "refuse" if quarantine is None else "quarantine"
+
+    def write(checked: Publishable, files: AtomicFiles, line: Mapping[str, Any] | None) -> Manifest:
+        account = write_release(counted, checked.class_map, output, files, order=order, progress=progress)
+        if quarantine is not None and account.accounting.n_quarantined:
+            write_quarantine(counted, quarantine, files, progress=progress)
+        manifest = _manifest(plan, checked, account, line)
+        files.stage(manifest_path(output)).write_bytes(as_bytes(manifest.to_dict()))
+        return manifest
+
     with running(engine) as active:
         counted = count(active.open(source, csv_format), plan.schema, unknown=unknown, progress=progress)
-        checked = publishable(counted.counts, plan, on_failure=on_failure, most_suppressed=most_suppressed)
-        with AtomicFiles(overwrite=overwrite) as files:
-            account = write_release(counted, checked.class_map, output, files, order=order, progress=progress)
-            if quarantine is not None and account.accounting.n_quarantined:
-                write_quarantine(counted, quarantine, files, progress=progress)
-            manifest = _manifest(plan, checked, account)
-            files.stage(manifest_path(output)).write_bytes(as_bytes(manifest.to_dict()))
-    return manifest
+        if ledger is None or owner is None:
+            checked = publishable(
+                counted.counts, plan, on_failure=on_failure, most_suppressed=most_suppressed
+            )
+            with AtomicFiles(overwrite=overwrite) as files:
+                return write(checked, files, None)
+        with Ledger.open(ledger, plan.digest, terms_of(plan)) as book:
+            checked = publishable_in_ledger(
+                counted.counts,
+                plan,
+                book.state,
+                on_failure=on_failure,
+                most_suppressed=most_suppressed,
+                grouping=book.grouping_of(owner),
+            )
+            admission = book.check(
+                checked.certificate, owner=owner, content_digest=_content_digest(plan, checked)
+            )
+            line = {"sequence": admission.entry.sequence, "hash": admission.entry.hash, "owner": owner}
+
+            def place(staged: Mapping[Path, Path]) -> None:
+                # The table goes last, so that a release that is taken back was never visible.
+                book.commit(admission, dict(reversed(list(staged.items()))), overwrite=overwrite)
+
+            with AtomicFiles(overwrite=overwrite, place=place) as files:
+                return write(checked, files, line)
 
 
-def _manifest(plan: Plan, checked: Publishable, account: ReleaseAccount) -> Manifest:
-    accounting = account.accounting
+def _content_digest(plan: Plan, checked: Publishable) -> str:
     values = plan.schema.sensitive.released_values().to_pylist()
+    return content_digest(checked.labels, values, checked.counts)
+
+
+def _manifest(
+    plan: Plan, checked: Publishable, account: ReleaseAccount, line: Mapping[str, Any] | None = None
+) -> Manifest:
+    accounting = account.accounting
     return Manifest(
         schema=plan.schema,
         classes=checked.classes,
         software=f"elldelta {__version__}",
         plan_digest=plan.digest,
-        content_digest=content_digest(checked.labels, values, checked.counts),
+        content_digest=_content_digest(plan, checked),
         ell=plan.ell,
         delta=plan.delta,
         releases=plan.releases,
@@ -133,6 +196,7 @@ def _manifest(plan: Plan, checked: Publishable, account: ReleaseAccount) -> Mani
         min_records=plan.min_records,
         coarsening=_cost(checked),
         utility=_utility(checked, plan),
+        ledger=line,
         nulls=accounting.nulls,
         unknown=accounting.unknown,
     )

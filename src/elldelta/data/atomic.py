@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from elldelta.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
 
@@ -27,10 +28,15 @@ class AtomicFiles:
 
     Args:
         overwrite: Whether an existing file may be replaced; otherwise it is refused before writing begins.
+        place: Brings the files to their places instead: it is given the final name of every temporary file,
+            in the order in which they were staged. For whoever has to do more in the same moment.
     """
 
-    def __init__(self, *, overwrite: bool = False) -> None:
+    def __init__(
+        self, *, overwrite: bool = False, place: Callable[[Mapping[Path, Path]], object] | None = None
+    ) -> None:
         self._overwrite = overwrite
+        self._place = place
         self._staged: dict[Path, Path] = {}
 
     def stage(self, path: str | os.PathLike[str]) -> Path:
@@ -64,6 +70,9 @@ class AtomicFiles:
             raise unwritable(next(iter(self._staged)), problem) from None
 
     def _commit(self) -> None:
+        if self._place is not None:
+            self._place({temporary: target for target, temporary in self._staged.items()})
+            return
         placed: list[Path] = []
         try:
             for target, temporary in self._staged.items():

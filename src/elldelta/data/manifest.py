@@ -50,6 +50,7 @@ _PLAIN = (
     "min_records",
     "coarsening",
     "utility",
+    "ledger",
 )
 
 
@@ -79,6 +80,7 @@ class Manifest:
         min_records: Records with which a witness counts as present.
         coarsening: What it cost to pass the certificate; None for a probabilistic plan.
         utility: How much information the classes keep, measured on the published records.
+        ledger: The line of the ledger that admitted the release, or None.
         nulls: Missing values per column.
         unknown: Values outside the domain, per column.
     """
@@ -104,6 +106,7 @@ class Manifest:
     min_records: int
     coarsening: Mapping[str, int | float] | None
     utility: Mapping[str, Any] | None
+    ledger: Mapping[str, Any] | None
     nulls: Mapping[str, int]
     unknown: Mapping[str, int]
 

@@ -57,6 +57,17 @@ def _release(
         float | None,
         typer.Option("--max-suppressed", help="The largest share of records that may be left out for it."),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger",
+            help="A ledger that must admit the release; it allows many more than the plan's number of "
+            "releases. Made if it does not exist.",
+        ),
+    ] = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", help="The name under which the ledger knows you.")
+    ] = None,
     overwrite: options.Overwrite = False,
     encoding: options.Encoding = "utf-8",
     separator: options.Separator = None,
@@ -73,6 +84,8 @@ def _release(
             read_plan(plan),
             target,
             quarantine=quarantine,
+            ledger=ledger,
+            owner=owner,
             on_failure=on_failure,
             most_suppressed=max_suppressed,
             order=order,
@@ -82,7 +95,7 @@ def _release(
         )
     names = (
         "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
-        "classes_published", "guarantee", "coarsening", "ell", "diversity", "order", "plan_digest",
+        "classes_published", "guarantee", "coarsening", "ledger", "ell", "diversity", "order", "plan_digest",
         "content_digest",
     )  # fmt: skip
     result = {"release": str(target), "manifest": str(manifest_path(target))}
@@ -103,7 +116,11 @@ def _release(
             f"information loss {cost['ncp_before']:.4f} -> {cost['ncp_after']:.4f}.",
         )
     if cost is not None:
-        output.print_text("Certified: it may be linked with others of its kind, as the plan says.")
+        output.print_text(
+            "Certified: it may be linked with others of its kind, as the plan says."
+            if manifest.ledger is None
+            else f"Certified, and admitted by the ledger as release {manifest.ledger['sequence']}."
+        )
     if lost:
         output.print_text(
             f"Left out: {manifest.records_suppressed:,} with a missing value, "

@@ -1,0 +1,117 @@
+"""`elldelta ledger show` and `elldelta ledger verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elldelta.cli import options, output
+
+LedgerFile = Annotated[Path, typer.Argument(help="The ledger.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the family of commands to the application."""
+    family = typer.Typer(help="Look at the ledger of a plan's releases.", no_args_is_help=True)
+    family.command(
+        "show",
+        help="What is promised, which releases were admitted, and how much room is left.",
+        epilog="Example: elldelta ledger show releases.ledger",
+    )(_show)
+    family.command(
+        "verify",
+        help="Check that no line was changed, removed or put in between.",
+        epilog="Example: elldelta ledger verify releases.ledger --plan plan.json",
+    )(_verify)
+    app.add_typer(family, name="ledger")
+
+
+def _show(ledger: LedgerFile, json: options.Json = False) -> None:
+    from elldelta.data.ledger_report import verify_ledger
+
+    report = verify_ledger(ledger)
+    room = report.chain.room
+    releases = [
+        {
+            "sequence": entry.sequence,
+            "owner": entry.owner,
+            "merged_classes": len(entry.merged),
+            "classes_missing_values": len(entry.misses),
+            "certified": entry.certified,
+            "content_digest": entry.content_digest,
+        }
+        for entry in report.chain.active
+    ]
+    if json:
+        output.print_json(
+            {
+                "plan_digest": report.chain.header.plan_digest,
+                "ell": report.chain.header.ell,
+                "promise": report.promise,
+                "releases": releases,
+                "room_min": int(room.min()),
+                "classes_without_room": int((room == 0).sum()),
+                "classes": int(room.size),
+                "interrupted": report.is_pending,
+            }
+        )
+        return
+    output.print_text(report.promise, "")
+    output.print_table(
+        "Releases",
+        ("number", "owner", "classes merged", "classes that miss values"),
+        [
+            (
+                str(item["sequence"]),
+                str(item["owner"]),
+                str(item["merged_classes"]),
+                str(item["classes_missing_values"]),
+            )
+            for item in releases
+        ],
+    )
+    output.print_text(
+        f"Room: the fullest class can lose {int(room.min())} more values; "
+        f"{int((room == 0).sum())} of {room.size} classes can lose none.",
+    )
+    if report.is_pending:
+        output.print_text("A release was interrupted; the next one completes or undoes it.")
+
+
+def _verify(
+    ledger: LedgerFile,
+    plan: Annotated[Path | None, typer.Option("--plan", help="The plan it must be about.")] = None,
+    release: Annotated[
+        Path | None, typer.Option("--release", help="A release whose line the ledger must hold.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.certify import terms_of
+    from elldelta.data.ledger_report import verify_ledger
+    from elldelta.data.manifest import manifest_path, read_manifest
+    from elldelta.data.plan_file import read_plan
+    from elldelta.errors import FileError
+
+    known = read_plan(plan) if plan is not None else None
+    head = None
+    if release is not None:
+        line = read_manifest(manifest_path(release)).ledger
+        if line is None:
+            raise FileError(
+                f"The release {release} was not admitted by a ledger.", found="Its manifest names none."
+            )
+        head = str(line["hash"])
+    report = verify_ledger(
+        ledger,
+        plan_digest=known.digest if known else None,
+        terms=terms_of(known) if known else None,
+        head=head,
+    )
+    if json:
+        output.print_json(
+            {"intact": True, "releases": report.n_releases, "plan_digest": report.chain.header.plan_digest}
+        )
+        return
+    output.print_text(f"The chain is intact: {report.n_releases} releases of {len(report.owners)} owners.")
