@@ -70,7 +70,7 @@ def make_plan(model: Model, request: PlanRequest) -> PlannedResult:
     n_records = planner.records()
     made = planner.plan(request.bound, n_records)
     alternatives = []
-    for bound in BOUNDS:
+    for bound in BOUNDS if request.min_records == 1 else (request.bound,):
         try:
             other = made if bound == request.bound else planner.plan(bound, n_records)
             alternatives.append(Alternative(bound, other.n_classes, n_records, other.failure_upper))
@@ -119,18 +119,23 @@ class Planner:
 
     def _sharp(self, n_records: int) -> Plan:
         request = self.request
+        # r records of a value: cut a release into r parts of N / r records. If the value is in every part, it
+        # has r records, so t releases that need r records each fail no more often than r t that need one.
+        part, releases = n_records // request.min_records, request.releases * request.min_records
+        if part == 0:
+            raise RefusedError(
+                f"{n_records} records cannot show {request.min_records} of anything in every class.",
+                remedy="Wait for more records, or ask for fewer records per witness.",
+            )
         criterion: Criterion
         if request.waiting_risk is None:
-            criterion = TotalFailure(
-                request.ell, n_records, request.releases, request.budget, request.sharp_options
-            )
+            criterion = TotalFailure(request.ell, part, releases, request.budget, request.sharp_options)
         else:
-            criterion = EachFailure(
-                request.ell, n_records, request.releases, request.waiting_risk, request.sharp_options
-            )
+            risk = request.waiting_risk / request.min_records
+            criterion = EachFailure(request.ell, part, releases, risk, request.sharp_options)
         partition, classes = self._shape(self.model, self.distribution, criterion)
         sharp = evaluate_sharp(
-            self.distribution, partition, request.ell, n_records, request.releases, request.sharp_options
+            self.distribution, partition, request.ell, part, releases, request.sharp_options
         )
         masses = partition.class_masses(self.distribution)
         witnesses = tuple(sharp.witnesses.of(index) for index in range(sharp.n_classes))
@@ -167,6 +172,7 @@ class Planner:
             waiting_risk=request.waiting_risk if bound == "sharp" else None,
             min_records=request.min_records,
             model_digest=self.model.digest,
+            notes=request.notes,
         )
 
     def _paper_classes(self, n_records: int) -> tuple[Partition, Classes]:

@@ -35,6 +35,7 @@ class PlanRequest:
             "probabilistic": publish at N without looking, as the paper does.
         waiting_risk: Instead of delta: the chance that a class needs merging in a certified release.
         min_records: A witness value counts as present only with so many records (certified).
+        notes: Remarks for the readers of the plan, which it carries.
     """
 
     ell: int
@@ -51,6 +52,7 @@ class PlanRequest:
     guarantee: Guarantee = "certified"
     waiting_risk: float | None = None
     min_records: int = 1
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -103,8 +105,8 @@ class PlanRequest:
                 "A waiting risk needs the sharp bound and a certified guarantee.",
             ),
             (
-                self.min_records > 1 and not certified,
-                "A least number of records per witness needs a certified guarantee.",
+                self.min_records > 1 and (not certified or self.bound != "sharp"),
+                "A least number of records per witness needs the sharp bound and a certified guarantee.",
             ),
         ):
             if is_wrong:
