@@ -139,3 +139,14 @@ def test_the_refusal_says_how_much_fails_and_what_to_do():
     assert "announced beforehand" in refusal.value.remedy
     good = certify([[1, 1, 1], [0, 0, 0]], terms)
     assert good.require() is good
+
+
+def test_differencing_is_beyond_a_certificate():
+    """The example of the guide: two certified releases of the same people whose difference is one person."""
+    table = np.array([[2, 1, 1, 0], [1, 0, 0, 0], [0, 2, 1, 1]])
+    terms = CertificateTerms.from_lists([[0, 1, 2], [0, 1, 2], [1, 2, 3]], 4, ell=3, releases=2)
+    spring = certify(table, terms, Partition([0, 0, 1]))
+    autumn = certify(table, terms, Partition([0, 1, 1]))
+    assert spring.is_certified
+    assert autumn.is_certified
+    assert (spring.counts[0] - autumn.counts[0]).tolist() == [1, 0, 0, 0]

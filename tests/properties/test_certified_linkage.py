@@ -2,9 +2,9 @@
 
 Every base class of a large random plan is one case: it lies in differently merged and suppressed published
 classes of several owners, whose tables are made to hurt: rows that miss exactly as much as is allowed, each
-owner something else; rows of one value; copies of other owners; empty and tiny ones. The judge is the adversary
-itself, `elldelta.core.linkage.link`, which knows nothing about certificates. Broken variants of the rules are
-found out by the same judge on the same kind of tables.
+owner something else; rows of one value; copies of other owners; empty and tiny ones. The judge is the
+adversary itself, `elldelta.core.linkage.link`, which knows nothing about certificates. Broken variants of the
+rules are found out by the same judge on the same kind of tables.
 """
 
 from itertools import combinations
