@@ -27,7 +27,9 @@ from elldelta.data.counting import count
 from elldelta.data.model import write_model
 from elldelta.data.plan_file import write_plan
 from elldelta.data.published import values_left
+from elldelta.report.charts import draw_before_after
 from elldelta.report.demo_page import DemoNumbers, Side, render_demo
+from elldelta.report.pictures import as_png
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,8 +101,15 @@ def run_demo(folder: Path, *, seed: int = 1, overwrite: bool = False) -> DemoRes
             bound: tuple(row.classes[bound] for row in frontier.rows) for bound in ("paper", "union", "sharp")
         },
     )
+    picture = draw_before_after(
+        without.patients_by_values,
+        with_plan.patients_by_values,
+        ELL,
+        ("Each hospital by itself, linked", "One plan for all, linked"),
+    )
     with AtomicFiles(overwrite=overwrite) as files:
         files.stage(page).write_text(render_demo(numbers), encoding="utf-8")
+        files.stage(folder / "demo.png").write_bytes(as_png(picture))
     return DemoResult(numbers, page, table_2())
 
 

@@ -48,6 +48,20 @@ def draw_patients(patients_by_values: Mapping[int, int], ell: int, highest: int)
     return figure
 
 
+def draw_before_after(
+    before: Mapping[int, int], after: Mapping[int, int], ell: int, titles: tuple[str, str]
+) -> Figure:
+    """The same patients before and after, side by side on one scale."""
+    figure = new_figure(width=9.0, height=3.4)
+    highest = max(*before, *after)
+    for panel, (heights, title) in enumerate(zip((before, after), titles, strict=True)):
+        axes = figure.add_subplot(1, 2, panel + 1)
+        _bars(axes, heights, ell)
+        axes.set(xlabel="diseases left for the patient", ylabel="patients", xlim=(0.4, highest + 0.6))
+        _finish(axes, title)
+    return figure
+
+
 def _bars(axes: Axes, heights: Mapping[int, int], ell: int) -> None:
     from matplotlib.ticker import MaxNLocator
 
