@@ -121,14 +121,14 @@ class Counts:
     ) -> Counts:
         """Adds up cells given in any order, repetitions included."""
         ranks, values, n = (np.asarray(array, dtype=np.int64) for array in (ranks, values, n))
-        order = np.lexsort((values, ranks))
+        if n.size == 0:
+            return cls(schema, ranks, ranks, values, n, accounting)
+        order = _order_of_cells(schema, ranks, values)
         ranks, values, n = ranks[order], values[order], n[order]
-        starts = np.flatnonzero(
-            (np.diff(ranks, prepend=-1) != 0) | (np.diff(values, prepend=-1) != 0) if n.size else []
-        )
-        sums = np.add.reduceat(n, starts) if n.size else n
-        occupied, rows = np.unique(ranks[starts], return_inverse=True)
-        return cls(schema, occupied, rows, values[starts], sums, accounting)
+        new_rank = np.diff(ranks, prepend=-1) != 0
+        starts = np.flatnonzero(new_rank | (np.diff(values, prepend=-1) != 0))
+        rows = np.cumsum(new_rank)[starts] - 1
+        return cls(schema, ranks[new_rank], rows, values[starts], np.add.reduceat(n, starts), accounting)
 
     @property
     def n_records(self) -> int:
@@ -180,6 +180,14 @@ class Counts:
             )
         return JointDistribution.from_counts(self.dense())
 
+    def _is_sorted(self) -> bool:
+        """Whether the rows of the cells are 0, ..., 0, 1, ..., 1, 2, ... with rising values inside each."""
+        if self.rows.size == 0 or self.ranks.size == 0:
+            return self.rows.size == self.ranks.size
+        steps = np.diff(self.rows)
+        rises = (steps == 1) | ((steps == 0) & (np.diff(self.values) > 0))
+        return bool(self.rows[0] == 0 and self.rows[-1] == self.ranks.size - 1 and rises.all())
+
     def _contradiction(self) -> str:
         same_length = self.rows.shape == self.values.shape == self.n.shape
         if self.ranks.ndim != 1 or self.rows.ndim != 1 or not same_length:
@@ -191,12 +199,7 @@ class Counts:
             "Its sensitive values lie outside their domain.": (self.values >= 0).all()
             and (self.values < self.schema.n_values).all(),
             "Some cells hold no record.": (self.n >= 1).all(),
-            "Some combinations hold no record.": np.array_equal(
-                np.unique(self.rows), np.arange(self.ranks.size)
-            ),
-            "Its cells are not sorted.": (
-                (np.diff(self.rows) > 0) | ((np.diff(self.rows) == 0) & (np.diff(self.values) > 0))
-            ).all(),
+            "Its cells are not sorted, or some combinations hold no record.": self._is_sorted(),
             f"Its cells do not add up to the {self.n_records} records counted.": (
                 self.n.sum(dtype=np.float64) < 2.0**62 and int(self.n.sum()) == self.n_records
             ),
@@ -227,6 +230,12 @@ def merge_counts(parts: Iterable[Counts]) -> Counts:
         np.concatenate([part.n for part in counts]),
         accounting,
     )
+
+
+def _order_of_cells(schema: Schema, ranks: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.intp]:
+    if schema.n_combinations * schema.n_values < 2**63:
+        return np.argsort(ranks * schema.n_values + values, kind="stable")  # three times as fast
+    return np.lexsort((values, ranks))
 
 
 def _rises_below(ranks: NDArray[np.int64], limit: int) -> bool:

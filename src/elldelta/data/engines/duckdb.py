@@ -47,7 +47,7 @@ _KINDS: dict[str, ValueKind] = {
 
 def connect(
     *,
-    memory_limit: str = "2GiB",
+    memory_limit: str = "1GiB",
     threads: int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
 ) -> DuckDBEngine:
@@ -90,6 +90,8 @@ class DuckDBEngine:
             config["threads"] = str(threads)
         try:
             self._connection = self._run(lambda: duckdb.connect(":memory:", config=config), "start")
+            # Names in SQL are names of tables here, never variables of some caller.
+            self._execute("SET python_enable_replacements = false")
             self._execute("SET enable_progress_bar = true")
             self._execute("SET enable_progress_bar_print = false")
         except BaseException:
@@ -140,9 +142,12 @@ class DuckDBEngine:
         query = f"SELECT * FROM {relation}"  # noqa: S608 (a name made here)
         reader = self._run(lambda: self._connection.sql(query).to_arrow_reader(_BATCH_ROWS), "read")
         n_batches = 0
-        while (batch := self._run(lambda: next(reader, None), "read")) is not None:
-            n_batches += 1
-            yield batch
+        try:
+            while (batch := self._run(lambda: next(reader, None), "read")) is not None:
+                n_batches += 1
+                yield batch
+        finally:
+            reader.close()  # an open reader holds the connection
         if n_batches == 0:
             yield pa.RecordBatch.from_arrays(
                 [pa.array([], field.type) for field in reader.schema], schema=reader.schema
