@@ -68,6 +68,15 @@ class AtomicFiles:
                     temporary.unlink(missing_ok=True)
         if isinstance(problem, OSError) and self._staged:
             raise unwritable(next(iter(self._staged)), problem) from None
+        if isinstance(problem, FileError):
+            self._rename_in(problem)
+
+    def _rename_in(self, problem: FileError) -> None:
+        """Raises the problem again with the name that the user asked for, if it tells a temporary one."""
+        for target, temporary in self._staged.items():
+            if str(temporary) in problem.problem:
+                words = problem.problem.replace(str(temporary), str(target))
+                raise FileError(words, found=problem.found, remedy=problem.remedy) from None
 
     def _commit(self) -> None:
         if self._place is not None:
