@@ -1,0 +1,185 @@
+"""Releases through a ledger, as owners run them: admission, differencing, refusals, and kill -9."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from elldelta.cli.main import execute
+
+
+def write_people(path, n_people, seed, n_values=8):
+    rng = np.random.default_rng(seed)
+    pq.write_table(
+        pa.table(
+            {
+                "age": rng.integers(20, 60, n_people),
+                "region": np.array(["n", "s", "e", "w"])[rng.integers(0, 4, n_people)],
+                "disease": np.array([f"d{number}" for number in range(n_values)])[
+                    rng.choice(
+                        n_values, n_people, p=0.8 ** np.arange(n_values) / sum(0.8 ** np.arange(n_values))
+                    )
+                ],
+            }
+        ),
+        path,
+    )
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A fine plan for two releases, and the records of several owners."""
+    folder = tmp_path_factory.mktemp("world")
+    write_people(folder / "past.parquet", 20_000, 0)
+    for number in range(1, 6):
+        write_people(folder / f"owner_{number}.parquet", 2_000, number)
+    steps = (
+        ("schema", "infer", "past.parquet", "--qi", "age,region", "--sensitive", "disease",
+         "-o", "schema.toml"),
+        ("estimate", "past.parquet", "--schema", "schema.toml", "-o", "model.parquet"),
+        ("plan", "model.parquet", "--ell", "3", "--releases", "2", "--records", "2000",
+         "--waiting-risk", "0.1", "-o", "plan.json"),
+    )  # fmt: skip
+    for step in steps:
+        words = [str(folder / word) if "." in word and word[0] != "0" else word for word in step]
+        assert execute([*words, "--json"]) == 0
+    return folder
+
+
+def release(world, folder, owner, source, *more):
+    return execute(
+        [
+            "release", str(world / source), "--plan", str(world / "plan.json"),
+            "-o", str(folder / f"{owner}_{source}"), "--ledger", str(folder / "book.ledger"),
+            "--owner", owner, "--json", *more,
+        ]
+    )  # fmt: skip
+
+
+def test_more_than_t_releases_are_admitted_and_every_group_is_safe(world, tmp_path, capsys):
+    files = []
+    for number in range(1, 6):
+        assert release(world, tmp_path, f"o{number}", f"owner_{number}.parquet") == 0
+        files.append(str(tmp_path / f"o{number}_owner_{number}.parquet"))
+    capsys.readouterr()
+    assert execute(["audit", *files, "--json"]) == 0
+    audit = json.loads(capsys.readouterr().out)
+    assert audit["diversity_min_any"] >= 3
+    assert audit["groups_complete"]
+    assert execute(["ledger", "show", str(tmp_path / "book.ledger"), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert len(shown["releases"]) == 5
+    assert shown["room_min"] >= 0
+    book = str(tmp_path / "book.ledger")
+    plan = str(world / "plan.json")
+    assert execute(["ledger", "verify", book, "--plan", plan, "--release", files[2], "--json"]) == 0
+    assert execute(["verify", files[3], "--plan", plan, "--json"]) == 0
+
+
+def test_an_owner_keeps_its_coarsening_or_is_refused_with_the_reason(world, tmp_path, capsys):
+    """The second release of the same owner: the recorded classes, or a refusal; never other classes."""
+    assert release(world, tmp_path, "o", "owner_1.parquet") == 0
+    first = json.loads((tmp_path / "o_owner_1.parquet.manifest.json").read_text())
+    before = (tmp_path / "book.ledger").read_bytes()
+    capsys.readouterr()
+    code = release(world, tmp_path, "o", "owner_2.parquet")
+    if code == 0:
+        second = json.loads((tmp_path / "o_owner_2.parquet.manifest.json").read_text())
+        assert second["classes"] == first["classes"]
+    else:
+        assert code == 3
+        assert "keep the classes" in json.loads(capsys.readouterr().out)["error"]["remedy"]
+        assert (tmp_path / "book.ledger").read_bytes() == before
+        assert not (tmp_path / "o_owner_2.parquet").exists()
+    assert release(world, tmp_path, "o", "owner_2.parquet", "--on-failure", "suppress", "--overwrite") == 0
+    second = json.loads((tmp_path / "o_owner_2.parquet.manifest.json").read_text())
+    assert second["classes"] == first["classes"]
+
+
+def test_the_same_release_is_not_admitted_twice(world, tmp_path):
+    assert release(world, tmp_path, "o", "owner_1.parquet") == 0
+    before = (tmp_path / "book.ledger").read_bytes()
+    assert release(world, tmp_path, "o", "owner_1.parquet", "--overwrite") == 0
+    assert (tmp_path / "book.ledger").read_bytes() == before
+
+
+def test_a_refusal_leaves_everything_as_it_was(world, tmp_path, capsys):
+    """Owners that do not coarsen are refused by certificate or ledger; nothing is written."""
+    write_people(tmp_path / "tiny.parquet", 40, 9)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code = execute(
+        [
+            "release", str(tmp_path / "tiny.parquet"), "--plan", str(world / "plan.json"),
+            "-o", str(tmp_path / "out.parquet"), "--on-failure", "refuse", "--json",
+        ]
+    )  # fmt: skip
+    assert code == 3
+    assert "records" in json.loads(capsys.readouterr().out)["error"]["problem"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "more", [("--ledger", "book.ledger"), ("--owner", "o")], ids=["no owner", "no ledger"]
+)
+def test_ledger_and_owner_go_together(world, tmp_path, capsys, more):
+    code = execute(
+        [
+            "release", str(world / "owner_1.parquet"), "--plan", str(world / "plan.json"),
+            "-o", str(tmp_path / "out.parquet"), *more, "--json",
+        ]
+    )  # fmt: skip
+    assert code == 2
+    assert "--owner" in json.loads(capsys.readouterr().out)["error"]["remedy"]
+
+
+@pytest.mark.slow
+def test_kill_9_leaves_the_old_state_or_the_whole_release(world, tmp_path):
+    """Killed at random moments; after the next release everything that has a line has its files."""
+    moments = random.Random(7)
+    start = time.monotonic()
+    command = [
+        sys.executable, "-c", "from elldelta.cli.main import run; run()", "release",
+        str(world / "owner_1.parquet"), "--plan", str(world / "plan.json"),
+        "--ledger", str(tmp_path / "book.ledger"), "--json",
+    ]  # fmt: skip
+
+    def run(number, kill_after):
+        target = tmp_path / f"release_{number}.parquet"
+        process = subprocess.Popen(
+            [*command, "-o", str(target), "--owner", f"o{number}"], stdout=subprocess.DEVNULL
+        )
+        try:
+            process.wait(kill_after)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        return target, process.returncode
+
+    target, code = run(0, None)
+    assert code == 0
+    usual = time.monotonic() - start
+    killed = 0
+    for number in range(1, 13):
+        target, code = run(number, moments.uniform(0.6, 1.05) * usual)
+        killed += code == -signal.SIGKILL
+        # The table never lies there without its manifest.
+        assert not target.exists() or target.with_name(target.name + ".manifest.json").exists()
+    assert killed >= 3
+    target, code = run(99, None)
+    assert code == 0
+    lines = [json.loads(line) for line in (tmp_path / "book.ledger").read_text().splitlines()]
+    owners = {line["owner"] for line in lines if "owner" in line}
+    for number in [*range(13), 99]:
+        target = tmp_path / f"release_{number}.parquet"
+        is_there = target.exists() and target.with_name(target.name + ".manifest.json").exists()
+        assert is_there == (f"o{number}" in owners), number
+    assert (
+        execute(["ledger", "verify", str(tmp_path / "book.ledger"), "--plan", str(world / "plan.json")]) == 0
+    )
