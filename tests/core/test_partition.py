@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from elldelta.core import partition as partition_module
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError
@@ -78,3 +79,17 @@ def test_equality_and_hash_follow_the_assignment():
 def test_starts_only_for_runs():
     with pytest.raises(ParameterError, match="contiguous"):
         _ = Partition(np.array([0, 1, 0])).starts
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_compiled_class_sums_equal_plain_ones(monkeypatch, dtype):
+    rng = np.random.default_rng(3)
+    table = rng.integers(0, 9, (500, 7)).astype(dtype)
+    for class_of in (np.sort(rng.integers(0, 40, 500)), rng.integers(0, 40, 500)):
+        partition = Partition(np.unique(class_of, return_inverse=True)[1])
+        plain = partition_module.sum_by_class(table, partition)
+        with monkeypatch.context() as patch:
+            patch.setattr(partition_module, "LARGE_TABLE", 1)
+            compiled = partition_module.sum_by_class(table, partition)
+        assert (plain == compiled).all()
+        assert compiled.dtype == dtype

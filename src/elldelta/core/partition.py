@@ -142,8 +142,18 @@ class Partition:
             )
 
 
+LARGE_TABLE = 1 << 22
+"""Cells from which on class sums are compiled: below, starting the compiler would take longer."""
+
+
 def sum_by_class(table: NDArray[Any], partition: Partition) -> NDArray[Any]:
     """Adds up the rows of a |Q| x |S| table class by class."""
+    if table.size >= LARGE_TABLE:
+        from elldelta.core.kernels import sum_rows
+
+        sums = np.zeros((partition.n_classes, table.shape[1]), dtype=table.dtype)
+        sum_rows(np.ascontiguousarray(table), partition.class_of, sums)
+        return sums
     if partition.is_contiguous:
         return np.add.reduceat(table, partition.starts, axis=0)
     order = np.argsort(partition.class_of, kind="stable")
