@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from elldelta.data.csv_format import CsvFormat
+    from elldelta.data.hierarchy import HierarchyRows
     from elldelta.data.table import Engine, Progress
 
 
@@ -25,6 +26,7 @@ def infer(
     *,
     kept: Sequence[str] = (),
     bins: Mapping[str, str] | None = None,
+    hierarchies: Mapping[str, HierarchyRows] | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -32,7 +34,15 @@ def infer(
     """Proposes a schema for files or a table in memory; the arguments are those of `infer_schema`."""
     with running(engine) as active:
         table = active.open(source, csv_format)
-        return infer_schema(table, quasi_identifiers, sensitive, kept=kept, bins=bins, progress=progress)
+        return infer_schema(
+            table,
+            quasi_identifiers,
+            sensitive,
+            kept=kept,
+            bins=bins,
+            hierarchies=hierarchies,
+            progress=progress,
+        )
 
 
 def write_schema(schema: Schema, path: Path, *, overwrite: bool = False) -> None:
@@ -42,7 +52,10 @@ def write_schema(schema: Schema, path: Path, *, overwrite: bool = False) -> None
 
 
 def read_schema(path: Path) -> Schema:
-    """Reads a schema; what cannot be meant is refused with its line."""
+    """Reads a schema, and the files of hierarchies that it names beside it.
+
+    What cannot be meant is refused with its line.
+    """
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -56,4 +69,4 @@ def read_schema(path: Path) -> Schema:
             found=f"{type(problem).__name__}.",
             remedy="Give a TOML file that 'elldelta schema infer' has written.",
         ) from None
-    return Schema.from_toml(text, source=str(path))
+    return Schema.from_toml(text, source=str(path), folder=path.parent)

@@ -65,8 +65,12 @@ def make_runs(
 def make_boxes(
     model: Model, distribution: JointDistribution, criterion: Criterion
 ) -> tuple[Partition, Classes]:
-    """Boxes: a range of every quasi-identifier, so that little information is lost."""
-    made = boxes(distribution, model.counts.positions, model.schema.sizes, criterion)
+    """Boxes: a range of every quasi-identifier, so that little information is lost.
+
+    Where a quasi-identifier has a hierarchy, its range is one of the groups or a run of siblings.
+    """
+    trees = [column.cut_tree for column in model.schema.quasi_identifiers]
+    made = boxes(distribution, model.counts.positions, model.schema.sizes, criterion, trees=trees)
     return made.partition, Boxes(made.tiling)
 
 
@@ -74,5 +78,6 @@ SHAPES: Mapping[ShapeName, Shape] = {"runs": make_runs, "boxes": make_boxes}
 
 
 def default_shape(model: Model) -> ShapeName:
-    """Boxes for two or more quasi-identifiers; for one, runs are all there is."""
-    return "boxes" if len(model.schema.quasi_identifiers) > 1 else "runs"
+    """Boxes for two or more quasi-identifiers, or one with a hierarchy; otherwise runs are all there is."""
+    columns = model.schema.quasi_identifiers
+    return "boxes" if len(columns) > 1 or columns[0].hierarchy is not None else "runs"

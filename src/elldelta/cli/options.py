@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from elldelta.data.csv_format import CsvFormat
+from elldelta.errors import ParameterError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Ell = Annotated[int, typer.Option("--ell", help="Sensitive values that must be left for everybody.")]
@@ -27,9 +28,32 @@ Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of CSV files
 Separator = Annotated[
     str | None, typer.Option("--separator", help="Separator of CSV files; found from the header by default.")
 ]
+Hierarchies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hierarchy",
+        help="A file with groups of the values of a quasi-identifier, such as age=age.csv: one line per "
+        "value, value;group;...;root. May be given several times.",
+    ),
+]
 Quote = Annotated[str, typer.Option("--quote", help="Quote character of CSV files.")]
 
 
 def csv_format(encoding: str, separator: str | None, quote: str) -> CsvFormat:
     """The conventions of CSV files, from the three options; a tab may be written as backslash t."""
     return CsvFormat(encoding, "\t" if separator == "\\t" else separator, quote)
+
+
+def named_files(texts: list[str] | None, option: str) -> dict[str, Path]:
+    """Files by column, from options such as age=age.csv."""
+    files: dict[str, Path] = {}
+    for text in texts or ():
+        name, equals, path = (part.strip() for part in text.partition("="))
+        if not equals or not name or not path or name in files:
+            raise ParameterError(
+                f"{option} must look like age=age.csv, once per column.",
+                found=f"It is {text!r}.",
+                remedy="Write the column, an equals sign and the file.",
+            )
+        files[name] = Path(path)
+    return files

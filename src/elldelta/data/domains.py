@@ -198,6 +198,10 @@ class Dates:
             "unit": self.unit,
         }
 
+    def places(self, first: dt.date, last: dt.date) -> tuple[int, int]:
+        """Where two days would stand; below 0 or beyond the size if they lie outside the domain."""
+        return self._index(first), self._index(last)
+
     def _index(self, date: dt.date) -> int:
         if self.unit == "day":
             return (date - self.low).days

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from elldelta.data.hierarchy import HierarchyRows
     from elldelta.data.table import Progress, Table, ValueKind
 
 MOST_CATEGORIES = 10_000
@@ -37,6 +38,7 @@ def infer_schema(
     *,
     kept: Sequence[str] = (),
     bins: Mapping[str, str] | None = None,
+    hierarchies: Mapping[str, HierarchyRows] | None = None,
     most_categories: int = MOST_CATEGORIES,
     progress: Progress | None = None,
 ) -> Schema:
@@ -53,12 +55,13 @@ def infer_schema(
         sensitive: The column that must not be learnt.
         kept: Columns that a release shows unchanged.
         bins: For columns of numbers: "width:10000", "quantile:8" or "edges:0,10,20".
+        hierarchies: Groups of the values of some quasi-identifiers.
         most_categories: More distinct texts than this are refused: they are hardly categories.
         progress: Is told how far the reading is.
 
     Raises:
         DataError: A column is missing.
-        SchemaError: A column has no value, or too many different texts.
+        SchemaError: A column has no value, too many different texts, or a hierarchy that does not fit.
     """
     names = (*quasi_identifiers, sensitive)
     table.require((*names, *kept))
@@ -70,13 +73,27 @@ def infer_schema(
             found=f"The column is {strangers[0]!r}.",
             remedy="Name it as quasi-identifier or sensitive column, or leave its bins out.",
         )
+    hierarchies = dict(hierarchies or {})
+    strangers = [name for name in hierarchies if name not in quasi_identifiers]
+    if strangers:
+        raise ParameterError(
+            "A hierarchy is given for a column that is no quasi-identifier.",
+            found=f"The column is {strangers[0]!r}.",
+            remedy="Name it as quasi-identifier, or leave its hierarchy out.",
+        )
+    for rows in hierarchies.values():
+        rows.checked()  # what is wrong without looking at the table is told before it is read
     columns = []
     for place, name in enumerate(names):
         profile = _profile(table, name, bins.get(name), most_categories)
         policy: NullPolicy = "refuse"
         if profile.n_missing:
             policy = "suppress" if name == sensitive else "category"
-        columns.append(Column(name, profile.domain, policy, _note(profile, policy)))
+        hierarchy = None
+        if name in hierarchies:
+            # Nobody has read the proposed values yet: one may be a slip with a person's name in it.
+            hierarchy = hierarchies[name].checked(profile.domain, naming=False)
+        columns.append(Column(name, profile.domain, policy, _note(profile, policy), hierarchy))
         if progress:
             progress((place + 1) / len(names))
     used = {*names, *kept}

@@ -5,14 +5,15 @@ A label names a set of values of one column::
     *                     every value
     23-41                 whole numbers (-5..3 when the first is negative)
     1990-01..1990-06      dates
-    F                     one category
+    F                     one category, or a group of a hierarchy: Undergraduate, 5600**
     low..high             a run of ordered categories
     {A, B}                a set of unordered categories
     [0, 10)               a bin; the last bin is closed: [90, 100]
     (missing)             no value
     23-41 or (missing)    values, or none
 
-A category that could be mistaken for any of this is written in double quotes, inner quotes doubled.
+A category or a group that could be mistaken for any of this is written in double quotes, inner quotes
+doubled.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MISSING = "(missing)"
 _OR_MISSING = f" or {MISSING}"
 _RANGE = ".."
 
-_SPECIAL = re.compile(r'[",{}*\x00-\x1f]|\.\.|^\.|\.$|^\s|\s$|\(missing\)', re.DOTALL)
+_SPECIAL = re.compile(r'[",{}\x00-\x1f]|^\*\Z|\.\.|^\.|\.$|^\s|\s$|\(missing\)', re.DOTALL)
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"', re.DOTALL)
 _BARE_IN_SET = re.compile(r'[^",{}]+')
 

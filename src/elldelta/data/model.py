@@ -13,8 +13,8 @@ import numpy as np
 from elldelta.data.atomic import AtomicFiles
 from elldelta.data.canonical import canonical_json, digest
 from elldelta.data.counts import Accounting, Counts, merge_counts
-from elldelta.data.schema import Schema
-from elldelta.errors import ElldeltaError, FileError
+from elldelta.data.schema import Categories, Schema
+from elldelta.errors import ElldeltaError, FileError, SchemaError
 
 if TYPE_CHECKING:
     import os
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
+    from elldelta.data.schema import Column
 
 FORMAT_VERSION = 1
 _METADATA_KEY = b"elldelta.model"
@@ -88,6 +89,27 @@ def merge_models(models: Iterable[Model]) -> Model:
     return Model(merge_counts(model.counts for model in models))
 
 
+def reordered(model: Model, schema: Schema) -> Model:
+    """The same counts under a schema that orders or groups the same values in another way.
+
+    Categories are found by their text, so the schema of a plan fits the model that the plan was made from,
+    whatever hierarchies and orders were chosen in between.
+
+    Raises:
+        SchemaError: The schema has other columns or other values.
+    """
+    old, new = model.schema, schema
+    if len(old.quasi_identifiers) != len(new.quasi_identifiers):
+        raise _other_schema("Their quasi-identifiers differ.")
+    counts = model.counts
+    positions = np.empty_like(counts.positions)
+    for place, (before, after) in enumerate(zip(old.quasi_identifiers, new.quasi_identifiers, strict=True)):
+        positions[:, place] = _moved(before, after, counts.positions[:, place])
+    values = _moved(old.sensitive, new.sensitive, counts.values)
+    ranks = new.ranks(positions)[counts.rows]
+    return Model(Counts.from_cells(new, ranks, values, counts.n, counts.accounting))
+
+
 def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Writes a model as one Parquet file, whole or not at all."""
     import pyarrow as pa
@@ -142,6 +164,28 @@ def read_model(path: str | os.PathLike[str]) -> Model:
             remedy="Estimate the model again, or fetch the original file.",
         )
     return model
+
+
+def _moved(before: Column, after: Column, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions of a column as positions of the other one."""
+    if (before.name, before.nulls) != (after.name, after.nulls):
+        raise _other_schema(f"Column {before.name!r} has another name or another null policy.")
+    if before.domain == after.domain:
+        return positions
+    match before.domain, after.domain:
+        case Categories(old), Categories(new) if set(old) == set(new):
+            at = {value: place for place, value in enumerate(new)}
+            places = np.array([*(at[value] for value in old), len(old)], dtype=np.int64)  # the last: missing
+            return places[positions]
+    raise _other_schema(f"Column {before.name!r} has other values.")
+
+
+def _other_schema(found: str) -> SchemaError:
+    return SchemaError(
+        "A model can only be put into another order, not under another schema.",
+        found=found,
+        remedy="Use the model that the schema belongs to, or estimate it again.",
+    )
 
 
 def _head(path: Path, table: pa.Table) -> dict[str, Any]:

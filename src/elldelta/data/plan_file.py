@@ -71,6 +71,7 @@ class Plan:
         model_digest: The model the plan was made from.
         promise: What is promised, in words; written when the plan is made and never reworded.
         conditions: What must be true for the promise to hold.
+        notes: What else a reader should know: how values were put into an order, for example.
     """
 
     schema: Schema
@@ -92,6 +93,7 @@ class Plan:
     model_digest: str
     promise: str = ""
     conditions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_ell(self.ell, self.schema.n_values)
@@ -211,6 +213,8 @@ class Plan:
             "conditions": list(self.conditions),
             **{name: getattr(self, name) for name in _PLAIN},
         }
+        if self.notes:  # no key where there is none: older plans keep their digest
+            content["notes"] = list(self.notes)
         return seal(KIND, FORMAT_VERSION, content)
 
     @cached_property
@@ -236,6 +240,7 @@ class Plan:
                 witnesses=tuple(tuple(values) for values in content["witnesses"]),
                 witness_cells=tuple(tuple(cells) for cells in content["witness_cells"]),
                 conditions=tuple(content["conditions"]),
+                notes=tuple(content.get("notes", ())),
                 **{name: content[name] for name in _PLAIN},
             )
             intact = plan.digest == document["digest"]

@@ -18,11 +18,17 @@ from elldelta.data import labels
 from elldelta.data.canonical import digest
 from elldelta.data.cells import UnreadableTypeError
 from elldelta.data.domains import NULL, UNKNOWN, Bins, Categories, Dates, Domain, Integers
+from elldelta.data.hierarchy import FittedHierarchy, Hierarchy
 from elldelta.errors import DataError, ParameterError, SchemaError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     import pyarrow as pa
     from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.generalize.cuts import CutTree
 
 __all__ = ["NULL", "UNKNOWN", "Bins", "Categories", "Column", "Dates", "Integers", "NullPolicy", "Schema"]
 
@@ -42,12 +48,15 @@ class Column:
         nulls: "category": missing is one more position, after all others; "refuse": a table with missing
             values is refused; "suppress": records without a value are left out and counted.
         note: A remark for the person who edits the schema; no part of what the schema means.
+        hierarchy: Groups of values, with names. Leaves that the domain does not have are left out, and
+            unordered categories are put into an order in which siblings are neighbours.
     """
 
     name: str
     domain: Domain
     nulls: NullPolicy = "refuse"
     note: str = field(default="", compare=False)
+    hierarchy: Hierarchy | None = None
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -63,6 +72,20 @@ class Column:
                 found="It is none of category, refuse and suppress.",
                 remedy='Write nulls = "category", "refuse" or "suppress".',
             )
+        if self._fitted is not None:
+            object.__setattr__(self, "domain", self._fitted.domain)
+            object.__setattr__(self, "hierarchy", self._fitted.hierarchy)
+
+    @cached_property
+    def _fitted(self) -> FittedHierarchy | None:
+        if self.hierarchy is None:
+            return None
+        return FittedHierarchy(self.hierarchy, self.domain, f"Column {self.name!r}")
+
+    @cached_property
+    def cut_tree(self) -> CutTree | None:
+        """Where the hierarchy lets boxes be cut; None without a hierarchy."""
+        return None if self._fitted is None else self._fitted.cut_tree(has_missing=self.has_missing)
 
     @property
     def size(self) -> int:
@@ -109,10 +132,14 @@ class Column:
         if low == 0 and high == self.size - 1 and self.size > 1:
             return labels.EVERYTHING
         if high < self.domain.size:
-            return self.domain.label(int(low), int(high))
+            return self._name(int(low), int(high))
         if low == self.domain.size:
             return labels.MISSING
-        return labels.or_missing(self.domain.label(int(low), self.domain.size - 1))
+        return labels.or_missing(self._name(int(low), self.domain.size - 1))
+
+    def _name(self, low: int, high: int) -> str:
+        group = None if self._fitted is None else self._fitted.label(low, high)
+        return self.domain.label(low, high) if group is None else group
 
     def labels(self, lows: ArrayLike, highs: ArrayLike) -> list[str]:
         """The label of every pair of positions; each distinct pair is spelt once."""
@@ -132,7 +159,7 @@ class Column:
             mask[:] = True
             return mask
         rest, missing = labels.split_missing(label)
-        positions = self.domain.parse(rest) if rest is not None else np.empty(0, np.int64)
+        positions = np.empty(0, np.int64) if rest is None else self._parse_name(rest)
         if positions is None or (missing and not self.has_missing):
             raise DataError(
                 f"A label of column {self.name!r} does not fit the schema.",
@@ -143,6 +170,10 @@ class Column:
         if missing:
             mask[-1] = True
         return mask
+
+    def _parse_name(self, text: str) -> NDArray[np.int64] | None:
+        group = None if self._fitted is None else self._fitted.parse(text)
+        return self.domain.parse(text) if group is None else group
 
     @cached_property
     def value_labels(self) -> tuple[str, ...]:
@@ -201,6 +232,12 @@ class Schema:
                 f"Column {self.sensitive.name!r} cannot be sensitive and a quasi-identifier.",
                 found="It has both roles.",
                 remedy="Remove one of the roles.",
+            )
+        if self.sensitive.hierarchy is not None:
+            raise SchemaError(
+                f"The sensitive column {self.sensitive.name!r} cannot have a hierarchy.",
+                found="It has one, but sensitive values are published as they are.",
+                remedy="Remove the hierarchy.",
             )
         if isinstance(self.sensitive.domain, Dates):
             raise SchemaError(
@@ -305,6 +342,15 @@ class Schema:
         }
 
     @classmethod
+    def infer(cls, source: Any, quasi_identifiers: Sequence[str], sensitive: str, **wishes: Any) -> Schema:  # noqa: ANN401
+        """Proposes a schema for files or a table in memory; more arguments as for `infer_schema`."""
+        from elldelta.data.engines.duckdb import connect
+        from elldelta.data.infer import infer_schema
+
+        with connect() as engine:
+            return infer_schema(engine.open(source), quasi_identifiers, sensitive, **wishes)
+
+    @classmethod
     def from_dict(cls, document: dict[str, Any]) -> Schema:
         """Reads what `to_dict` wrote; unknown keys, missing keys and impossible values are refused."""
         from elldelta.data.schema_file import schema_from_document
@@ -318,15 +364,24 @@ class Schema:
         return schema_to_toml(self)
 
     @classmethod
-    def from_toml(cls, text: str, *, source: str = "the schema") -> Schema:
-        """Reads TOML; refuses with the line what cannot be meant. `source` names the text in messages."""
+    def from_toml(cls, text: str, *, source: str = "the schema", folder: Path | None = None) -> Schema:
+        """Reads TOML; refuses with the line what cannot be meant.
+
+        Args:
+            text: The schema.
+            source: What the text is called in messages.
+            folder: Where files of hierarchies are looked for; None refuses them.
+        """
         from elldelta.data.schema_file import schema_from_toml
 
-        return schema_from_toml(text, source=source)
+        return schema_from_toml(text, source=source, folder=folder)
 
 
 def _column_to_dict(column: Column) -> dict[str, Any]:
-    return {"name": column.name, "nulls": column.nulls, **column.domain.to_dict()}
+    plain = {"name": column.name, "nulls": column.nulls, **column.domain.to_dict()}
+    if column.hierarchy is not None:  # no key where there is none: older schemas keep their digest
+        plain["hierarchy"] = [list(row) for row in column.hierarchy.rows]
+    return plain
 
 
 def _check_name(name: object) -> None:

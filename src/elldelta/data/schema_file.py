@@ -9,11 +9,13 @@ import tomllib
 from typing import TYPE_CHECKING, Any, get_args
 
 from elldelta.data.domains import Bins, Categories, Dates, DateUnit, Domain, Integers, date_from_text
+from elldelta.data.hierarchy import Hierarchy, HierarchyRows
 from elldelta.data.schema import FORMAT_VERSION, Column, NullPolicy, Schema
 from elldelta.data.toml_lines import statement_lines
 from elldelta.errors import SchemaError
 
 if TYPE_CHECKING:
+    import pathlib
     from collections.abc import Callable, Iterator
 
     Path = tuple[str | int, ...]
@@ -30,6 +32,8 @@ _HEADER = """\
 # nulls  "category"  a missing value is one more value of the column
 #        "refuse"    a table with missing values is refused
 #        "suppress"  records without a value are left out, and counted
+# A quasi-identifier may have a hierarchy: hierarchy_file = "age.csv", a file beside this one with one line
+# per value, value;group;...;root, or the same lines here: hierarchy = [["17", "15-19", "*"], ...].
 """
 
 _KEYS = {
@@ -39,6 +43,8 @@ _KEYS = {
     "bins": {"edges": True},
 }
 """Keys of each kind of domain, and whether they are required."""
+
+_OPTIONAL_KEYS = {"nulls": False, "hierarchy": False, "hierarchy_file": False}
 
 _DOCUMENT_KEYS = {
     "format": True,
@@ -54,7 +60,7 @@ def schema_to_toml(schema: Schema) -> str:
     return "\n".join(_lines(schema)) + "\n"
 
 
-def schema_from_toml(text: str, *, source: str) -> Schema:
+def schema_from_toml(text: str, *, source: str, folder: pathlib.Path | None = None) -> Schema:
     """Reads a schema from TOML; every refusal names the line."""
     text = text.removeprefix("\ufeff")
     try:
@@ -75,11 +81,22 @@ def schema_from_toml(text: str, *, source: str) -> Schema:
             path = path[:-1]
         return f"{source}, line {lines[path]}: " if path else f"{source}: "
 
-    return schema_from_document(document, locate)
+    return schema_from_document(document, locate, folder)
 
 
-def schema_from_document(document: Any, locate: Locate = lambda path: _dotted(path)) -> Schema:  # noqa: ANN401, PLW0108
-    """Builds a schema from plain values; `locate` turns the path of a key into words for messages."""
+def schema_from_document(
+    document: Any,  # noqa: ANN401
+    locate: Locate = lambda path: _dotted(path),  # noqa: PLW0108
+    folder: pathlib.Path | None = None,
+) -> Schema:
+    """Builds a schema from plain values.
+
+    Args:
+        document: What `to_dict` wrote, or a person.
+        locate: Turns the path of a key into words for messages.
+        folder: Where files of hierarchies are looked for. None refuses them: a plan that somebody sent must
+            not make us read files.
+    """
     _check_keys(document, (), _DOCUMENT_KEYS, locate)
     version = document["format"]
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
@@ -95,14 +112,16 @@ def schema_from_document(document: Any, locate: Locate = lambda path: _dotted(pa
     entries = document["quasi_identifiers"]
     if not isinstance(entries, list | tuple):
         raise _refuse(locate, ("quasi_identifiers",), "quasi_identifiers must be a list.", "It is not.")
-    columns = tuple(_column(e, ("quasi_identifiers", place), locate) for place, e in enumerate(entries))
-    sensitive = _column(document["sensitive"], ("sensitive",), locate)
+    columns = tuple(
+        _column(e, ("quasi_identifiers", place), locate, folder) for place, e in enumerate(entries)
+    )
+    sensitive = _column(document["sensitive"], ("sensitive",), locate, folder)
     names = {key: _names(document.get(key, ()), (key,), locate) for key in ("kept", "dropped")}
     with _Located(locate, _place_of_clash(columns, sensitive, names)):
         return Schema(columns, sensitive, **names)
 
 
-def _column(entry: Any, path: Path, locate: Locate) -> Column:  # noqa: ANN401
+def _column(entry: Any, path: Path, locate: Locate, folder: pathlib.Path | None) -> Column:  # noqa: ANN401
     if not isinstance(entry, dict):
         raise _refuse(locate, path, "A column must be a table of keys.", "It is not.")
     kind = entry.get("kind")
@@ -115,7 +134,7 @@ def _column(entry: Any, path: Path, locate: Locate) -> Column:  # noqa: ANN401
             "The kind is missing or not known.",
             f"Write one of {', '.join(_KEYS)}.",
         )
-    _check_keys(entry, path, {"name": True, "kind": True, "nulls": False, **_KEYS[kind]}, locate)
+    _check_keys(entry, path, {"name": True, "kind": True, **_KEYS[kind], **_OPTIONAL_KEYS}, locate)
     if entry.get("nulls", "refuse") not in get_args(NullPolicy):
         raise _refuse(
             locate,
@@ -134,8 +153,39 @@ def _column(entry: Any, path: Path, locate: Locate) -> Column:  # noqa: ANN401
         )
     with _Located(locate, (*path, _first_wrong_key(kind, entry))):
         domain = _domain(kind, entry)
+    hierarchy = _hierarchy(entry, path, locate, domain, folder)
     with _Located(locate, (*path, "name")):
-        return Column(entry["name"], domain, entry.get("nulls", "refuse"))
+        return Column(entry["name"], domain, entry.get("nulls", "refuse"), hierarchy=hierarchy)
+
+
+def _hierarchy(
+    entry: dict[str, Any], path: Path, locate: Locate, domain: Domain, folder: pathlib.Path | None
+) -> Hierarchy | None:
+    if "hierarchy_file" in entry:
+        where = (*path, "hierarchy_file")
+        name = entry["hierarchy_file"]
+        if "hierarchy" in entry:
+            raise _refuse(locate, where, "A column has one hierarchy.", "Two are given.", "Remove one.")
+        if folder is None or not isinstance(name, str):
+            raise _refuse(
+                locate,
+                where,
+                "A hierarchy_file must be the name of a file, in a schema that is a file itself.",
+                "It is not.",
+                "Give the rows of the hierarchy instead.",
+            )
+        from elldelta.data.hierarchy_file import read_rows
+
+        rows = read_rows(folder / name)
+        with _Located(locate, where):
+            return rows.checked(domain)
+    if "hierarchy" not in entry:
+        return None
+    with _Located(locate, (*path, "hierarchy")):
+        listed = tuple(
+            _sequence(row, "A row of a hierarchy") for row in _sequence(entry["hierarchy"], "hierarchy")
+        )
+        return HierarchyRows(listed).checked(domain)
 
 
 def _first_wrong_key(kind: str, entry: dict[str, Any]) -> str:
@@ -274,6 +324,8 @@ def _column_lines(column: Column) -> Iterator[str]:
     yield f"nulls = {_toml(column.nulls)}"
     for key, value in column.domain.to_dict().items():
         yield f"{key} = {_toml(value)}"
+    if column.hierarchy is not None:
+        yield f"hierarchy = {_toml([list(row) for row in column.hierarchy.rows])}"
 
 
 def _toml(value: object) -> str:

@@ -12,6 +12,7 @@ from elldelta.cli.commands import (
     estimate,
     figures,
     frontier,
+    hierarchy,
     ledger,
     model,
     plan,
@@ -27,6 +28,6 @@ if TYPE_CHECKING:
 
 def register_all(app: typer.Typer) -> None:
     """Adds every command to the application, in the order in which the help lists them."""
-    story = (schema, estimate, model, frontier, plan, compare, release, ledger, audit, compose)
+    story = (schema, hierarchy, estimate, model, frontier, plan, compare, release, ledger, audit, compose)
     for module in (demo, *story, worst_case, sample_size, figures):
         module.register(app)

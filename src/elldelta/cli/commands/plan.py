@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from elldelta.app.category_order import CategoryOrder
 from elldelta.app.shapes import ShapeName
 from elldelta.cli import options, output
 from elldelta.data.plan_file import Bound, Guarantee
@@ -86,6 +87,15 @@ def _run(
     min_records: Annotated[
         int, typer.Option("--min-records", help="Records with which a witness value counts as present.")
     ] = 1,
+    hierarchy: options.Hierarchies = None,
+    category_order: Annotated[
+        CategoryOrder,
+        typer.Option(
+            "--category-order",
+            help="given: categories stay in the order of the schema. profile: unordered categories without a "
+            "hierarchy are ordered so that similar distributions of the sensitive column are neighbours.",
+        ),
+    ] = "given",
     picture: options.Picture = None,
     picture_columns: Annotated[
         str, typer.Option("--picture-columns", help="The two columns to draw, such as age,education.")
@@ -93,7 +103,9 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    from elldelta.app.category_order import order_categories, order_note
     from elldelta.app.compare import classes_utility
+    from elldelta.app.hierarchy import read_hierarchies, with_hierarchies
     from elldelta.app.plan import make_plan
     from elldelta.app.plan_request import PlanRequest
     from elldelta.data.atomic import check_writable
@@ -118,7 +130,12 @@ def _run(
     )
     for path in (target, *([picture] if picture else [])):
         check_writable(path, overwrite=overwrite)
-    loaded = read_model(model)
+    files = options.named_files(hierarchy, "--hierarchy")
+    loaded = with_hierarchies(read_model(model), read_hierarchies(files))
+    if category_order == "profile":
+        loaded, changed = order_categories(loaded)
+        notes = tuple(order_note(name, loaded.schema.sensitive.name) for name in changed)
+        request = replace(request, notes=notes)
     if waiting_risk == "auto":
         from elldelta.app.waiting_risk import choose_waiting_risk
 
@@ -155,6 +172,7 @@ def _run(
         "digest": made.digest,
         "promise": made.promise,
         "conditions": list(made.conditions),
+        "notes": list(made.notes),
         "bounds": [
             {
                 "bound": other.bound,
@@ -170,6 +188,8 @@ def _run(
         return
     output.print_text(made.promise, "", "What must be true:")
     output.print_text(*(f"  - {condition}" for condition in made.conditions), "")
+    if made.notes:
+        output.print_text(*made.notes, "")
     output.print_table(
         f"The bounds side by side, at {made.records:,} records",
         ("bound", "classes", "failure after linkage, at most", ""),

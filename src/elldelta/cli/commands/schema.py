@@ -43,16 +43,20 @@ def _infer(
             "May be given several times.",
         ),
     ] = None,
+    hierarchy: options.Hierarchies = None,
     overwrite: options.Overwrite = False,
     encoding: options.Encoding = "utf-8",
     separator: options.Separator = None,
     quote: options.Quote = '"',
     json: options.Json = False,
 ) -> None:
+    from elldelta.app.hierarchy import read_hierarchies
     from elldelta.app.schema import infer, write_schema
     from elldelta.data.atomic import check_writable
 
     check_writable(target, overwrite=overwrite)
+    files = options.named_files(hierarchy, "--hierarchy")
+    hierarchies = read_hierarchies(files, options.csv_format(encoding, None, quote))
     with progress_bar("Reading") as progress:
         schema = infer(
             sources,
@@ -60,6 +64,7 @@ def _infer(
             sensitive,
             kept=_names(keep) if keep else (),
             bins=_bins(bins or []),
+            hierarchies=hierarchies,
             csv_format=options.csv_format(encoding, separator, quote),
             progress=progress,
         )

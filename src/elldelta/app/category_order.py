@@ -1,0 +1,59 @@
+"""Use case: put categories that have no order into one that a planner can use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from elldelta.core.profiles import order_by_profile
+from elldelta.data.model import reordered
+from elldelta.data.schema import Categories
+
+if TYPE_CHECKING:
+    from elldelta.data.model import Model
+    from elldelta.data.schema import Column
+
+CategoryOrder = Literal["given", "profile"]
+
+
+def order_categories(model: Model) -> tuple[Model, tuple[str, ...]]:
+    """Orders unordered categories so that similar sensitive profiles are neighbours.
+
+    Only the model decides, no owner's record: every promise about classes made afterwards stays what it is.
+    Columns with a hierarchy keep the order of their hierarchy.
+
+    Returns:
+        The model in the new order, and the names of the columns that changed.
+    """
+    columns = tuple(_ordered(model, place) for place in range(len(model.schema.quasi_identifiers)))
+    changed = tuple(
+        new.name
+        for new, old in zip(columns, model.schema.quasi_identifiers, strict=True)
+        if new.domain != old.domain
+    )
+    if not changed:
+        return model, ()
+    return reordered(model, replace(model.schema, quasi_identifiers=columns)), changed
+
+
+def order_note(column: str, sensitive: str) -> str:
+    """What a plan says about a column whose categories were put into another order."""
+    return (
+        f"The values of {column!r} stand in an order made from the model: similar distributions of "
+        f"{sensitive!r} next to each other."
+    )
+
+
+def _ordered(model: Model, place: int) -> Column:
+    column, counts = model.schema.quasi_identifiers[place], model.counts
+    if not isinstance(column.domain, Categories) or column.domain.ordered or column.hierarchy is not None:
+        return column
+    table = np.zeros((column.size, model.schema.n_values), dtype=np.int64)
+    np.add.at(table, (counts.positions[counts.rows, place], counts.values), counts.n)
+    known = table[: column.domain.size]  # missing values keep their place at the end
+    if not known.any():
+        return column
+    values = column.domain.values
+    return replace(column, domain=Categories(tuple(values[index] for index in order_by_profile(known))))

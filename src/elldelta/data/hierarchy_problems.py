@@ -1,0 +1,158 @@
+"""What can be wrong with a value hierarchy, found all at once and told with counts, names and lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from elldelta.errors import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    Rows = Sequence[Sequence[str]]
+
+ProblemKind = Literal[
+    "empty",
+    "shallow",
+    "ragged",
+    "unnamed",
+    "duplicate",
+    "root",
+    "name",
+    "missing",
+    "torn",
+    "interrupted",
+    "ambiguous",
+]
+
+_FEW_NAMES = 3
+_FEW_LINES = 5
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One kind of problem, wherever it occurs.
+
+    Attributes:
+        kind: A word for programs.
+        words: What is wrong, with its count, without a full stop.
+        count: How often.
+        names: Some of the leaves or groups that it is about.
+        lines: Where it occurs, rising; empty if it is about rows that are not there.
+        example: A few more words about the first name.
+    """
+
+    kind: ProblemKind
+    words: str
+    count: int
+    names: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+    example: str = ""
+
+    def sentence(self, unit: str = "line", *, naming: bool = True) -> str:
+        """The problem as a sentence; `naming` says whether values of the column may appear in it."""
+        text = self.words
+        if naming and self.names:
+            text += f": {_listed(self.names, _FEW_NAMES, repr)}" + (self.example and f"; {self.example}")
+        if self.lines:
+            plural = "s" if len(self.lines) > 1 else ""
+            text += f" ({unit}{plural} {_listed(self.lines, _FEW_LINES, str)})"
+        return text if text.endswith("...") else text + "."
+
+
+def structural_problems(rows: Rows, lines: Sequence[int]) -> tuple[Problem, ...]:
+    """What is wrong with the rows of a hierarchy, whatever column they are for."""
+    if not rows:
+        return (Problem("empty", "There is no row", 1),)
+    found = [_ragged(rows, lines), _unnamed(rows, lines), _duplicates(rows, lines), _roots(rows, lines)]
+    regular = [index for index, row in enumerate(rows) if len(row) == usual_length(rows)]
+    if usual_length(rows) < 2:
+        found.append(Problem("shallow", "Rows name no group: a leaf and a root are the least", len(regular)))
+    found.append(_names_of_two_groups([rows[i] for i in regular], [lines[i] for i in regular]))
+    return tuple(problem for problem in found if problem)
+
+
+def usual_length(rows: Rows) -> int:
+    """The number of levels that most rows have; the larger one where two are equally common."""
+    return max(Counter(len(row) for row in rows).items(), key=lambda item: (item[1], item[0]))[0]
+
+
+def refusal(problem: str, told: Sequence[str], *, can_rename: bool = False) -> SchemaError:
+    """The error that lists all problems, given as sentences."""
+    numbered = told if len(told) == 1 else [f"({n}) {sentence}" for n, sentence in enumerate(told, 1)]
+    return SchemaError(
+        problem,
+        found=" ".join(numbered),
+        remedy="Rename these groups, or let 'elldelta hierarchy rename' name them by what they hold."
+        if can_rename
+        else "Correct the rows; 'elldelta hierarchy check' lists every problem of a file.",
+    )
+
+
+def counted(n: int, one: str, many: str) -> str:
+    """`1 leaf has`, `2 leaves have`."""
+    return f"{n} {one if n == 1 else many}"
+
+
+def _ragged(rows: Rows, lines: Sequence[int]) -> Problem | None:
+    usual = usual_length(rows)
+    at = [line for row, line in zip(rows, lines, strict=True) if len(row) != usual]
+    if not at:
+        return None
+    words = counted(len(at), "row has", "rows have") + f" another number of levels than {usual}, as most do"
+    return Problem("ragged", words, len(at), (), tuple(at))
+
+
+def _unnamed(rows: Rows, lines: Sequence[int]) -> Problem | None:
+    at = [line for row, line in zip(rows, lines, strict=True) if not all(row[1:])]
+    if not at:
+        return None
+    return Problem("unnamed", counted(len(at), "row has", "rows have") + " a group without a name",
+                   len(at), (), tuple(at))  # fmt: skip
+
+
+def _duplicates(rows: Rows, lines: Sequence[int]) -> Problem | None:
+    places: dict[str, list[int]] = {}
+    for row, line in zip(rows, lines, strict=True):
+        places.setdefault(row[0] if row else "", []).append(line)
+    twice = {leaf: at for leaf, at in places.items() if len(at) > 1}
+    if not twice:
+        return None
+    words = counted(len(twice), "leaf has", "leaves have") + " more than one row"
+    return Problem("duplicate", words, len(twice), tuple(twice), _sorted(twice.values()))
+
+
+def _roots(rows: Rows, lines: Sequence[int]) -> Problem | None:
+    tally = Counter(row[-1] for row in rows if row)
+    if len(tally) < 2:
+        return None
+    root = tally.most_common(1)[0][0]
+    at = [line for row, line in zip(rows, lines, strict=True) if row and row[-1] != root]
+    words = f"Rows end in {len(tally)} different roots instead of one"
+    return Problem("root", words, len(tally), tuple(tally), tuple(at))
+
+
+def _names_of_two_groups(rows: Rows, lines: Sequence[int]) -> Problem | None:
+    """Names with two parents: at one level they stand for two groups, and nobody could tell which."""
+    parents: dict[tuple[int, str], dict[str, list[int]]] = {}
+    for row, line in zip(rows, lines, strict=True):
+        # The leaves have their own check, and with two roots every group would be reported again.
+        for level in range(1, len(row) - 2):
+            parents.setdefault((level, row[level]), {}).setdefault(row[level + 1], []).append(line)
+    torn = {key: above for key, above in parents.items() if len(above) > 1}
+    if not torn:
+        return None
+    words = counted(len(torn), "name stands", "names stand") + " for two groups of the same level"
+    at = _sorted(line for above in torn.values() for line in above.values())
+    return Problem("name", words, len(torn), tuple(dict.fromkeys(name for _, name in torn)), at)
+
+
+def _sorted(groups: Iterable[Iterable[int]]) -> tuple[int, ...]:
+    return tuple(sorted({line for group in groups for line in group}))
+
+
+def _listed(items: Sequence[object], few: int, spelt: Callable[[object], str]) -> str:
+    text = ", ".join(spelt(item) for item in items[:few])
+    return text + (", ..." if len(items) > few else "")
