@@ -32,6 +32,13 @@ def hull_loss(
     return mass * length
 
 
+MOST_TURNS = 8192
+"""Partners that are looked at before the best so far is taken, if it helps at all."""
+
+UNHELPFUL = 1e100
+"""Scores from here on belong to unions that satisfy nobody."""
+
+
 class Groups(NamedTuple):
     """Groups of base classes while they are merged; a group has the number of one of its members."""
 
@@ -153,8 +160,10 @@ def best_partner(
     best = -1
     own = hull_loss(groups.mass[group], groups.lows[group], groups.highs[group], weights)
     n_groups = groups.alive.size
-    # Near numbers are often near places: look there first, so that most of the others need no closer look.
+    # Near numbers are near places: look there first, so that most of the others need no closer look.
     for turn in range(2 * n_groups):
+        if turn > MOST_TURNS and best_score < UNHELPFUL:
+            break
         other = group + (turn // 2 + 1 if turn % 2 == 0 else -(turn // 2 + 1))
         if other < 0 or other >= n_groups or not groups.alive[other] or groups.blocked[other]:
             continue
@@ -182,7 +191,7 @@ def best_partner(
             kept += hull_loss(groups.mass[member], groups.lows[member], groups.highs[member], weights)
         added = max(0.0, hull_loss(mass, low, high, weights) - kept)
         resolved = before - union_excess(chosen, n_chosen, groups, demands)
-        score = added / resolved if resolved > 0 else 1e100 * (1.0 + added)
+        score = added / resolved if resolved > 0 else UNHELPFUL * (1.0 + added)
         if score < best_score:
             best_score = score
             best = other

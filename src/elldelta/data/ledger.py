@@ -30,7 +30,7 @@ import numpy as np
 
 from elldelta._version import __version__
 from elldelta.core.certificate import missing_witnesses
-from elldelta.core.coarsen import merged_classes
+from elldelta.core.grouping import merged_classes
 from elldelta.data.atomic import check_writable, unwritable
 from elldelta.data.file_lock import lock
 from elldelta.data.ledger_chain import (

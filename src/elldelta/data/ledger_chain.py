@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.coarsen import grouping_from_merged
+from elldelta.core.grouping import grouping_from_merged
 from elldelta.core.ledger_state import LedgerState
 from elldelta.data.canonical import canonical_json, digest
 from elldelta.errors import ElldeltaError, FileError, ParameterError
