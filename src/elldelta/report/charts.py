@@ -94,6 +94,9 @@ def draw_frontier(records: Sequence[int], classes: Mapping[str, Sequence[int | N
             label=name,
         )
     axes.set(xscale="log", yscale="log", xlabel="records of each release", ylabel="classes")
+    if all(number is None for numbers in classes.values() for number in numbers):
+        # Without a point a logarithmic axis has no range of its own, and no ticks.
+        axes.set(xlim=(min(records) / 2, max(records) * 2), ylim=(1, 10))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     _finish(axes, title)
