@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from elldelta.data.model import Model
     from elldelta.data.plan_file import Bound
 
+MANY_COMBINATIONS = 1 << 15
+"""From here on the search for the union bound's p tries few partitions: each takes seconds."""
+
 MOST_RECORDS = 1 << 40
 """The search for the records that give a number of classes stops here."""
 
@@ -197,6 +200,7 @@ class Planner:
             made.partition,
             p_start=p_start,
             eta=request.eta,
+            n_steps=24 if self.distribution.n_quasi_identifiers < MANY_COMBINATIONS else 5,
         )
         return partition, made.classes(partition)
 
