@@ -4,7 +4,8 @@ What is used of a plan or a manifest is what its JSON says: domains, and where t
 """
 
 from collections import Counter
-from itertools import product
+from itertools import chain, product
+from itertools import combinations as subsets
 
 from tests.oracles import paper
 
@@ -104,6 +105,17 @@ def release(document, rows):
         if combination is not None and position(schema["sensitive"], value) is not None:
             shown[(*labels[classes[combination]], value)] += 1
     return shown
+
+
+def fewest_in_any(documents, releases):
+    """The fewest values left for anybody, whichever of the releases they are in."""
+    numbers = range(len(releases))
+    groups = chain.from_iterable(subsets(numbers, size) for size in range(1, len(releases) + 1))
+    found = [
+        link([documents[n] for n in group], [releases[n] for n in group], 1)["diversity_min"]
+        for group in groups
+    ]
+    return min((number for number in found if number is not None), default=None)
 
 
 def link(documents, releases, ell):

@@ -1,6 +1,7 @@
 """The whole journey through the command line, from records on disk to releases that were linked."""
 
 import csv
+import itertools
 import json
 import os
 import random
@@ -202,10 +203,16 @@ def test_the_same_plan_twice_is_the_same_file(elldelta, story, tmp_path):
 def test_a_plan_says_in_words_what_it_promises(elldelta, story, tmp_path):
     shown = elldelta("plan", story.model, *SMALL_PLAN, "-o", tmp_path / "plan.json").out
     assert "at least 3 values of 'disease'" in shown
-    assert "at least 2500 records" in shown
-    assert "0.01 per release" in shown
+    assert "2500 records" in shown
+    assert "certificate" in shown
     for bound in ("sharp", "union", "paper"):
         assert bound in shown
+    without = elldelta(
+        "plan", story.model, *SMALL_PLAN, "--guarantee", "probabilistic", "-o", tmp_path / "other.json"
+    ).out
+    assert "except with probability at most" in without
+    assert "0.01 per release" in without
+    assert "certificate" not in without
 
 
 def test_the_frontier_gives_the_classes_that_plans_have(elldelta, story, tmp_path):
@@ -223,10 +230,17 @@ def test_the_frontier_gives_the_classes_that_plans_have(elldelta, story, tmp_pat
             code = 0 if point[bound] else 3  # what cannot be promised is refused
             made = elldelta(
                 "plan", story.model, *options, "--records", point["records"], "--bound", bound,
+                "--shape", "runs",
                 "--overwrite", "-o", tmp_path / "plan.json", "--json", code=code,
             )  # fmt: skip
             assert code == 3 or made.json["classes"] == point[bound]
     assert result["points"][0]["paper"] is None
+    empty = tmp_path / "empty.png"  # nothing to promise is no reason to fail
+    points = elldelta("frontier", story.model, *options, "--records", "3", "--picture", empty, "--json").json[
+        "points"
+    ]
+    assert points == [{"records": 3, "paper": None, "union": None, "sharp": None}]
+    assert empty.exists()
     assert "2,500" in elldelta("frontier", story.model, *options, "--records", "2500").out
 
 
@@ -310,7 +324,7 @@ def test_a_release_is_the_same_bytes_and_does_not_show_the_order_of_its_input(
     assert len(released) == 3000
     # the rows of a class stand together, and within a class those of a sensitive value
     groups = [row[:4] for row in released]
-    assert len(set(groups)) == 1 + sum(a != b for a, b in zip(groups, groups[1:], strict=False))
+    assert len(set(groups)) == 1 + sum(a != b for a, b in itertools.pairwise(groups))
 
 
 def test_order_any_releases_the_same_records(elldelta, story, tmp_path):
@@ -437,8 +451,9 @@ def test_verify_notices_a_changed_manifest_another_plan_and_no_manifest(elldelta
 def check_audit(elldelta, releases, documents, ell=None):
     """One audit against the loop over all combinations."""
     wanted = ell or max(found["ell"] for found in documents)
-    expected = brute_force.link(documents, [read_rows(path)[1] for path in releases], wanted)
-    holds = expected["diversity_min"] is None or expected["diversity_min"] >= wanted
+    rows = [read_rows(path)[1] for path in releases]
+    expected = brute_force.link(documents, rows, wanted)
+    holds = brute_force.fewest_in_any(documents, rows) >= wanted  # somebody may be in some of them only
     options = ("--ell", ell) if ell else ()
     result = elldelta("audit", *releases, *options, "--json", code=0 if holds else 3).json
     assert set(result) >= AUDIT_KEYS
@@ -501,7 +516,8 @@ def test_an_audit_that_finds_somebody_below_ell_says_so(elldelta, story, tmp_pat
     assert result["diversity_min"] == 1
     assert result["share_exposed"] == result["share_below"] == 1.0
     shown = elldelta("audit", *releases, code=3).out
-    assert "Not safe: somebody is left with 1 of 2 values" in shown
+    assert "Not safe" in shown
+    assert "1 of 2 values" in shown
 
 
 def test_releases_without_manifest_are_understood_by_their_labels(elldelta, story, tmp_path):
@@ -592,7 +608,7 @@ def test_the_demonstration(elldelta, tmp_path):
 
 @needs_adult
 def test_adult_from_csv_to_audit(elldelta, tmp_path):
-    """The second half of the records may use only values that the first half knows: the domains are theirs."""
+    """Real records: two owners hold one half each, and the agency has seen both in the past."""
     with ADULT.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     schema, model, plan = (tmp_path / name for name in ("schema.toml", "model.parquet", "plan.json"))
