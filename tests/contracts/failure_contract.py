@@ -239,6 +239,7 @@ class FailureContract:
             assert existing.read_text() == "precious"
         write(tmp_path / f"new.{suffix}", tmp_path / f"bad.{suffix}")
         assert len(list(tmp_path.iterdir())) == 3
+        assert (tmp_path / f"bad.{suffix}").stat().st_mode & 0o077 == 0  # whole records: for their owner only
 
     def test_an_input_that_changes_after_counting_is_noticed(self, engine, tmp_path):
         path = tmp_path / "t.csv"
@@ -256,6 +257,12 @@ class FailureContract:
                 write_release(counted, ClassMap(ranks, [0] * len(ranks), [("*",)]), tmp_path / "r.csv", files)
         with pytest.raises(ElldeltaError, match="another schema"), AtomicFiles() as files:
             write_release(counted, ClassMap([1, 2], [0, 0], [("*", "*")]), tmp_path / "r.csv", files)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_kept_columns_are_needed_for_a_release_but_not_for_counts(self, engine, tmp_path):
+        counted = count(engine.open(pa.table({"a": [1, 2], "s": ["x", "y"]})), KEEPING)
+        with pytest.raises(DataError, match="'name' is missing"), AtomicFiles() as files:
+            write_release(counted, one_class(counted), tmp_path / "r.csv", files)
         assert list(tmp_path.iterdir()) == []
 
     def test_a_release_without_the_columns_is_refused(self, engine):

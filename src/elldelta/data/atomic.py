@@ -39,15 +39,20 @@ class AtomicFiles:
         self._place = place
         self._staged: dict[Path, Path] = {}
 
-    def stage(self, path: str | os.PathLike[str]) -> Path:
-        """The temporary name under which to write a file; refuses where the file cannot come to stand."""
+    def stage(self, path: str | os.PathLike[str], *, private: bool = False) -> Path:
+        """The temporary name under which to write a file; refuses where the file cannot come to stand.
+
+        Args:
+            path: Where the file is to stand.
+            private: Whether only its owner may read it: for records that are not released.
+        """
         target = Path(path)
         if target in self._staged:
             raise ParameterError("Two files cannot have one name.", found=f"{target} is to be written twice.")
         check_writable(target, overwrite=self._overwrite)
         temporary = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.part")
         try:
-            temporary.touch(exist_ok=False)
+            temporary.touch(0o600 if private else 0o666, exist_ok=False)
         except OSError as problem:
             raise unwritable(target, problem) from None
         self._staged[target] = temporary

@@ -75,9 +75,9 @@ def count(
     Raises:
         DataError: A column is missing; a value lies outside its domain or is missing where that is refused.
     """
-    table.require(schema.columns)
-    engine = table.engine
     columns = schema.counted_columns
+    table.require(column.name for column in columns)
+    engine = table.engine
     grouped = engine.store(sql.count_by_keys(table.relation, _keys(table, schema)), progress)
     try:
         encoders = [_Encoder(column) for column in columns]

@@ -22,7 +22,6 @@ from elldelta.errors import InternalError, ParameterError, SchemaError
 
 if TYPE_CHECKING:
     import os
-    from pathlib import Path
 
     import pyarrow as pa
 
@@ -125,7 +124,7 @@ def write_quarantine(
     The rows are personal data, all columns included: the file is for the owner of the records only.
     """
     file_format = format_of(path)
-    target: Path = files.stage(path)
+    target = files.stage(path, private=True)
     table = counted.table
     relations: list[str] = []
     keys: list[str] = []
@@ -229,6 +228,7 @@ class _JoinedRows:
 def _check(counted: CountedTable, class_map: ClassMap, order: Order) -> None:
     if order not in {"sorted", "any"}:
         raise ParameterError("The order of a release is sorted or any.", found="It is neither.")
+    counted.table.require(counted.schema.kept)
     n_names = len(counted.schema.names)
     if any(len(labels) != n_names for labels in class_map.labels):
         raise SchemaError(

@@ -47,7 +47,7 @@ _KINDS: dict[str, ValueKind] = {
 
 def connect(
     *,
-    memory_limit: str = "1GiB",
+    memory_limit: str = "768MiB",
     threads: int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
 ) -> DuckDBEngine:
