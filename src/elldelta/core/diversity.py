@@ -1,4 +1,4 @@
-"""What a single count table shows: its diversity and its smallest class (Definition 1)."""
+"""What a single count table shows: diversity in three senses, k, t-closeness, and how well one can guess."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.core.checks import check_count
 from elldelta.errors import DistributionError
 
 if TYPE_CHECKING:
@@ -65,3 +66,79 @@ def is_diverse(counts: ArrayLike, ell: int) -> bool:
     """Whether every class with a record holds at least ell distinct values."""
     realised = diversity(counts)
     return realised is None or realised >= ell
+
+
+def entropy_diversities(counts: ArrayLike) -> NDArray[np.float64]:
+    """exp(H) of each class: the number of equally frequent values that would be as uncertain.
+
+    H is the Shannon entropy in natural logarithms, so a class is entropy-ell-diverse (H >= log ell) exactly
+    if this is at least ell. 0 for a class without a record.
+
+    >>> entropy_diversities([[2, 2], [4, 0], [0, 0]]).tolist()
+    [2.0, 1.0, 0.0]
+    """
+    table = as_count_table(counts)
+    sizes = table.sum(axis=1)
+    shares = table / np.maximum(sizes, 1)[:, np.newaxis]
+    entropy = -np.sum(shares * np.log(np.where(table > 0, shares, 1.0)), axis=1)
+    return np.where(sizes > 0, np.exp(entropy), 0.0)
+
+
+def recursive_c(counts: ArrayLike, ell: int) -> NDArray[np.float64]:
+    """The c above which each class is recursive (c, ell)-diverse: r_1 / (r_ell + r_(ell+1) + ...).
+
+    With the counts of a class in falling order, it is recursive (c, ell)-diverse if r_1 < c (r_ell + ...).
+    So it is for every c above the number returned, and for none up to it; infinity if it shows fewer than ell
+    values. NaN for a class without a record.
+    """
+    table = as_count_table(counts)
+    ell = check_count("ell", ell)
+    falling = -np.sort(-table, axis=1)
+    tail = falling[:, ell - 1 :].sum(axis=1)
+    found = np.full(len(table), np.inf)
+    np.divide(falling[:, 0], tail, out=found, where=tail > 0)
+    found[falling[:, 0] == 0] = np.nan
+    return found
+
+
+def largest_shares(counts: ArrayLike) -> NDArray[np.float64]:
+    """The share of the most frequent value of each class: how often guessing it is right."""
+    table = as_count_table(counts)
+    shares: NDArray[np.float64] = table.max(axis=1) / np.maximum(table.sum(axis=1), 1)
+    return shares
+
+
+def distances_to_overall(
+    counts: ArrayLike, overall: ArrayLike | None = None, *, ordered: bool = False
+) -> NDArray[np.float64]:
+    """How far the values of each class are from those of the whole table: t-closeness is the largest.
+
+    Args:
+        counts: Classes x values.
+        overall: Records by value in the whole table; the sum of the classes by default.
+        ordered: Whether neighbouring values are alike. Then the distance is the earth mover's, with unit 1
+            from the first to the last value; otherwise it is the total variation (half the sum of
+            differences).
+
+    Returns:
+        One distance per class, between 0 and 1; NaN for a class without a record.
+    """
+    table = as_count_table(counts)
+    whole = table.sum(axis=0) if overall is None else np.asarray(overall)
+    sizes = table.sum(axis=1)
+    differences = table / np.maximum(sizes, 1)[:, np.newaxis] - whole / max(int(whole.sum()), 1)
+    if ordered:
+        steps = max(table.shape[1] - 1, 1)
+        found = np.abs(np.cumsum(differences, axis=1)[:, :-1]).sum(axis=1) / steps
+    else:
+        found = np.abs(differences).sum(axis=1) / 2
+    return np.where(sizes > 0, found, np.nan)
+
+
+def t_closeness(
+    counts: ArrayLike, overall: ArrayLike | None = None, *, ordered: bool = False
+) -> float | None:
+    """t: the largest distance of any class with a record to the whole table; None without a record."""
+    found = distances_to_overall(counts, overall, ordered=ordered)
+    found = found[~np.isnan(found)]
+    return float(found.max()) if found.size else None

@@ -1,0 +1,166 @@
+"""Subtraction: what two releases of the *same records* under different classes give away.
+
+Draw every class as a point and every pair of classes that can share a record as a line between them; on a
+line lie the records that both classes hold. The releases tell the total at every point. Subtracting a union
+of classes of one release from a union of classes of the other that contains it gives the total of the lines
+in between. A single line is known exactly if and only if it lies on no cycle (a *bridge*): take away the
+bridge, and the difference of the two releases' totals on either side is what it carried. On a cycle, records
+can be moved around without changing any total.
+
+Example: {c1 ∪ c2}, {c3} against {c1}, {c2 ∪ c3} gives c2 exactly, although no release shows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from elldelta.core.exposure import distinct_cells
+from elldelta.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from elldelta.core.linkage import ReleasedCounts
+
+
+@dataclass(frozen=True, eq=False)
+class Isolated:
+    """Records that subtraction isolates.
+
+    Attributes:
+        how: "meet": the records that class `first[0]` and class `second[0]` share. "first minus second":
+            those of class `first[0]` that are in none of the classes `second`; and the other way round.
+        first: Classes of the first release.
+        second: Classes of the second release.
+        counts: The records that were isolated, by value.
+    """
+
+    how: Literal["meet", "first minus second", "second minus first"]
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    counts: NDArray[np.int64]
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return int(self.counts.sum())
+
+    @property
+    def diversity(self) -> int:
+        """The number of distinct values among them."""
+        return int(np.count_nonzero(self.counts))
+
+
+def isolate(first: ReleasedCounts, second: ReleasedCounts) -> tuple[Isolated, ...]:
+    """The groups of records that no release shows but that subtraction gives, fewest values first.
+
+    Found are: every pair of classes whose common records are determined by the totals (exactly those), and
+    every class of one release less the classes of the other inside it. Larger unions can isolate further
+    groups, of several pairs of classes each; those are not listed.
+
+    Raises:
+        DataError: The releases cannot hold the same records.
+    """
+    first, second = distinct_cells([first, second])
+    ends = np.unique(np.stack([first.partition.class_of, second.partition.class_of], axis=1), axis=0)
+    # A pair of classes without a common value shares no record: the line carries nothing.
+    shared = np.minimum(first.counts[ends[:, 0]], second.counts[ends[:, 1]]).sum(axis=1)
+    ends = ends[shared > 0]
+    n_first = len(first.counts)
+    signed = np.concatenate([first.counts, -second.counts])
+    lines = np.stack([ends[:, 0], ends[:, 1] + n_first], axis=1)
+    degree = np.bincount(lines.ravel(), minlength=len(signed))
+    if (np.abs(signed).sum(axis=1)[degree == 0] > 0).any():
+        raise _not_the_same()
+    found = [
+        Isolated("meet", (a,), (b - n_first,), counts)
+        for a, b, counts in _bridges(lines, signed)
+        if degree[a] > 1 and degree[b] > 1
+    ]
+    found += _single_differences(lines, degree, signed, n_first)
+    for item in found:
+        if (item.counts < 0).any():
+            raise _not_the_same()
+        item.counts.setflags(write=False)
+    return tuple(
+        sorted((item for item in found if item.records), key=lambda item: (item.diversity, item.records))
+    )
+
+
+def _bridges(lines: NDArray[np.int64], signed: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
+    """Every bridge with what it carries; depth first, without recursion (components can be long)."""
+    n_points = len(signed)
+    order = np.argsort(lines.ravel(), kind="stable")
+    begin = np.searchsorted(lines.ravel()[order], np.arange(n_points + 1)).tolist()
+    around = (order // 2).tolist()
+    ends = lines.tolist()
+    entered, lowest = [-1] * n_points, [0] * n_points
+    below = signed.copy()
+    found: list[tuple[int, int, NDArray[np.int64]]] = []
+    clock = 0
+    for root in range(n_points):
+        if entered[root] >= 0:
+            continue
+        entered[root] = lowest[root] = clock
+        clock += 1
+        stack = [(root, -1, begin[root])]
+        while stack:
+            point, came_by, place = stack.pop()
+            if place < begin[point + 1]:
+                stack.append((point, came_by, place + 1))
+                line = around[place]
+                other = ends[line][0] + ends[line][1] - point
+                if line == came_by:
+                    continue
+                if entered[other] < 0:
+                    entered[other] = lowest[other] = clock
+                    clock += 1
+                    stack.append((other, line, begin[other]))
+                else:
+                    lowest[point] = min(lowest[point], entered[other])
+            elif came_by >= 0:
+                parent = ends[came_by][0] + ends[came_by][1] - point
+                lowest[parent] = min(lowest[parent], lowest[point])
+                below[parent] += below[point]
+                if lowest[point] > entered[parent]:
+                    carried = below[point] if point == ends[came_by][0] else -below[point]
+                    found.append((ends[came_by][0], ends[came_by][1], carried.copy()))
+            elif below[point].any():  # a whole component: both releases must hold as many of every value
+                raise _not_the_same()
+    return found
+
+
+def _single_differences(
+    lines: NDArray[np.int64], degree: NDArray[np.int64], signed: NDArray[np.int64], n_first: int
+) -> list[Isolated]:
+    """Every class that contains classes of the other release, less those; if more than one pair remains."""
+    found = []
+    for side in (0, 1):
+        is_inside = degree[lines[:, 1 - side]] == 1
+        outer, inner = lines[is_inside, side], lines[is_inside, 1 - side]
+        order = np.argsort(outer, kind="stable")
+        outer, inner = outer[order], inner[order]
+        starts = np.flatnonzero(np.diff(outer, prepend=-1))
+        for start, group in zip(starts, np.split(inner, starts[1:]) if starts.size else [], strict=True):
+            point = int(outer[start])
+            if degree[point] - len(group) < 2:
+                continue  # nothing remains, or one pair, which is a bridge
+            rest = np.abs(signed[point]) - np.abs(signed[group]).sum(axis=0)
+            own, others = (point - n_first * side,), tuple((group - n_first * (1 - side)).tolist())
+            found.append(
+                Isolated("first minus second", own, others, rest)
+                if side == 0
+                else Isolated("second minus first", others, own, rest)
+            )
+    return found
+
+
+def _not_the_same() -> DataError:
+    return DataError(
+        "The two releases cannot hold the same records.",
+        found="Classes that cover the same people hold different numbers of some value.",
+        remedy="Declare --same-records only for releases of one and the same table, without suppression.",
+    )

@@ -1,0 +1,307 @@
+"""What linked releases give away, in numbers: for all of them, for every group, and for the worst group.
+
+Everything here starts from releases over common cells (`ReleasedCounts`), as `elldelta.core.linkage` does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.checks import check_count
+from elldelta.core.diversity import (
+    as_count_table,
+    class_diversities,
+    entropy_diversities,
+    largest_shares,
+    recursive_c,
+)
+from elldelta.core.linkage import ReleasedCounts, link
+from elldelta.core.partition import Partition
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+MOST_GROUPS = 512
+"""Groups of releases that a curve of exposure asks at most, unless told otherwise."""
+
+_CELLS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What one linkage leaves for the people in it. Without a linked record there is nothing to measure.
+
+    Attributes:
+        classes: Linkage classes with at least one linked record.
+        records: Linked records, the sum of the min-counts.
+        diversity_min: Distinct values left, the fewest of any class.
+        entropy_min: exp(H), the smallest of any class.
+        recursive_c_max: The largest c of any class (see `recursive_c`); infinite with fewer than ell values.
+        guess_max: The largest share of one value in any class: the best guess about the worst-off person.
+        guess_mean: How often the best guess is right for a linked record taken at random.
+        classes_below: Classes with fewer than ell values left.
+        records_below: Linked records in them.
+        classes_exposed: Classes with exactly one value left.
+        records_exposed: Linked records in them.
+    """
+
+    classes: int
+    records: int
+    diversity_min: int | None
+    entropy_min: float | None
+    recursive_c_max: float | None
+    guess_max: float | None
+    guess_mean: float | None
+    classes_below: int
+    records_below: int
+    classes_exposed: int
+    records_exposed: int
+
+    @property
+    def share_below(self) -> float:
+        """Share of the linked records in classes with fewer than ell values left."""
+        return self.records_below / self.records if self.records else 0.0
+
+    @property
+    def share_exposed(self) -> float:
+        """Share of the linked records in classes with exactly one value left."""
+        return self.records_exposed / self.records if self.records else 0.0
+
+
+def measure(counts: ArrayLike, ell: int) -> Exposure:
+    """Measures a table of linked counts, classes x values; classes without a linked record are left out."""
+    ell = check_count("ell", ell)
+    table = np.asarray(counts)
+    table = table[table.sum(axis=1) > 0] if table.size else table.reshape(0, 1)
+    if not len(table):
+        return Exposure(0, 0, None, None, None, None, None, 0, 0, 0, 0)
+    table = as_count_table(table)
+    records, left = table.sum(axis=1), class_diversities(table)
+    shares = largest_shares(table)
+    n_records = int(records.sum())
+    return Exposure(
+        classes=len(table),
+        records=n_records,
+        diversity_min=int(left.min()),
+        entropy_min=float(entropy_diversities(table).min()),
+        recursive_c_max=float(recursive_c(table, ell).max()),
+        guess_max=float(shares.max()),
+        guess_mean=float(table.max(axis=1).sum() / n_records),
+        classes_below=int((left < ell).sum()),
+        records_below=int(records[left < ell].sum()),
+        classes_exposed=int((left == 1).sum()),
+        records_exposed=int(records[left == 1].sum()),
+    )
+
+
+def distinct_cells(releases: Sequence[ReleasedCounts]) -> list[ReleasedCounts]:
+    """The releases over one cell per combination of classes that occurs: same linkages, cheaper to ask."""
+    if not releases:
+        raise ParameterError("Linking needs at least one release.", found="None was given.")
+    number = np.zeros(releases[0].partition.n_quasi_identifiers, dtype=np.int64)
+    examples = np.zeros(1, dtype=np.intp)
+    for release in releases:
+        keys = number * release.partition.n_classes + release.partition.class_of
+        _, examples, number = np.unique(keys, return_index=True, return_inverse=True)
+    return [
+        ReleasedCounts(Partition(release.partition.class_of[examples]), release.counts)
+        for release in releases
+    ]
+
+
+def fewest_in_any_group(
+    releases: Sequence[ReleasedCounts], *, member_of: int | None = None
+) -> NDArray[np.int64]:
+    """Per cell: the fewest values left for anybody, whichever of the releases they are in; exactly.
+
+    Somebody with value s can only be in releases whose class shows s. Linking *all* of those leaves the
+    fewest values of any group that s survives, because every further release can only take values away. So
+    the smallest over s is the smallest over all 2^t - 1 groups in which anybody can be, without asking each.
+
+    Args:
+        releases: Releases over the same cells and values.
+        member_of: Look only at people who are in this release, and so at groups that contain it.
+
+    Returns:
+        One number per cell; 0 where nobody can be in any release (or in the one named).
+    """
+    n_cells, n_values = releases[0].partition.n_quasi_identifiers, releases[0].counts.shape[1]
+    shows = [release.counts > 0 for release in releases]
+    words = [_packed(table) for table in shows]
+    fewest = np.zeros(n_cells, dtype=np.int64)
+    for start in range(0, n_cells, _CELLS_AT_ONCE):
+        cells = slice(start, min(start + _CELLS_AT_ONCE, n_cells))
+        class_of = [release.partition.class_of[cells] for release in releases]
+        here = [own[rows] for own, rows in zip(words, class_of, strict=True)]
+        best = np.full(cells.stop - cells.start, n_values + 1, dtype=np.int64)
+        for value in range(n_values):
+            is_shown = [table[rows, value] for table, rows in zip(shows, class_of, strict=True)]
+            asked = np.logical_or.reduce(is_shown) if member_of is None else is_shown[member_of]
+            if not asked.any():
+                continue
+            left = np.full_like(here[0][asked], np.iinfo(np.uint64).max)
+            for mask, own in zip(is_shown, here, strict=True):
+                left &= np.where(mask[asked, np.newaxis], own[asked], np.iinfo(np.uint64).max)
+            best[asked] = np.minimum(best[asked], np.bitwise_count(left).sum(axis=1))
+        fewest[cells] = np.where(best > n_values, 0, best)
+    return fewest
+
+
+def _packed(shows: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """The values that each class shows, as bits of 64-bit words; bits beyond the last value are 0."""
+    n_words = -(-shows.shape[1] // 64)
+    padded = np.zeros((len(shows), n_words * 64), dtype=bool)
+    padded[:, : shows.shape[1]] = shows
+    return np.packbits(padded, axis=1).view(np.uint64)
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What groups of `n_releases` releases leave: in the worst group and on average.
+
+    Attributes:
+        n_releases: Releases that are linked.
+        groups: Groups that were asked.
+        groups_possible: Groups that there are.
+        diversity_min: The fewest values left by any group; None if no group has anybody in all its releases.
+        share_below_max: Share of the linked records below ell, in the group where it is largest.
+        share_below_mean: The same, as the mean over the groups that link anybody.
+        share_exposed_max: Share of the linked records with one value left, in the group where it is largest.
+        share_exposed_mean: The same, as the mean.
+        guess_mean_max: How often the best guess is right, in the group where it is most often.
+    """
+
+    n_releases: int
+    groups: int
+    groups_possible: int
+    diversity_min: int | None
+    share_below_max: float
+    share_below_mean: float
+    share_exposed_max: float
+    share_exposed_mean: float
+    guess_mean_max: float | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every group of this size was asked."""
+        return self.groups == self.groups_possible
+
+
+def exposure_curve(
+    releases: Sequence[ReleasedCounts], ell: int, *, most_groups: int = MOST_GROUPS
+) -> tuple[CurvePoint, ...]:
+    """The exposure for every number of linked releases, 1 to t.
+
+    If there are more groups than `most_groups`, each size gets an equal part of it, spread evenly over the
+    groups in their order; the points say how many were asked. The worst is then the worst of those.
+    """
+    releases = distinct_cells(releases)
+    points = []
+    for size in range(1, len(releases) + 1):
+        possible = math.comb(len(releases), size)
+        if 2 ** len(releases) - 1 <= most_groups:
+            asked = possible
+        else:
+            asked = min(possible, max(1, most_groups // len(releases)))
+        groups = _spread(len(releases), size, asked)
+        found = [measure(link([releases[j] for j in group]).counts, ell) for group in groups]
+        linked = [item for item in found if item.records]
+        points.append(
+            CurvePoint(
+                size,
+                asked,
+                possible,
+                min((item.diversity_min for item in linked if item.diversity_min is not None), default=None),
+                max((item.share_below for item in linked), default=0.0),
+                _mean([item.share_below for item in linked]),
+                max((item.share_exposed for item in linked), default=0.0),
+                _mean([item.share_exposed for item in linked]),
+                max((item.guess_mean for item in linked if item.guess_mean is not None), default=None),
+            )
+        )
+    return tuple(points)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What is left when one release is not linked.
+
+    Attributes:
+        release: The number of the release that is left out.
+        exposure: The linkage of all others.
+        diversity_min_any: The fewest values left for anybody, whichever of the others they are in.
+        classes_below_any: Cells where that is fewer than ell for somebody.
+    """
+
+    release: int
+    exposure: Exposure
+    diversity_min_any: int | None
+    classes_below_any: int
+
+
+def leave_one_out(releases: Sequence[ReleasedCounts], ell: int) -> tuple[LeftOut, ...]:
+    """Which release does the harm: the exposure without each of them. Empty for a single release."""
+    if len(releases) < 2:
+        return ()
+    found = []
+    for number in range(len(releases)):
+        others = distinct_cells([*releases[:number], *releases[number + 1 :]])
+        fewest = fewest_in_any_group(others)
+        found.append(
+            LeftOut(
+                number,
+                measure(link(others).counts, ell),
+                smallest(fewest),
+                int(((fewest > 0) & (fewest < ell)).sum()),
+            )
+        )
+    return tuple(found)
+
+
+def fewest_in_union(releases: Sequence[ReleasedCounts]) -> int | None:
+    """The fewest values left for somebody in some release, nobody knows which: what any of them shows."""
+    releases = distinct_cells(releases)
+    shown = np.zeros((releases[0].partition.n_quasi_identifiers, releases[0].counts.shape[1]), dtype=bool)
+    for release in releases:
+        shown |= (release.counts > 0)[release.partition.class_of]
+    return smallest(shown.sum(axis=1))
+
+
+def smallest(numbers: NDArray[np.int64]) -> int | None:
+    """The smallest number above 0, or None."""
+    present = numbers[numbers > 0]
+    return int(present.min()) if present.size else None
+
+
+def _spread(n_releases: int, size: int, n_groups: int) -> list[tuple[int, ...]]:
+    """Groups of releases, evenly spread over all of that size in lexicographic order."""
+    possible = math.comb(n_releases, size)
+    if n_groups == possible:
+        return list(combinations(range(n_releases), size))
+    return [_group_at(place * possible // n_groups, n_releases, size) for place in range(n_groups)]
+
+
+def _group_at(place: int, n_releases: int, size: int) -> tuple[int, ...]:
+    """The group at a place of the lexicographic order, without visiting those before it."""
+    group: list[int] = []
+    for member in range(n_releases):
+        if len(group) == size:
+            break
+        n_with = math.comb(n_releases - member - 1, size - len(group) - 1)
+        if place < n_with:
+            group.append(member)
+        else:
+            place -= n_with
+    return tuple(group)
+
+
+def _mean(numbers: list[float]) -> float:
+    return math.fsum(numbers) / len(numbers) if numbers else 0.0
