@@ -85,3 +85,9 @@ class InferenceContract:
             infer_schema(table, ["age"], "s")
         with pytest.raises(SchemaError, match="sensitive and a quasi-identifier"):
             infer_schema(table, ["s"], "s")
+
+    def test_blank_texts_are_missing_however_many_numbers_there_are(self, engine):
+        texts = [*(str(number) for number in range(300)), "", " "]
+        table = engine.open(pa.table({"a": texts, "s": ["x"] * len(texts)}))
+        [column] = infer_schema(table, ["a"], "s", most_categories=10).quasi_identifiers
+        assert (column.domain, column.nulls) == (Integers(0, 299), "category")

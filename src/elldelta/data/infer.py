@@ -246,7 +246,7 @@ def _profile_text(table: Table, name: str, most_categories: int) -> _Profile:
     grouped = table.engine.store(sql.count_by_text(table.relation, [(name, table.kind_of(name))]))
     kept: list[pa.RecordBatch] = []
     traits = _TextTraits()
-    n_rows = n_missing = n_distinct = 0
+    n_rows = n_missing = n_blank = n_distinct = 0
     try:
         for batch in table.engine.fetch(grouped):
             texts, n = batch.column(0), batch.column(1).to_numpy()
@@ -255,6 +255,7 @@ def _profile_text(table: Table, name: str, most_categories: int) -> _Profile:
             n_missing += int(n[null].sum())
             texts, n = texts.drop_null(), n[~null]
             n_distinct += len(texts)
+            n_blank += int(n[_blank(texts)].sum())
             _learn(traits, texts)
             if n_distinct <= most_categories:
                 kept.append(pa.record_batch([texts, pa.array(n)], names=["text", "n"]))
@@ -265,9 +266,8 @@ def _profile_text(table: Table, name: str, most_categories: int) -> _Profile:
     if table.kind_of(name) == "text":
         numbers = _domain_of_texts(traits)
         if numbers is not None:
-            blank = _n_blank(kept)
             return _Profile(
-                numbers, n_rows, n_missing + blank, _UNIT_NOTE if isinstance(numbers, Dates) else ""
+                numbers, n_rows, n_missing + n_blank, _UNIT_NOTE if isinstance(numbers, Dates) else ""
             )
         if traits.reals and not traits.integers:
             return _profile_bins(
@@ -336,16 +336,13 @@ def _domain_of_texts(traits: _TextTraits) -> Domain | None:
     return None
 
 
-def _n_blank(batches: list[pa.RecordBatch]) -> int:
+def _blank(texts: pa.Array) -> NDArray[np.bool_]:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    return sum(
-        int(
-            pc.sum(batch.column("n").filter(pc.equal(pc.utf8_trim(batch.column("text"), " "), ""))).as_py()
-            or 0
-        )
-        for batch in batches
-    )
+    trimmed = pc.utf8_trim(texts.cast(pa.string()), " ")
+    blank: NDArray[np.bool_] = pc.equal(trimmed, "").to_numpy(zero_copy_only=False)
+    return blank
 
 
 def _wider(low: int | None, high: int | None, numbers: Any) -> tuple[int, int]:  # noqa: ANN401
