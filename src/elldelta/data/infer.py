@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from elldelta.data.hierarchy import HierarchyRows
     from elldelta.data.table import Progress, Table, ValueKind
