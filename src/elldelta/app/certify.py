@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import CertificateTerms, missing_witnesses
+from elldelta.core.certificate import CertificateTerms, certify, missing_witnesses
 from elldelta.core.coarsen import HullLoss, fit
 from elldelta.core.diversity import class_diversities
+from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.partition import Partition
 from elldelta.data.canonical import digest
 from elldelta.data.class_map import LEFT_OUT, ClassMap
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from elldelta.data.classes import Classes
     from elldelta.data.plan_file import Plan
     from elldelta.data.published import Published
+
+
+MOST_NAMED = 3
+"""How many failing classes a refusal names; their labels are the plan's, not anybody's values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +137,12 @@ def publishable(
     if on_failure == "refuse":
         _require_records(counts, plan)
     table, class_of = base_counts(counts, plan)
+    terms = terms or terms_of(plan)
+    if on_failure == "refuse" and grouping is None:
+        _require_certificate(certify(table, terms), plan)
     fitted = fit(
         table,
-        terms or terms_of(plan),
+        terms,
         loss_of(plan),
         on_failure=on_failure,
         unions=unions_of(plan),
@@ -261,6 +269,50 @@ def _without(counts: Counts, left_out: NDArray[np.bool_]) -> Counts | None:
         n,
         Accounting(int(n.sum()), int(n.sum())),
     )
+
+
+def _require_certificate(certificate: Certificate, plan: Plan) -> None:
+    """Refuses a table that does not pass; says which classes fail and how many records are likely needed."""
+    if certificate.is_certified:
+        return
+    failing = np.flatnonzero(certificate.fails)
+    named = "; ".join(
+        ", ".join(
+            f"{name} {label}" for name, label in zip(plan.schema.names, plan.labels[index], strict=True)
+        )
+        for index in failing[:MOST_NAMED].tolist()
+    )
+    more = f", and {failing.size - MOST_NAMED} more" if failing.size > MOST_NAMED else ""
+    enough = likely_enough(plan)
+    wait = (
+        f"About {enough} records are likely to be enough: wait for a size that was announced beforehand, "
+        "not record by record"
+        if enough is not None
+        else "More records alone are unlikely to help"
+    )
+    raise RefusedError(
+        "The release does not pass the certificate of its plan: linked with others it could show fewer than "
+        f"{plan.ell} values.",
+        found=f"{failing.size} of {plan.n_classes} classes miss more witness values than they may: "
+        f"{named}{more}.",
+        remedy=f"{wait}. Or merge failing classes (--on-failure coarsen), or leave their records out "
+        "(--on-failure suppress).",
+    )
+
+
+def likely_enough(plan: Plan, chance: float = 0.1) -> int | None:
+    """The first multiple of N with which a release passes, by the plan's own bound, except with `chance`.
+
+    Multiples of N, because those can be announced beforehand; None if not even 64 N are enough.
+    """
+    cells = plan.cells()
+    for multiple in (2, 3, 4, 6, 8, 16, 32, 64):
+        # As in planning: r records of a value in a release are one in each of r parts of it.
+        part, releases = multiple * plan.records // plan.min_records, plan.releases * plan.min_records
+        failures = class_failures_upper(cells, plan.ell, part, releases, certifiable=True)
+        if plan.min_records * failures.failures_upper.sum() <= chance:
+            return multiple * plan.records
+    return None
 
 
 def _require_records(counts: Counts, plan: Plan) -> None:
