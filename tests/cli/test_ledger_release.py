@@ -166,17 +166,17 @@ def test_kill_9_leaves_the_old_state_or_the_whole_release(world, tmp_path):
     assert code == 0
     usual = time.monotonic() - start
     killed = 0
-    for number in range(1, 13):
+    for number in range(1, 9):
         target, code = run(number, moments.uniform(0.6, 1.05) * usual)
         killed += code == -signal.SIGKILL
         # The table never lies there without its manifest.
         assert not target.exists() or target.with_name(target.name + ".manifest.json").exists()
-    assert killed >= 3
+    assert killed >= 2
     target, code = run(99, None)
     assert code == 0
     lines = [json.loads(line) for line in (tmp_path / "book.ledger").read_text().splitlines()]
     owners = {line["owner"] for line in lines if "owner" in line}
-    for number in [*range(13), 99]:
+    for number in [*range(9), 99]:
         target = tmp_path / f"release_{number}.parquet"
         is_there = target.exists() and target.with_name(target.name + ".manifest.json").exists()
         assert is_there == (f"o{number}" in owners), number
