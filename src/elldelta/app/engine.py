@@ -15,6 +15,6 @@ def running(engine: Engine | None) -> AbstractContextManager[Engine]:
     """The engine that was given, which its owner closes, or DuckDB for this use."""
     if engine is not None:
         return nullcontext(engine)
-    from elldelta.data.engines.duckdb import connect
+    from elldelta.data.engines import connect
 
     return connect()

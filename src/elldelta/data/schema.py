@@ -344,7 +344,7 @@ class Schema:
     @classmethod
     def infer(cls, source: Any, quasi_identifiers: Sequence[str], sensitive: str, **wishes: Any) -> Schema:  # noqa: ANN401
         """Proposes a schema for files or a table in memory; more arguments as for `infer_schema`."""
-        from elldelta.data.engines.duckdb import connect
+        from elldelta.data.engines import connect
         from elldelta.data.infer import infer_schema
 
         with connect() as engine:
