@@ -310,6 +310,13 @@ def test_a_name_that_means_other_values_is_refused_and_can_be_replaced(rows, dom
     assert column.label(0, 1) == Column("c", column.domain).label(0, 1)
 
 
+def test_a_new_name_that_is_taken_is_taken_away():
+    rows = [("a", "a", "*"), ("b", "a", "*"), ("c", "a..b", "*"), ("d", "d", "*")]
+    hierarchy, n_renamed = renamed(HierarchyRows(tuple(rows)), Categories(tuple("abcd"), ordered=True))
+    assert [row[1] for row in hierarchy.rows] == ["a..b", "a..b", "c", "d"]
+    assert n_renamed == 2
+
+
 def test_names_that_tell_the_truth_are_left_alone():
     hierarchy, n_renamed = renamed(HierarchyRows(AGE_ROWS), Integers(17, 90))
     assert n_renamed == 0

@@ -183,8 +183,13 @@ def renamed(written: HierarchyRows, domain: Domain) -> tuple[Hierarchy, int]:
     placed = _Placed(written.rows, domain)
     ordered = [[leaf_name(domain, place), *placed.row(place)[1:]] for place in placed.order]
     arranged = _in_order(domain, placed.order)
-    wrong = set(_misleading(arranged, ordered))
-    for level, low, high, _ in list(_groups(ordered)):
+    groups = list(_groups(ordered))
+    wrong, n_wrong = set(_misleading(arranged, ordered)), -1
+    while n_wrong < len(wrong):  # a new name may be the old one of another group, which then needs its own
+        n_wrong = len(wrong)
+        taken = {arranged.label(*ends): ends for ends in wrong}
+        wrong |= {(low, high) for _, low, high, name in groups if taken.get(name, (low, high)) != (low, high)}
+    for level, low, high, _ in groups:
         if (low, high) in wrong:
             for place in range(low, high + 1):
                 ordered[place][level] = arranged.label(low, high)
