@@ -6,89 +6,36 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from elldelta.app.audit_measures import summarize
+from elldelta.app.audit_result import Audit
 from elldelta.app.certify import check_published
 from elldelta.app.engine import running
+from elldelta.app.evidence import OwnReleases
+from elldelta.app.gate import gate
 from elldelta.app.release import Release
+from elldelta.app.targets import audit_targets
 from elldelta.core.checks import check_count
 from elldelta.core.diversity import diversity, k_anonymity
-from elldelta.core.linkage import fewest_values, link
+from elldelta.data.atomic import check_writable
 from elldelta.data.frames import is_frame
 from elldelta.data.manifest import manifest_path, read_manifest
-from elldelta.data.published import overlay, read_published
+from elldelta.data.published import read_published
 from elldelta.errors import DataError, FileError, ParameterError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from elldelta.core.linkage import Linkage
+    from elldelta.app.evidence import Evidence
+    from elldelta.app.gate import Gate
     from elldelta.data.csv_format import CsvFormat
     from elldelta.data.manifest import Manifest
+    from elldelta.data.model import Model
     from elldelta.data.plan_file import Plan
     from elldelta.data.published import Published
     from elldelta.data.schema import Schema
     from elldelta.data.table import Engine, Progress
 
-
-@dataclass(frozen=True)
-class ReleaseSummary:
-    """One release by itself."""
-
-    name: str
-    records: int
-    classes: int
-    diversity: int | None
-    k: int | None
-
-
-@dataclass(frozen=True)
-class HistogramBar:
-    """How many linkage classes, and linked records in them, leave a given number of values."""
-
-    diversity: int
-    classes: int
-    records: int
-
-
-@dataclass(frozen=True, eq=False)
-class Audit:
-    """What linking the releases shows.
-
-    Attributes:
-        releases: Each release by itself.
-        ell: The diversity to compare with.
-        diversity_min: The fewest values left for anybody who is in all releases; None if nobody can be.
-        diversity_min_any: The fewest values left for anybody, whichever of the releases they are in: the
-            smallest over every group of the releases. The verdict looks at this one, because linking all of
-            them can show that nobody is in all, and say nothing about those who are in some.
-        groups_complete: Whether every group was asked; with very many releases only small ones and all are.
-        classes_linked: Combinations of classes, one per release, that share a quasi-identifier, have a record
-            in every release and at least one value in common.
-        classes_without_common_value: Combinations with records in every release but no value in common:
-            nobody can be in all of them.
-        share_below: Share of the linked records that lie in classes with fewer than ell values left.
-        share_exposed: Share of the linked records that lie in classes with exactly one value left.
-        histogram: The same in full.
-        linkage: The linkage itself.
-    """
-
-    releases: tuple[ReleaseSummary, ...]
-    ell: int
-    diversity_min: int | None
-    diversity_min_any: int | None
-    groups_complete: bool
-    classes_linked: int
-    classes_without_common_value: int
-    share_below: float
-    share_exposed: float
-    histogram: tuple[HistogramBar, ...]
-    linkage: Linkage
-
-    @property
-    def holds(self) -> bool:
-        """Whether everybody is left among at least ell values, whichever of the releases they are in."""
-        return self.diversity_min_any is None or self.diversity_min_any >= self.ell
+__all__ = ["Audit", "Verification", "audit", "audit_before", "gather", "open_published", "verify"]
 
 
 def audit(
@@ -96,6 +43,11 @@ def audit(
     *,
     ell: int | None = None,
     schema: Schema | None = None,
+    model: Model | None = None,
+    same_records: Sequence[Sequence[int]] = (),
+    targets: Any = None,  # noqa: ANN401 (a file or a table in memory)
+    targets_output: Path | None = None,
+    overwrite: bool = False,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -106,65 +58,86 @@ def audit(
         releases: Files with a manifest beside them, `Release` objects, or tables in memory.
         ell: The diversity to compare with; by default the largest that a manifest promises.
         schema: What the columns mean, for releases without a manifest.
+        model: Where the adversary's distribution comes from; by default the releases pooled.
+        same_records: Sets of releases, by their places from 0, that hold the same records under different
+            classes; subtraction is tried on them.
+        targets: People about whom the adversary knows quasi-identifiers.
+        targets_output: A file for what is left for each target.
+        overwrite: Whether that file may be replaced.
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
     """
     if not releases:
         raise ParameterError("An audit needs at least one release.", found="None was given.")
-    published = [
-        open_published(item, schema=schema, csv_format=csv_format, engine=engine, progress=progress)
-        for item in releases
-    ]
-    promised = [item.manifest.ell for item in published if item.manifest is not None]
-    if ell is None and not promised:
+    if targets_output is not None:
+        if targets is None:
+            raise ParameterError(
+                "There is nothing to write about targets.",
+                found="No targets were given.",
+                remedy="Give --targets FILE.",
+            )
+        check_writable(targets_output, overwrite=overwrite)
+    evidence = gather(releases, schema=schema, csv_format=csv_format, engine=engine, progress=progress)
+    wanted = _wanted(ell, evidence)
+    totals = None
+    if targets is not None:
+        totals = audit_targets(
+            evidence,
+            targets,
+            wanted,
+            output=targets_output,
+            overwrite=overwrite,
+            csv_format=csv_format,
+            engine=engine,
+        )
+    return summarize(evidence, wanted, model=model, same_records=same_records, targets=totals)
+
+
+def audit_before(
+    new: Any,  # noqa: ANN401 (a file, a Release, or a table in memory)
+    published: Sequence[Any],
+    *,
+    ell: int | None = None,
+    schema: Schema | None = None,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Gate:
+    """Whether publishing a new release would take anybody below ell, given those already published."""
+    evidence = gather(
+        [*published, new], schema=schema, csv_format=csv_format, engine=engine, progress=progress
+    )
+    return gate(evidence, _wanted(ell, evidence))
+
+
+def gather(
+    releases: Sequence[Any],
+    *,
+    schema: Schema | None = None,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Evidence:
+    """Reads releases and lays them over each other."""
+    return OwnReleases.overlay(
+        [
+            open_published(item, schema=schema, csv_format=csv_format, engine=engine, progress=progress)
+            for item in releases
+        ]
+    )
+
+
+def _wanted(ell: int | None, evidence: Evidence) -> int:
+    if ell is not None:
+        return check_count("ell", ell)
+    if evidence.promised is None:
         raise ParameterError(
             "There is no ell to compare with.",
             found="No release has a manifest.",
             remedy="Give --ell (in Python: ell=...).",
         )
-    wanted = check_count("ell", ell) if ell is not None else max(promised)
-    return _summary(published, wanted)
-
-
-def _summary(published: Sequence[Published], ell: int) -> Audit:
-    """Links releases and turns the linkage into the numbers of an audit."""
-    over_cells = overlay(published)
-    linkage = link(over_cells)
-    fewest, is_complete = fewest_values(over_cells)
-    left = linkage.class_diversities
-    records = linkage.counts.sum(axis=1)
-    n_linked = int(records.sum())
-    bars = tuple(
-        HistogramBar(int(value), int((left == value).sum()), int(records[left == value].sum()))
-        for value in np.unique(left[left > 0])
-    )
-
-    def share(chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> float:
-        return float(records[chosen].sum() / n_linked) if n_linked else 0.0
-
-    return Audit(
-        releases=tuple(
-            ReleaseSummary(
-                item.name,
-                item.n_records,
-                int((item.counts.sum(axis=1) > 0).sum()),
-                diversity(item.counts),
-                k_anonymity(item.counts),
-            )
-            for item in published
-        ),
-        ell=ell,
-        diversity_min=linkage.diversity,
-        diversity_min_any=fewest,
-        groups_complete=is_complete,
-        classes_linked=int((left > 0).sum()),
-        classes_without_common_value=linkage.n_without_common_value,
-        share_below=share(left < ell),
-        share_exposed=share(left == 1),
-        histogram=bars,
-        linkage=linkage,
-    )
+    return evidence.promised
 
 
 def open_published(
