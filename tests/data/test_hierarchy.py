@@ -315,6 +315,10 @@ def test_a_new_name_that_is_taken_is_taken_away():
     hierarchy, n_renamed = renamed(HierarchyRows(tuple(rows)), Categories(tuple("abcd"), ordered=True))
     assert [row[1] for row in hierarchy.rows] == ["a..b", "a..b", "c", "d"]
     assert n_renamed == 2
+    chain = zip("abcdef", ["a", "a", "a..b", "a..b", "c..d", "c..d"], "******", strict=True)
+    hierarchy, n_renamed = renamed(HierarchyRows(tuple(chain)), Categories(tuple("abcdef"), ordered=True))
+    assert [row[1] for row in hierarchy.rows[::2]] == ["a..b", "c..d", "e..f"]
+    assert n_renamed == 3
 
 
 def test_names_that_tell_the_truth_are_left_alone():
