@@ -10,7 +10,7 @@ import numpy as np
 from elldelta.core.partition import Partition
 from elldelta.core.utility import measure_utility
 from elldelta.core.workload import answered_shares, random_workload, true_shares, workload_error
-from elldelta.errors import ParameterError
+from elldelta.data.model import reordered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,20 +37,16 @@ def compare_plans(
 ) -> tuple[PlanUtility, ...]:
     """Measures plans on one model: classes, NCP, discernibility, and the same random queries for all.
 
+    A plan may have its categories in another order than the model; widths and ranges are then those of its
+    own order, so compare such plans with care.
+
     Args:
-        plans: Plans with the schema of the model.
+        plans: Plans with the columns and values of the model.
         model: The model.
         seed: Seed of the random range queries.
         n_queries: How many of them.
     """
-    for plan in plans:
-        if plan.schema.digest != model.schema.digest:
-            raise ParameterError(
-                "Plans can only be compared on a model with their schema.",
-                found="A plan describes its columns differently from the model.",
-                remedy="Make all plans from models that use one schema.",
-            )
-    return tuple(_measured(plan, model, seed, n_queries) for plan in plans)
+    return tuple(_measured(plan, reordered(model, plan.schema), seed, n_queries) for plan in plans)
 
 
 def classes_utility(counts: Counts, classes: Classes, ell: int, n_records: int | None = None) -> Utility:
