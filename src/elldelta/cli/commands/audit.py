@@ -1,117 +1,286 @@
-"""`elldelta audit`: link releases and see what an adversary would see."""
+"""`elldelta audit`: link releases and see what an adversary would see; or ask before publishing one more."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.progress import progress_bar
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from elldelta.app.audit_result import Audit
+    from elldelta.app.gate import Gate
+
+_SHOWN = 20
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command to the application."""
     app.command(
         "audit",
-        help="Link releases: how many values are left for somebody who is in all of them? "
-        "Exit code 3 if fewer than ell for anybody.",
-        epilog="Example: elldelta audit release_a.parquet release_b.parquet",
+        help="Link releases: how many values are left for somebody who is in several of them? "
+        "Exit code 3 if fewer than ell for anybody. With --before: would one more release do that?",
+        epilog="Example: elldelta audit release_a.parquet release_b.parquet --report audit.html",
     )(_run)
 
 
 def _run(
-    releases: Annotated[list[Path], typer.Argument(help="Releases, with their manifests beside them.")],
+    releases: Annotated[
+        list[Path] | None, typer.Argument(help="Releases, with their manifests beside them.")
+    ] = None,
     ell: Annotated[
         int | None, typer.Option("--ell", help="Diversity to compare with; by default what was promised.")
     ] = None,
     schema: Annotated[
         Path | None, typer.Option("--schema", help="Describes the columns of releases without a manifest.")
     ] = None,
+    before: Annotated[
+        Path | None,
+        typer.Option("--before", help="A release that is not yet published: may it join the others?"),
+    ] = None,
+    published: Annotated[
+        list[Path] | None,
+        typer.Option("--published", help="A release that is already published. May be given several times."),
+    ] = None,
+    targets: Annotated[
+        Path | None,
+        typer.Option(
+            "--targets",
+            help="People the adversary looks for: columns named like the quasi-identifiers; a missing column "
+            "or an empty cell is unknown.",
+        ),
+    ] = None,
+    targets_output: Annotated[
+        Path | None,
+        typer.Option("--targets-output", help="Put what is left for each target into this .csv or .parquet."),
+    ] = None,
+    same_records: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--same-records",
+            help="Releases of the same records under different classes, such as a.csv,b.csv: what does "
+            "subtraction isolate? May be given several times.",
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--model", help="Where the posterior's distribution comes from, instead of the releases."
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write a page for people, into an .html file.")
+    ] = None,
+    public: Annotated[
+        bool, typer.Option("--public", help="Leave out labels of classes and small counts everywhere.")
+    ] = False,
     picture: options.Picture = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.audit import audit
+    from elldelta.app.audit_document import audit_document
     from elldelta.app.schema import read_schema
     from elldelta.data.atomic import check_writable
+    from elldelta.data.model import read_model
 
-    if picture is not None:
-        check_writable(picture, overwrite=overwrite)
+    given = [*(published or ()), *(releases or ())]
+    for path in (picture, report):
+        if path is not None:
+            check_writable(path, overwrite=overwrite)
+    known = read_schema(schema) if schema else None
+    if before is not None:
+        for name, value in (
+            ("--targets", targets),
+            ("--report", report),
+            ("--picture", picture),
+            ("--same-records", same_records),
+        ):
+            if value:
+                raise ParameterError(
+                    f"{name} does not go together with --before.",
+                    remedy="Audit all releases, the new one included, for the full picture.",
+                )
+        _ask_before(before, given, ell=ell, schema=known, public=public, json=json)
+        return
+    if targets is not None and targets_output is None:
+        raise ParameterError(
+            "What is left for each target needs a file.",
+            found="--targets was given without --targets-output.",
+            remedy="Give --targets-output FILE; the terminal shows totals only.",
+        )
     with progress_bar("Linking") as progress:
-        result = audit(releases, ell=ell, schema=read_schema(schema) if schema else None, progress=progress)
+        result = audit(
+            given,
+            ell=ell,
+            schema=known,
+            model=read_model(model) if model else None,
+            same_records=[_places(text, given) for text in same_records or ()],
+            targets=targets,
+            targets_output=targets_output,
+            overwrite=overwrite,
+            progress=progress,
+        )
     if picture is not None:
         from elldelta.report.charts import draw_histogram, write_picture
 
         write_picture(draw_histogram(result.histogram, result.ell), picture, overwrite=overwrite)
+    document = audit_document(result, public=public)
+    if report is not None:
+        from elldelta.data.atomic import AtomicFiles
+        from elldelta.report.audit_page import render_audit
+
+        with AtomicFiles(overwrite=overwrite) as files:
+            files.stage(report).write_text(render_audit(document), encoding="utf-8")
     if json:
-        output.print_json(
-            {
-                "releases": [
-                    {
-                        "name": item.name,
-                        "records": item.records,
-                        "classes": item.classes,
-                        "diversity": item.diversity,
-                        "k": item.k,
-                    }
-                    for item in result.releases
-                ],
-                "ell": result.ell,
-                "holds": result.holds,
-                "diversity_min": result.diversity_min,
-                "diversity_min_any": result.diversity_min_any,
-                "groups_complete": result.groups_complete,
-                "classes_linked": result.classes_linked,
-                "classes_without_common_value": result.classes_without_common_value,
-                "share_below": result.share_below,
-                "share_exposed": result.share_exposed,
-                "histogram": [
-                    {"diversity": bar.diversity, "classes": bar.classes, "records": bar.records}
-                    for bar in result.histogram
-                ],
-            }
-        )
+        output.print_json(document)
     else:
-        _print(result)
+        _print(result, public=public)
     if not result.holds:
         raise typer.Exit(3)
 
 
-def _print(result: object) -> None:
-    from elldelta.app.audit import Audit
+def _ask_before(
+    before: Path,
+    published: Sequence[Path],
+    *,
+    ell: int | None,
+    schema: object,
+    public: bool,
+    json: bool,
+) -> None:
+    from elldelta.app.audit import audit_before
+    from elldelta.app.audit_document import gate_document
 
-    assert isinstance(result, Audit)  # noqa: S101
+    with progress_bar("Linking") as progress:
+        result = audit_before(before, published, ell=ell, schema=schema, progress=progress)  # type: ignore[arg-type]
+    if json:
+        output.print_json(gate_document(result, public=public))
+    else:
+        _print_gate(result, public=public)
+    if not result.holds:
+        raise typer.Exit(3)
+
+
+def _places(text: str, releases: Sequence[Path]) -> list[int]:
+    """The places of releases that are named together, separated by commas."""
+    places = []
+    for name in (part.strip() for part in text.split(",")):
+        found = [place for place, path in enumerate(releases) if name in (str(path), path.name)]
+        if len(found) != 1:
+            raise ParameterError(
+                f"--same-records names {name!r}.",
+                found=f"{len(found)} of the releases are called so.",
+                remedy="Name releases of this audit as they are given, separated by commas.",
+            )
+        places.append(found[0])
+    if len(set(places)) < 2:
+        raise ParameterError(
+            "--same-records needs at least two releases.", remedy="Write them with a comma: a.csv,b.csv."
+        )
+    return places
+
+
+def _print(result: Audit, *, public: bool) -> None:
+    from elldelta.app.audit_document import audit_document
+
+    shown = audit_document(result, public=public)
     output.print_table(
         "Each release by itself",
         ("release", "records", "classes", "fewest values", "fewest records"),
         [
-            (item.name, f"{item.records:,}", f"{item.classes:,}", str(item.diversity), str(item.k))
-            for item in result.releases
+            (
+                item["name"],
+                f"{item['records']:,}",
+                f"{item['classes']:,}",
+                str(item["diversity"]),
+                "not shown" if public else str(item["k"]),
+            )
+            for item in shown["releases"]
         ],
     )
     output.print_table(
         "Linked",
         ("values left", "classes", "linked records"),
-        [(str(bar.diversity), f"{bar.classes:,}", f"{bar.records:,}") for bar in result.histogram],
+        [(str(bar["diversity"]), f"{bar['classes']:,}", f"{bar['records']:,}") for bar in shown["histogram"]],
     )
+    if len(result.releases) > 1:
+        output.print_table(
+            "By number of releases (worst group)",
+            ("releases", "fewest values", f"below {result.ell}", "one value left"),
+            [
+                (
+                    str(point["releases"]),
+                    str(point["diversity_min"]),
+                    f"{point['share_below_max']:.1%}",
+                    f"{point['share_exposed_max']:.1%}",
+                )
+                for point in shown["curve"]
+            ],
+        )
     if result.diversity_min is None:
         output.print_text("Nobody can be in all of these releases.")
     else:
         output.print_text(
             f"Everybody who is in all releases is left among at least {result.diversity_min} values."
         )
-    if not result.groups_complete:
-        output.print_text("There are many releases: groups of up to three and all together were linked.")
-    if result.holds:
+        guess = shown["guesses"][0]
         output.print_text(
-            f"Whichever of the releases somebody is in, at least {result.diversity_min_any} values are left "
-            f"({result.ell} wanted)."
+            f"The best guess about them is right {guess['mean']:.1%} of the time; without any release it is "
+            f"{shown['baseline']:.1%}."
         )
+    if shown["differencing"] is not None:
+        found = shown["differencing"]
+        output.print_text(
+            f"Subtraction isolates {found['groups']:,} groups that no release shows, "
+            f"{found['groups_below']:,} of them with fewer than {result.ell} values."
+        )
+    if shown["targets"] is not None:
+        people = shown["targets"]
+        output.print_text(
+            f"Of {people['targets']:,} targets, {people['in_all']:,} can be in all releases; "
+            f"{people['below']:,} are left with fewer than {result.ell} values, "
+            f"{people['exposed']:,} with one."
+        )
+    output.print_text(result.verdict)
+    if result.share_below:
+        output.print_text(
+            f"Of the records in all releases, {shown['share_below']:.1%} are in classes below {result.ell}, "
+            f"{shown['share_exposed']:.1%} in classes with a single value."
+        )
+
+
+def _print_gate(result: Gate, *, public: bool) -> None:
+    if result.holds or not public:
+        output.print_text(result.verdict)
     else:
+        output.print_text(f"Do not publish: somebody would be left with fewer than {result.ell} values.")
+    if result.holds or public:
+        return
+    if result.already_below:
         output.print_text(
-            f"Not safe: linking some or all of them leaves somebody with {result.diversity_min_any} of "
-            f"{result.ell} values. Of the records in all releases, {result.share_below:.1%} are in classes "
-            f"below {result.ell}, {result.share_exposed:.1%} in classes with a single value."
+            f"In {result.already_below:,} of these classes the published releases leave fewer than "
+            f"{result.ell} even without it."
         )
+    output.print_table(
+        f"Classes of {result.before} that fail",
+        (*result.columns, "records", "values alone", "values left", "left before"),
+        [
+            (
+                *(str(label) for label in item.labels),
+                f"{item.records:,}",
+                str(item.values_alone),
+                str(item.values_left),
+                "-" if item.values_before is None else str(item.values_before),
+            )
+            for item in result.classes[:_SHOWN]
+        ],
+    )
+    if len(result.classes) > _SHOWN:
+        output.print_text(f"And {len(result.classes) - _SHOWN:,} more; --json lists all.")
