@@ -331,7 +331,11 @@ def _text_positions(entries: list[_Entry], known: Sequence[str], rules: ColumnRu
     values.update((_unquoted(entry.text), None) for entry in bare if entry not in doubtful)
     for entry in doubtful:
         _settle(entry, values, rules)
-    values.update((entry.text, None) for entry in doubtful if not entry.problem and entry.members is None)
+    for entry in doubtful:
+        if not entry.problem:
+            values.update(dict.fromkeys(entry.members or (entry.text,)))
+    if rules.is_closed:
+        values = dict.fromkeys(declared)
     return _place_texts(entries, sorted(values), rules)
 
 
@@ -405,8 +409,10 @@ def _place_texts(entries: list[_Entry], values: list[str], rules: ColumnRules) -
             entry.places = _as_runs(sorted(place_of[member] for member in entry.members))
             entry.meaning = entry.meaning or f"one of {len(entry.members)} values"
         else:
-            place = place_of[_unquoted(entry.text)]
+            place = place_of.get(_unquoted(entry.text), -1)
             entry.places, entry.is_plain, entry.meaning = [(place, place)], True, "the value itself"
+            if place < 0:
+                entry.problem = "it is no value of the column"
     if not rules.is_closed or not names:
         names.append(OTHER_VALUE)
         named.append(len(names) == 1)

@@ -17,6 +17,7 @@ Nothing here looks at other labels. Which of the readings holds is decided for a
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 import re
 import unicodedata
@@ -171,8 +172,7 @@ def parse_days(text: str) -> tuple[int, int] | None:
         first = dt.date(year, month, 1).toordinal()
         if len(parts) == 1:
             return first, dt.date(year, 12, 31).toordinal() + 1
-        following = dt.date(year, month, 28) + dt.timedelta(days=4)
-        return first, following.toordinal() - following.day + 1
+        return first, first + calendar.monthrange(year, month)[1]
     except (ValueError, OverflowError):
         return None
 
