@@ -34,6 +34,10 @@ $(VENV)/.installed-test: $(VENV)/.created pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
 	@touch $@ $(VENV)/.installed-demo
 
+$(VENV)/.installed-bench: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,bench]'
+	@touch $@
+
 $(VENV)/.installed-check: $(VENV)/.installed-test
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,check]'
 	@touch $@
@@ -58,7 +62,7 @@ format: $(VENV)/.installed-check
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.installed-test
+bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/.installed-docs

