@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,10 @@ from elldelta.app.audit_result import Audit
 from elldelta.app.certify import check_published
 from elldelta.app.engine import running
 from elldelta.app.evidence import OwnReleases
+from elldelta.app.foreign_evidence import ForeignColumns
 from elldelta.app.gate import gate
 from elldelta.app.release import Release
-from elldelta.app.targets import audit_targets
+from elldelta.app.targets import audit_targets, read_people
 from elldelta.core.checks import check_count
 from elldelta.core.diversity import diversity, k_anonymity
 from elldelta.data.atomic import check_writable
@@ -25,9 +26,12 @@ from elldelta.errors import DataError, FileError, ParameterError, RefusedError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from elldelta.app.evidence import Evidence
     from elldelta.app.gate import Gate
     from elldelta.data.csv_format import CsvFormat
+    from elldelta.data.foreign_release import Understanding
     from elldelta.data.manifest import Manifest
     from elldelta.data.model import Model
     from elldelta.data.plan_file import Plan
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     from elldelta.data.schema import Schema
     from elldelta.data.table import Engine, Progress
 
-__all__ = ["Audit", "Verification", "audit", "audit_before", "gather", "open_published", "verify"]
+__all__ = ["Audit", "Verification", "audit", "audit_before", "explain", "gather", "open_published", "verify"]
 
 
 def audit(
@@ -44,6 +48,7 @@ def audit(
     ell: int | None = None,
     schema: Schema | None = None,
     model: Model | None = None,
+    foreign: ForeignColumns | None = None,
     same_records: Sequence[Sequence[int]] = (),
     targets: Any = None,  # noqa: ANN401 (a file or a table in memory)
     targets_output: Path | None = None,
@@ -59,6 +64,8 @@ def audit(
         ell: The diversity to compare with; by default the largest that a manifest promises.
         schema: What the columns mean, for releases without a manifest.
         model: Where the adversary's distribution comes from; by default the releases pooled.
+        foreign: Which columns to link by and what their labels mean, for releases that neither a manifest
+            nor a schema describes.
         same_records: Sets of releases, by their places from 0, that hold the same records under different
             classes; subtraction is tried on them.
         targets: People about whom the adversary knows quasi-identifiers.
@@ -68,8 +75,6 @@ def audit(
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
     """
-    if not releases:
-        raise ParameterError("An audit needs at least one release.", found="None was given.")
     if targets_output is not None:
         if targets is None:
             raise ParameterError(
@@ -78,19 +83,20 @@ def audit(
                 remedy="Give --targets FILE.",
             )
         check_writable(targets_output, overwrite=overwrite)
-    evidence = gather(releases, schema=schema, csv_format=csv_format, engine=engine, progress=progress)
+    people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
+    evidence = gather(
+        releases,
+        schema=schema,
+        foreign=foreign,
+        people=people,
+        csv_format=csv_format,
+        engine=engine,
+        progress=progress,
+    )
     wanted = _wanted(ell, evidence)
     totals = None
-    if targets is not None:
-        totals = audit_targets(
-            evidence,
-            targets,
-            wanted,
-            output=targets_output,
-            overwrite=overwrite,
-            csv_format=csv_format,
-            engine=engine,
-        )
+    if people is not None:
+        totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
     return summarize(evidence, wanted, model=model, same_records=same_records, targets=totals)
 
 
@@ -100,13 +106,19 @@ def audit_before(
     *,
     ell: int | None = None,
     schema: Schema | None = None,
+    foreign: ForeignColumns | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Gate:
     """Whether publishing a new release would take anybody below ell, given those already published."""
     evidence = gather(
-        [*published, new], schema=schema, csv_format=csv_format, engine=engine, progress=progress
+        [*published, new],
+        schema=schema,
+        foreign=foreign,
+        csv_format=csv_format,
+        engine=engine,
+        progress=progress,
     )
     return gate(evidence, _wanted(ell, evidence))
 
@@ -115,17 +127,63 @@ def gather(
     releases: Sequence[Any],
     *,
     schema: Schema | None = None,
+    foreign: ForeignColumns | None = None,
+    people: pa.Table | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Evidence:
-    """Reads releases and lays them over each other."""
-    return OwnReleases.overlay(
-        [
-            open_published(item, schema=schema, csv_format=csv_format, engine=engine, progress=progress)
-            for item in releases
-        ]
-    )
+    """Reads releases and lays them over each other.
+
+    Where neither a manifest nor a schema describes one of them, all are read by their labels alone.
+    """
+    if not releases:
+        raise ParameterError("An audit needs at least one release.", found="None was given.")
+    found = [_located(item) for item in releases]
+    if schema is not None or all(manifest is not None for _, _, manifest in found):
+        return OwnReleases.overlay(
+            [
+                open_published(item, schema=schema, csv_format=csv_format, engine=engine, progress=progress)
+                for item in releases
+            ]
+        )
+    described = _described(found, foreign)
+    with running(engine) as active:
+        tables = [(name, active.open(source, csv_format)) for source, name, _ in found]
+        return described.read(tables, people=people, progress=progress)
+
+
+def explain(
+    releases: Sequence[Any],
+    foreign: ForeignColumns | None = None,
+    *,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Understanding:
+    """How the labels of releases would be understood that nothing but their labels describes."""
+    if not releases:
+        raise ParameterError("An audit needs at least one release.", found="None was given.")
+    found = [_located(item) for item in releases]
+    described = _described(found, foreign)
+    with running(engine) as active:
+        tables = [(name, active.open(source, csv_format)) for source, name, _ in found]
+        return described.understand(tables, people=None, progress=progress)[1]
+
+
+def _described(
+    found: Sequence[tuple[Any, str, Manifest | None]], foreign: ForeignColumns | None
+) -> ForeignColumns:
+    """The columns to link by: those that were named, or else those of a release that has a manifest."""
+    described = foreign or ForeignColumns()
+    manifests = [manifest for _, _, manifest in found if manifest is not None]
+    if not described.quasi_identifiers and manifests:
+        described = replace(described, quasi_identifiers=manifests[0].schema.names)
+    if not described.sensitive and manifests:
+        described = replace(described, sensitive=manifests[0].schema.sensitive.name)
+    if not described.quasi_identifiers or not described.sensitive:
+        raise _nothing_described(found[0][1])
+    return described
 
 
 def _wanted(ell: int | None, evidence: Evidence) -> int:
@@ -149,25 +207,32 @@ def open_published(
     progress: Progress | None = None,
 ) -> Published:
     """Reads one release, with its manifest where it has one."""
-    manifest: Manifest | None = None
-    if isinstance(item, Release):
-        source, name, manifest = item.table, "a release in memory", item.manifest
-    elif is_frame(item):
-        source, name = item, "a release in memory"
-    else:
-        source, name = item, Path(item).name
-        beside = manifest_path(item)
-        manifest = read_manifest(beside) if beside.exists() else None
+    source, name, manifest = _located(item)
     if manifest is not None:
         schema = manifest.schema
     elif schema is None:
-        raise DataError(
-            f"The release {name} comes without a manifest.",
-            found="Nothing says what its columns mean.",
-            remedy="Put the manifest beside it, or give the schema (--schema).",
-        )
+        raise _nothing_described(name)
     with running(engine) as active:
         return read_published(active.open(source, csv_format), name, schema, manifest, progress)
+
+
+def _located(item: Any) -> tuple[Any, str, Manifest | None]:  # noqa: ANN401 (a file, a Release, a table)
+    """Where the records of a release are, words for it, and its manifest if it has one."""
+    if isinstance(item, Release):
+        return item.table, "a release in memory", item.manifest
+    if is_frame(item):
+        return item, "a release in memory", None
+    beside = manifest_path(item)
+    return item, Path(item).name, read_manifest(beside) if beside.exists() else None
+
+
+def _nothing_described(name: str) -> DataError:
+    return DataError(
+        f"The release {name} comes without a manifest.",
+        found="Nothing says what its columns mean.",
+        remedy="Put the manifest beside it, give the schema (--schema), or name the columns to link by and "
+        "the sensitive one (--qi and --sensitive).",
+    )
 
 
 @dataclass(frozen=True)

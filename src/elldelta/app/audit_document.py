@@ -24,9 +24,17 @@ LIMITS = (
 """What every audit takes for granted."""
 
 
-def audit_document(audit: Audit, *, public: bool = False) -> dict[str, Any]:
-    """The audit as plain JSON values."""
+def audit_document(audit: Audit, *, labels: bool = False, public: bool = False) -> dict[str, Any]:
+    """The audit as plain JSON values.
+
+    Args:
+        audit: What was found.
+        labels: Whether classes are told by their labels. They are made of values of the data, so they belong on
+            a page that somebody asked for, not on a terminal or in a log.
+        public: Leave out whatever shows a cell of the data, labels included.
+    """
     tell = _Public() if public else _Full()
+    labels = labels and not public
     exposure = audit.exposure
     return {
         "releases": [
@@ -95,12 +103,17 @@ def audit_document(audit: Audit, *, public: bool = False) -> dict[str, Any]:
         "curve": [_curve_point(point, tell) for point in audit.curve],
         "left_out": [_left_out(item, audit, tell) for item in audit.left_out],
         "memberships": asdict(audit.memberships),
-        "worst_classes": [] if public else [_worst(item) for item in audit.worst],
-        "differencing": _differencing(audit.differencing, tell, public=public),
+        "worst_classes": [] if public else [_worst(item, labels=labels) for item in audit.worst],
+        "differencing": _differencing(audit.differencing, tell, labels=labels, public=public),
         "targets": None
         if audit.targets is None
         else {name: tell.count(number) for name, number in asdict(audit.targets).items()},
         "assumptions": [*LIMITS, *audit.assumptions],
+        "labels": [
+            {"column": column, "label": label, "meaning": meaning} for column, label, meaning in audit.labels
+        ]
+        if labels
+        else [],
         "next_steps": next_steps(audit),
     }
 
@@ -190,17 +203,19 @@ def _left_out(item: LeftOut, audit: Audit, tell: _Full) -> dict[str, Any]:
     }
 
 
-def _worst(item: WorstClass) -> dict[str, Any]:
+def _worst(item: WorstClass, *, labels: bool) -> dict[str, Any]:
     return {
         "releases": list(item.releases),
-        "labels": [list(labels) for labels in item.labels],
+        "labels": [list(own) for own in item.labels] if labels else [],
         "values_left": item.values_left,
         "records": item.records,
         "largest_share": item.largest_share,
     }
 
 
-def _differencing(found: Differencing | None, tell: _Full, *, public: bool) -> dict[str, Any] | None:
+def _differencing(
+    found: Differencing | None, tell: _Full, *, labels: bool, public: bool
+) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
@@ -215,7 +230,7 @@ def _differencing(found: Differencing | None, tell: _Full, *, public: bool) -> d
             {
                 "releases": list(item.releases),
                 "how": item.how,
-                "labels": [[list(labels) for labels in side] for side in item.labels],
+                "labels": [[list(own) for own in side] for side in item.labels] if labels else [],
                 "records": item.records,
                 "diversity": item.diversity,
             }

@@ -67,8 +67,10 @@ def summarize(
     overall = np.sum([counts.sum(axis=0) for counts in evidence.class_counts], axis=0)
     return Audit(
         releases=tuple(
-            _alone(name, counts, ell)
-            for name, counts in zip(evidence.names, evidence.class_counts, strict=True)
+            _alone(name, counts, release.counts, ell)
+            for name, counts, release in zip(
+                evidence.names, evidence.class_counts, evidence.releases, strict=True
+            )
         ),
         columns=evidence.columns,
         ell=ell,
@@ -89,22 +91,25 @@ def summarize(
         differencing=_differencing(evidence, same_records, ell) if same_records else None,
         targets=targets,
         assumptions=evidence.assumptions,
+        labels=evidence.labels,
         linkage=linkage,
     )
 
 
-def _alone(name: str, counts: NDArray[np.int64], ell: int) -> ReleaseSummary:
+def _alone(name: str, classes: NDArray[np.int64], counts: NDArray[np.int64], ell: int) -> ReleaseSummary:
+    """One release: its records and classes, and what somebody sees who knows where a person is."""
     by_itself = measure(counts, ell)
+    n_records = int(classes.sum())
     return ReleaseSummary(
         name=name,
-        records=by_itself.records,
-        classes=by_itself.classes,
+        records=n_records,
+        classes=int((classes.sum(axis=1) > 0).sum()),
         diversity=by_itself.diversity_min,
         k=k_anonymity(counts),
         entropy=by_itself.entropy_min,
-        t_closeness=t_closeness(counts),
+        t_closeness=t_closeness(counts, classes.sum(axis=0)),
         classes_below=by_itself.classes_below,
-        records_below=by_itself.records_below,
+        records_below=min(by_itself.records_below, n_records),  # overlapping classes count records twice
     )
 
 

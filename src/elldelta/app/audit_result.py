@@ -174,6 +174,7 @@ class Audit:
         differencing: What subtraction isolates; None if no releases were declared to share their records.
         targets: How the targets fare; None if none were given.
         assumptions: What was taken for granted, in words.
+        labels: How labels were understood where nothing but the labels says so: column, label, meaning.
         linkage: The linkage itself.
     """
 
@@ -197,6 +198,7 @@ class Audit:
     differencing: Differencing | None
     targets: TargetTotals | None
     assumptions: tuple[str, ...]
+    labels: tuple[tuple[str, str, str], ...]
     linkage: Linkage
 
     @property

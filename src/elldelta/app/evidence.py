@@ -40,13 +40,15 @@ class Candidates:
     Attributes:
         n_people: The number of people.
         person: The person of each line, rising.
-        rows: The row of each release's counts, lines x releases.
+        rows: The row of each release's table, lines x releases.
+        tables: Per release what each row shows: rows x values.
         n_outside: People with a value that no release can show: they are in none.
     """
 
     n_people: int
     person: NDArray[np.int64]
     rows: NDArray[np.int64]
+    tables: tuple[NDArray[np.int64], ...]
     n_outside: int
 
 
@@ -85,6 +87,10 @@ class Evidence(Protocol):
     def is_disjoint(self) -> bool:
         """Whether the classes of each release are disjoint."""
 
+    @property
+    def labels(self) -> tuple[tuple[str, str, str], ...]:
+        """How labels were understood where nothing but the labels says so: column, label, meaning."""
+
     def label(self, release: int, row: int) -> tuple[str, ...]:
         """What a release shows for the people of a row of its counts: one label per quasi-identifier."""
 
@@ -104,6 +110,7 @@ class OwnReleases:
     used: tuple[NDArray[np.int64], ...]
 
     is_disjoint = True
+    labels = ()
 
     @classmethod
     def overlay(cls, published: Sequence[Published]) -> OwnReleases:
@@ -204,7 +211,8 @@ class OwnReleases:
         person = np.repeat(inside, n_lines)
         within = np.arange(len(person)) - np.repeat(np.cumsum(n_lines) - n_lines, n_lines)
         picked = np.repeat(starts[kind.reshape(-1)], n_lines) + within
-        return Candidates(people.num_rows, person, lines[picked, 1:], int(is_outside.sum()))
+        tables = tuple(release.counts for release in self.releases)
+        return Candidates(people.num_rows, person, lines[picked, 1:], tables, int(is_outside.sum()))
 
     def model_cells(self, model: Model) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows that each combination of a model has, and its counts by value."""

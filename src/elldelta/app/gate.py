@@ -82,8 +82,9 @@ class Gate:
                 f"({self.ell} wanted), whichever of the published releases they are also in."
             )
         return (
-            f"Do not publish: {len(self.classes):,} classes of {self.before} would leave somebody with fewer "
-            f"than {self.ell} values, at worst {self.diversity_min}."
+            f"Do not publish: {len(self.classes):,} {'class' if len(self.classes) == 1 else 'classes'} of "
+            f"{self.before} would leave somebody with fewer than {self.ell} values, at worst "
+            f"{self.diversity_min}."
         )
 
 

@@ -74,7 +74,7 @@ def values_left(evidence: Evidence, candidates: Candidates) -> ValuesLeft:
         if not len(person):
             continue
         starts = np.flatnonzero(np.diff(person, prepend=-1))
-        shown = [release.counts[rows[:, j]] for j, release in enumerate(evidence.releases)]
+        shown = [table[rows[:, j]] for j, table in enumerate(candidates.tables)]
         # A value is possible if one place a person can be at shows it in every release.
         linked = np.minimum.reduce(shown)
         possible = np.maximum.reduceat(linked, starts, axis=0) > 0
@@ -94,33 +94,24 @@ def values_left(evidence: Evidence, candidates: Candidates) -> ValuesLeft:
 
 def audit_targets(
     evidence: Evidence,
-    source: Any,  # noqa: ANN401 (a file or a table in memory)
+    people: pa.Table,
     ell: int,
     *,
     output: Path | None = None,
     overwrite: bool = False,
-    csv_format: CsvFormat | None = None,
-    engine: Engine | None = None,
 ) -> TargetTotals:
     """Looks up people in the releases; what is left for each goes into a file, totals are returned.
 
     Args:
         evidence: The releases.
-        source: The people: columns named like the quasi-identifiers. A missing column or an empty cell is
+        people: The people: columns named like the quasi-identifiers. A missing column or an empty cell is
             something the adversary does not know. Other columns are carried into the output.
         ell: The number of values to compare with.
         output: A .csv or .parquet file: one line per target and candidate value.
         overwrite: Whether the output may replace a file.
-        csv_format: How CSV files are written.
-        engine: The engine to use.
     """
-    import pyarrow as pa
-
     if output is not None:
         format_of(output)
-    with running(engine) as active:
-        table = active.open(source, csv_format)
-        people = pa.Table.from_batches(active.fetch(table.relation))
     known = [name for name in evidence.columns if name in people.column_names]
     if not known:
         raise DataError(
@@ -144,6 +135,20 @@ def audit_targets(
         outside=candidates.n_outside,
         partly_known=int(is_partial.sum()),
     )
+
+
+def read_people(
+    source: Any,  # noqa: ANN401 (a file or a table in memory)
+    *,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+) -> pa.Table:
+    """Reads the people an adversary looks for, as they are."""
+    import pyarrow as pa
+
+    with running(engine) as active:
+        table = active.open(source, csv_format)
+        return pa.Table.from_batches(active.fetch(table.relation))
 
 
 def _whole_people(person: NDArray[np.int64]) -> Iterator[slice]:

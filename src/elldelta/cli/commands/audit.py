@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elldelta.cli import options, output
+from elldelta.cli import foreign, options, output
 from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from elldelta.app.audit_result import Audit
+    from elldelta.app.foreign_evidence import ForeignColumns
     from elldelta.app.gate import Gate
+    from elldelta.data.schema import Schema
 
 _SHOWN = 20
 
@@ -40,6 +43,14 @@ def _run(
     schema: Annotated[
         Path | None, typer.Option("--schema", help="Describes the columns of releases without a manifest.")
     ] = None,
+    qi: foreign.QuasiIdentifiers = None,
+    sensitive: foreign.Sensitive = None,
+    names: foreign.Map = None,
+    kinds: foreign.Kind = None,
+    empty: foreign.Empty = None,
+    lists: foreign.Lists = None,
+    hierarchy: options.Hierarchies = None,
+    explain: foreign.Explain = False,
     before: Annotated[
         Path | None,
         typer.Option("--before", help="A release that is not yet published: may it join the others?"),
@@ -95,6 +106,10 @@ def _run(
         if path is not None:
             check_writable(path, overwrite=overwrite)
     known = read_schema(schema) if schema else None
+    columns = foreign.foreign_columns(qi, sensitive, names, kinds, empty, lists, hierarchy)
+    if explain:
+        _explain([*given, *([before] if before else [])], columns, public=public, json=json)
+        return
     if before is not None:
         for name, value in (
             ("--targets", targets),
@@ -107,7 +122,7 @@ def _run(
                     f"{name} does not go together with --before.",
                     remedy="Audit all releases, the new one included, for the full picture.",
                 )
-        _ask_before(before, given, ell=ell, schema=known, public=public, json=json)
+        _ask_before(before, given, columns, ell=ell, schema=known, public=public, json=json)
         return
     if targets is not None and targets_output is None:
         raise ParameterError(
@@ -121,6 +136,7 @@ def _run(
             ell=ell,
             schema=known,
             model=read_model(model) if model else None,
+            foreign=columns,
             same_records=[_places(text, given) for text in same_records or ()],
             targets=targets,
             targets_output=targets_output,
@@ -131,15 +147,15 @@ def _run(
         from elldelta.report.charts import draw_histogram, write_picture
 
         write_picture(draw_histogram(result.histogram, result.ell), picture, overwrite=overwrite)
-    document = audit_document(result, public=public)
     if report is not None:
         from elldelta.data.atomic import AtomicFiles
         from elldelta.report.audit_page import render_audit
 
         with AtomicFiles(overwrite=overwrite) as files:
-            files.stage(report).write_text(render_audit(document), encoding="utf-8")
+            page = render_audit(audit_document(result, labels=True, public=public))
+            files.stage(report).write_text(page, encoding="utf-8")
     if json:
-        output.print_json(document)
+        output.print_json(audit_document(result, public=public))
     else:
         _print(result, public=public)
     if not result.holds:
@@ -149,9 +165,10 @@ def _run(
 def _ask_before(
     before: Path,
     published: Sequence[Path],
+    columns: ForeignColumns,
     *,
     ell: int | None,
-    schema: object,
+    schema: Schema | None,
     public: bool,
     json: bool,
 ) -> None:
@@ -159,13 +176,57 @@ def _ask_before(
     from elldelta.app.audit_document import gate_document
 
     with progress_bar("Linking") as progress:
-        result = audit_before(before, published, ell=ell, schema=schema, progress=progress)  # type: ignore[arg-type]
+        result = audit_before(before, published, ell=ell, schema=schema, foreign=columns, progress=progress)
     if json:
         output.print_json(gate_document(result, public=public))
     else:
         _print_gate(result, public=public)
     if not result.holds:
         raise typer.Exit(3)
+
+
+def _explain(releases: Sequence[Path], columns: ForeignColumns, *, public: bool, json: bool) -> None:
+    """Says how labels are understood; values that may be somebody's own are taken together."""
+    from elldelta.app.audit import explain
+
+    with progress_bar("Reading") as progress:
+        found = explain(releases, columns, progress=progress)
+    rows = [row for row in found.rows() if not public or row.label is None]
+    if json:
+        output.print_json(
+            {
+                "is_clear": found.is_clear,
+                "labels": [
+                    {
+                        "column": row.column,
+                        "label": row.label,
+                        "labels": row.n_labels,
+                        "meaning": row.meaning,
+                        "releases": row.n_releases,
+                        "problem": row.problem,
+                    }
+                    for row in rows
+                ],
+                "notes": list(found.notes),
+            }
+        )
+    else:
+        output.print_table(
+            "How labels are understood",
+            ("column", "label", "meaning", "releases"),
+            [
+                (
+                    row.column,
+                    f"{row.n_labels:,} labels" if row.label is None else row.label,
+                    f"NOT CLEAR: {row.problem}" if row.problem else row.meaning,
+                    str(row.n_releases),
+                )
+                for row in rows
+            ],
+        )
+        output.print_text(*found.notes)
+    if not found.is_clear:
+        raise typer.Exit(2)
 
 
 def _places(text: str, releases: Sequence[Path]) -> list[int]:
@@ -205,6 +266,13 @@ def _print(result: Audit, *, public: bool) -> None:
             for item in shown["releases"]
         ],
     )
+    if result.labels:
+        by_column = Counter(column for column, _, _ in result.labels)
+        output.print_table(
+            "Labels (all of them: --explain)",
+            ("column", "kinds of labels understood"),
+            [(column, str(number)) for column, number in by_column.items()],
+        )
     output.print_table(
         "Linked",
         ("values left", "classes", "linked records"),
