@@ -29,8 +29,8 @@ def audit_document(audit: Audit, *, labels: bool = False, public: bool = False) 
 
     Args:
         audit: What was found.
-        labels: Whether classes are told by their labels. They are made of values of the data, so they belong on
-            a page that somebody asked for, not on a terminal or in a log.
+        labels: Whether classes are told by their labels. They are made of values of the data, so they belong
+            on a page that somebody asked for, not on a terminal or in a log.
         public: Leave out whatever shows a cell of the data, labels included.
     """
     tell = _Public() if public else _Full()
