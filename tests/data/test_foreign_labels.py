@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from elldelta.data.domains import Bins, Categories, Dates, Integers
-from elldelta.data.foreign_columns import ColumnRules, understand_column
+from elldelta.data.foreign_columns import ColumnRules, rules_of, understand_column
 from elldelta.data.foreign_labels import normalized, parse_days, parse_number, read_on
 from elldelta.data.hierarchy import Hierarchy
 from elldelta.data.schema import Column
@@ -269,6 +269,32 @@ def test_labels_of_our_own_releases_are_read_back(column, data):
         assert wanted <= set(_named(understood, label))
         for other in set(range(column.size)) - members:
             assert not alone[other] & set(_named(understood, label))
+
+
+GROUPED = Hierarchy((("a", "x, y", "*"), ("b", "x, y", "*"), ("c", "other", "*"), ("d, e", "other", "*")))
+DESCRIBED = [
+    *DOMAINS,
+    Column("x", Categories(("low", "mid", "high", "1-2"), ordered=True), nulls="category"),
+    Column("x", Categories(("a", "b", "c", "d, e")), hierarchy=GROUPED),
+    Column("x", Integers(1, 4), hierarchy=Hierarchy(tuple((str(n), "ab"[n > 2], "*") for n in range(1, 5)))),
+]
+
+
+@pytest.mark.parametrize("column", DESCRIBED, ids=str)
+def test_with_a_schema_all_labels_of_our_own_are_read_back(column):
+    singles = list(column.value_labels)
+    spelt = {
+        column.label(low, high): set(range(low, high + 1))
+        for low in range(column.size)
+        for high in range(low, column.size)
+    }
+    understood = understand_column("x", [{*spelt, *singles}], rules_of(column))
+    assert not understood.problems
+    alone = [set(_named(understood, label)) for label in singles]
+    for label, members in spelt.items():
+        named = set(_named(understood, label))
+        assert all((not alone[place].isdisjoint(named)) == (place in members) for place in range(column.size))
+        assert all(alone[place] <= named for place in members)
 
 
 def _named(column, label):

@@ -28,8 +28,8 @@ from elldelta.data.foreign_labels import (
     read_on,
     split_bare,
 )
+from elldelta.data.foreign_rules import ColumnRules, rules_of
 from elldelta.data.foreign_scale import scale_positions, words
-from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -40,51 +40,11 @@ if TYPE_CHECKING:
     from elldelta.data.foreign_scale import Cut
     from elldelta.data.hierarchy import Hierarchy
 
-ColumnKind = Literal["auto", "number", "date", "text"]
-ForeignNulls = Literal["refuse", "category", "unknown"]
-Separators = Literal["auto", "sets", "values"]
+__all__ = ["ColumnRules", "ForeignColumn", "LabelMeaning", "rules_of", "understand_column"]
 
 _MOST_WORDS = 5
 OTHER_VALUE = "any other value"
 _MISSING_WORDS = "no value: a category of its own"
-
-
-@dataclass(frozen=True)
-class ColumnRules:
-    """What somebody says about a column, where its labels leave a doubt.
-
-    Attributes:
-        kind: What the column holds; found from its labels by default.
-        nulls: What an empty cell means: "refuse" it, "category": a value of its own, "unknown": it could be
-            anything.
-        separators: Whether `a,b`, `a;b` and `a|b` in a text column are sets or values; by default they are
-            sets if every part occurs as a value elsewhere, and refused otherwise.
-        hierarchy: Names of groups of values.
-        values: Values that exist, whether or not a label shows them: of a schema, or of people to look for.
-        is_ordered: Whether `values` have an order, so that `low..high` is a run of them.
-        is_closed: Whether no other values than `values` exist.
-    """
-
-    kind: ColumnKind = "auto"
-    nulls: ForeignNulls = "refuse"
-    separators: Separators = "auto"
-    hierarchy: Hierarchy | None = None
-    values: tuple[str, ...] = ()
-    is_ordered: bool = False
-    is_closed: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))
-        for name, known in (
-            ("kind", ("auto", "number", "date", "text")),
-            ("nulls", ("refuse", "category", "unknown")),
-            ("separators", ("auto", "sets", "values")),
-        ):
-            if getattr(self, name) not in known:
-                raise ParameterError(
-                    f"The {name} of a column must be one of {', '.join(known)}.",
-                    found="It is something else.",
-                )
 
 
 @dataclass(frozen=True)
@@ -196,8 +156,9 @@ def understand_column(
     open_entries = [entry for entry in entries if not entry.is_everything and not entry.is_missing]
     open_entries = [entry for entry in open_entries if not entry.problem]
     for entry in open_entries:
-        if entry.text in groups and entry.text not in leaves:
-            members = groups[entry.text]
+        group = _unquoted(entry.text)
+        if group in groups and group not in leaves:
+            members = groups[group]
             if members is None:
                 entry.problem = "the hierarchy has several groups of this name"
             else:
