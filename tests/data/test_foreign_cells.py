@@ -172,6 +172,15 @@ def test_columns_and_spellings_may_differ(engine):
     assert counts.describe(cell) == ("20 to 29",)
 
 
+def test_one_class_in_several_spellings_is_one_class(engine):
+    release = _read(engine, [("20-29", "flu"), ("[20, 30[", "cold"), ("20 - 29", "flu"), ("30-39", "flu")])
+    counts = cell_counts([release], understand([release]))
+    (own,) = counts.releases
+    assert own.labels == (("20 - 29",), ("30-39",))
+    assert own.counts.tolist() == [[1, 2], [0, 1]]
+    assert own.n_overlapping == 0
+
+
 def test_numbers_are_one_sensitive_value_however_they_are_written(engine):
     first, second = _read(engine, [("1", "1")], "a"), _read(engine, [("1", "1.0")], "b")
     assert understand([first, second]).values == ("1",)
@@ -226,3 +235,18 @@ def test_rules_and_maps_for_other_columns_are_refused(engine):
         understand([release], {"height": ColumnRules()})
     with pytest.raises(ParameterError, match="not linked"):
         _read(engine, [("1", "x")], names={"age": "height"})
+
+
+def test_releases_without_a_record_show_nothing(engine):
+    nothing = read_foreign(
+        engine.open(pa.table({"age": pa.array([], pa.string()), "ill": pa.array([], pa.string())})),
+        "nothing",
+        ("age",),
+        "ill",
+    )
+    alone = cell_counts([nothing], understand([nothing]))
+    assert alone.n_cells == 0
+    assert people_cells(alone, []).cells.tolist() == []
+    other = _read(engine, [("20-29", "flu")])
+    both = cell_counts([nothing, other], understand([nothing, other]))
+    assert [table.tolist() for table in both.counts] == [[[0]], [[1]]]

@@ -37,7 +37,7 @@ class ReleaseClasses:
 
     Attributes:
         name: Words for the release.
-        labels: The labels of every class, as they are written.
+        labels: The labels of every class, as they are written; in one way, if there are several.
         counts: Records by class and sensitive value.
         starts: Where the classes of each cell begin in `classes`; one entry more than there are cells.
         classes: The classes of cell after cell; a cell can have none, one or several.
@@ -163,22 +163,24 @@ def cell_counts(releases: Sequence[ForeignRelease], understanding: Understanding
     """
     understanding.check()
     columns = understanding.columns
-    codes = [_codes(columns, release.found.labels) for release in releases]
+    merged = [_merged(_codes(columns, release.found.labels), columns) for release in releases]
+    codes = [own for own, _, _ in merged]
     cells = arrange([column.runs for column in columns], np.concatenate(codes))
     offsets = np.cumsum([0, *map(len, codes)])
     owner = np.searchsorted(offsets, cells.classes, side="right") - 1
     cell_of = cells.cell_of
     shown = []
     for number, (release, value_of) in enumerate(zip(releases, understanding.value_of, strict=True)):
-        found = release.found
-        counts = np.zeros((len(found.labels), len(understanding.values)), dtype=np.int64)
-        np.add.at(counts, (found.classes, value_of[found.value_of]), found.n)
+        found, (_, examples, class_of) = release.found, merged[number]
+        counts = np.zeros((len(examples), len(understanding.values)), dtype=np.int64)
+        np.add.at(counts, (class_of[found.classes], value_of[found.value_of]), found.n)
+        labels = tuple(found.labels[example] for example in examples)
         own = owner == number
         starts = np.searchsorted(cell_of[own], np.arange(cells.n_cells + 1))
         classes = cells.classes[own] - offsets[number]
         for array in (counts, starts, classes):
             array.setflags(write=False)
-        shown.append(ReleaseClasses(release.name, found.labels, counts, starts, classes))
+        shown.append(ReleaseClasses(release.name, labels, counts, starts, classes))
     return CellCounts(columns, understanding.values, tuple(shown), cells.is_named)
 
 
@@ -234,6 +236,22 @@ def _check_same(counts: CellCounts, coarse: Arrangement) -> None:
     n_classes = sum(np.diff(release.starts) for release in counts.releases)
     if not np.array_equal(n_classes, np.diff(coarse.starts)):
         raise InternalError("Cells were numbered differently.", remedy="Please report this.")
+
+
+def _merged(
+    codes: NDArray[np.int64], columns: Sequence[ForeignColumn]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Makes classes one whose labels mean the same in other words, as `20-40` and `[20, 40]` do.
+
+    Returns:
+        The codes of the classes, an example of each among those given, and which one each became.
+    """
+    same = np.stack([column.same_meaning[codes[:, place]] for place, column in enumerate(columns)], axis=1)
+    _, examples, class_of = np.unique(same, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(examples)  # in the order in which they were given
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return same[examples[order]], examples[order], rank[class_of.reshape(-1)]
 
 
 def _codes(columns: Sequence[ForeignColumn], labels: Sequence[Sequence[str | None]]) -> NDArray[np.int64]:

@@ -101,6 +101,15 @@ class ForeignColumn:
         """The number of each label."""
         return {each.label: code for code, each in enumerate(self.meanings)}
 
+    @cached_property
+    def same_meaning(self) -> NDArray[np.int64]:
+        """For each label the first one that names the same positions."""
+        runs: list[list[tuple[int, int]]] = [[] for _ in self.meanings]
+        for label, *ends in zip(self.runs.label, self.runs.first, self.runs.last, strict=True):
+            runs[label].append((int(ends[0]), int(ends[1])))
+        first: dict[tuple[tuple[int, int], ...], int] = {}
+        return np.array([first.setdefault(tuple(own), code) for code, own in enumerate(runs)], dtype=np.int64)
+
     def describe(self, mask: NDArray[np.bool_]) -> str:
         """Words for a set of positions."""
         if mask.all():
