@@ -112,26 +112,29 @@ def panel_owners():
     return people, [panel[panel["year"] == year] for year in years]
 
 
-def row(ell, n_releases, peer, ours, out, classes):
+def row(ell, n_releases, peer, peer_classes, ours, out, classes):
     def shares(left):
         return f"{(left[left > 0] < ell).mean():.1%} | {(left[left > 0] == 1).mean():.1%}"
 
-    print(
-        f"| {ell} | {n_releases} | {shares(peer)} | {shares(ours)} | {classes:.0f} | {out:.1%} |", flush=True
-    )
+    print(f"| {ell} | {n_releases} | {shares(peer)} | {peer_classes:.0f} ", end="")
+    print(f"| {shares(ours)} | {classes:.0f} | {out:.1%} |", flush=True)
 
 
 def demonstrate(title, model, people, tables, columns, sensitive):
     print(f"\n**{title}**: {len(people):,} people in all of {len(tables)} releases of ", end="")
     print(f"{min(map(len, tables)):,} to {max(map(len, tables)):,} records.\n")
-    print("| ℓ | releases | peer: below ℓ | peer: one value | ours: below ℓ | ours: one value |", end="")
-    print(" our classes | left out |\n|---|---|---|---|---|---|---|---|")
+    print(
+        "| ℓ | releases | peer: below ℓ | one value | classes | ours: below ℓ | one value | classes |", end=""
+    )
+    print(" left out |\n|---|---|---|---|---|---|---|---|---|")
     for ell in ELLS:
         made = [peer_release(table, columns, sensitive, ell) for table in tables]
         lefts = list(peer_left(made, people, columns, sensitive))
+        n_classes = [len(item[list(columns)].drop_duplicates()) for item in made]
         for n_releases in RELEASES:
             ours, out, classes = our_left(model, tables, ranks_of(model.schema, people), ell, n_releases)
-            row(ell, n_releases, lefts[n_releases - 1], ours, out, classes)
+            mean = float(np.mean(n_classes[:n_releases]))
+            row(ell, n_releases, lefts[n_releases - 1], mean, ours, out, classes)
 
 
 def panel_model(tables, columns, sensitive):
