@@ -5,9 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from itertools import chain
 from typing import Any
 
 from elldelta.errors import ParameterError
+
+_LISTS = {list, tuple}
+_SCALARS = {type(None), bool, int, str}
+"""Types whose values are all plain; a list of them needs no look at each."""
 
 
 def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON value)
@@ -29,7 +34,12 @@ def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON valu
 
 def digest(document: Any) -> str:  # noqa: ANN401 (any plain JSON value)
     """The SHA-256 of the canonical bytes, as `sha256:` and 64 hexadecimal digits."""
-    return "sha256:" + hashlib.sha256(canonical_json(document)).hexdigest()
+    return digest_of_bytes(canonical_json(document))
+
+
+def digest_of_bytes(content: bytes) -> str:
+    """The SHA-256 of bytes that are canonical already."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 def _check_plain(document: object) -> None:
@@ -42,8 +52,12 @@ def _check_plain(document: object) -> None:
                     raise _not_plain(f"A key of type {type(key).__name__}")
                 _check_plain(value)
         case list() | tuple():
-            for value in document:
-                _check_plain(value)
+            kinds = set(map(type, document))
+            if document and kinds <= _LISTS:
+                _check_plain(list(chain.from_iterable(document)))  # all rows of a table at once
+            elif not kinds <= _SCALARS:
+                for value in document:
+                    _check_plain(value)
         case float() if not math.isfinite(document):
             raise _not_plain("A number that is not finite")
         case None | bool() | int() | float() | str():
