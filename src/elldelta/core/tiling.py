@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ from elldelta.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+_FEW_COMBINATIONS = 1 << 22
+"""Up to this many combinations the box of every one is written down: 32 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +64,28 @@ class Tiling:
     def locate(self, positions: ArrayLike) -> NDArray[np.intp]:
         """The box of each combination, occupied or not, given by its position in every domain."""
         points = check_positions(positions, self.sizes)
+        if prod(self.sizes) <= _FEW_COMBINATIONS:
+            found: NDArray[np.intp] = self._painted[tuple(points.T)]
+        else:
+            found = self._descend(points)
+        if (found < 0).any():
+            raise ParameterError(
+                "The boxes overlap and leave combinations out.",
+                found=f"{int((found < 0).sum())} combinations lie in no box.",
+            )
+        return found
+
+    @cached_property
+    def _painted(self) -> NDArray[np.intp]:
+        """The box of every combination: quicker than any search where the domain is small."""
+        cells = np.full(self.sizes, -1, dtype=np.intp)
+        for box, (low, high) in enumerate(zip(self.lows.tolist(), (self.highs + 1).tolist(), strict=True)):
+            cells[tuple(map(slice, low, high))] = box
+        cells.setflags(write=False)
+        return cells
+
+    def _descend(self, points: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Cuts boxes and points into groups until few boxes are left to compare with."""
         found = np.full(points.shape[0], -1, dtype=np.intp)
         pending = [(np.arange(self.n_boxes), np.arange(points.shape[0]))]
         while pending:
@@ -76,11 +102,6 @@ class Tiling:
             for box in boxes.tolist():
                 inside = ((points[rows] >= self.lows[box]) & (points[rows] <= self.highs[box])).all(axis=1)
                 found[rows[inside]] = box
-        if (found < 0).any():
-            raise ParameterError(
-                "The boxes overlap and leave combinations out.",
-                found=f"{int((found < 0).sum())} combinations lie in no box.",
-            )
         return found
 
     def _cut(self, boxes: NDArray[np.intp]) -> tuple[int, int] | None:
