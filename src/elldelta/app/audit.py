@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta.app.audit_measures import summarize
 from elldelta.app.audit_result import Audit
-from elldelta.app.certify import check_published
+from elldelta.app.certify import check_classes, check_published
 from elldelta.app.engine import running
 from elldelta.app.evidence import OwnReleases
 from elldelta.app.foreign_evidence import ForeignColumns
@@ -18,6 +18,7 @@ from elldelta.app.targets import audit_targets, read_people
 from elldelta.core.checks import check_count
 from elldelta.core.diversity import diversity, k_anonymity
 from elldelta.data.atomic import check_writable
+from elldelta.data.foreign_rules import rules_of
 from elldelta.data.frames import is_frame
 from elldelta.data.manifest import manifest_path, read_manifest
 from elldelta.data.published import read_published
@@ -181,6 +182,10 @@ def _described(
         described = replace(described, quasi_identifiers=manifests[0].schema.names)
     if not described.sensitive and manifests:
         described = replace(described, sensitive=manifests[0].schema.sensitive.name)
+    if manifests:  # its labels mean what its schema says; what somebody says here comes first
+        said = {column.name: rules_of(column) for column in manifests[0].schema.quasi_identifiers}
+        linked = {name: rules for name, rules in said.items() if name in described.quasi_identifiers}
+        described = replace(described, rules={**linked, **described.rules})
     if not described.quasi_identifiers or not described.sensitive:
         raise _nothing_described(found[0][1])
     return described
@@ -278,11 +283,14 @@ def verify(
             found="The digest of the plan is not the one in the manifest.",
             remedy="Give the plan that the release was made with.",
         )
-    is_certified = False
-    if plan is not None and plan.guarantee == "certified":
-        check_published(published, plan)
-        is_certified = True
     realised = diversity(published.counts)
+    _check_claims(published, manifest, realised)
+    is_certified = False
+    if plan is not None:
+        _check_terms(published, manifest, plan)
+        if plan.guarantee == "certified":
+            check_published(published, plan)
+            is_certified = True
     if realised is not None and realised < manifest.ell:
         raise RefusedError(
             f"The release {published.name} does not show {manifest.ell} values in every class.",
@@ -299,3 +307,47 @@ def verify(
         manifest.plan_digest,
         is_certified,
     )
+
+
+def _check_claims(published: Published, manifest: Manifest, realised: int | None) -> None:
+    """Refuses a manifest that claims what the table does not show, wherever the table can tell."""
+    n_classes = int((published.counts.sum(axis=1) > 0).sum())
+    claims = {
+        "the number of records": (manifest.records_released, published.n_records),
+        "the number of classes": (manifest.classes_published, n_classes),
+        "the diversity": (manifest.diversity, realised),
+    }
+    wrong = [name for name, (claimed, found) in claims.items() if claimed != found]
+    accounted = (
+        manifest.records_released
+        + manifest.records_left_out
+        + manifest.records_suppressed
+        + manifest.records_quarantined
+    )
+    if accounted != manifest.records_read or min(manifest.records_left_out, manifest.records_suppressed) < 0:
+        wrong.append("what became of every record")
+    if wrong:
+        raise FileError(
+            f"The release {published.name} is not the one its manifest describes.",
+            found=f"The manifest is wrong about {', '.join(wrong)}.",
+            remedy="Fetch both again from whoever published them.",
+        )
+
+
+def _check_terms(published: Published, manifest: Manifest, plan: Plan) -> None:
+    """Refuses a release whose manifest promises other things than the plan, or that is not made by it."""
+    check_classes(published, plan)
+    names = ("ell", "delta", "releases", "failure_upper", "guarantee", "min_records")
+    other = [name for name in names if getattr(manifest, name) != getattr(plan, name)]
+    if other:
+        raise FileError(
+            f"The release {published.name} does not follow the plan.",
+            found=f"Its manifest and the plan disagree on {', '.join(other)}.",
+            remedy="Do not rely on this release.",
+        )
+    if plan.guarantee == "probabilistic" and published.n_records < plan.records:
+        raise RefusedError(
+            f"The release {published.name} has fewer records than its plan asks for.",
+            found=f"{published.n_records} records; the plan asks for {plan.records}.",
+            remedy="Do not rely on this release.",
+        )

@@ -15,7 +15,6 @@ from elldelta.core.partition import Partition
 from elldelta.data.canonical import digest
 from elldelta.data.class_map import LEFT_OUT, ClassMap
 from elldelta.data.classes import Boxes, Merged, Runs, class_labels
-from elldelta.data.counts import Accounting, Counts
 from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from elldelta.core.coarsen import Coarsening, OnFailure, Unions
     from elldelta.core.ledger_state import LedgerState
     from elldelta.data.classes import Classes
+    from elldelta.data.counts import Counts
     from elldelta.data.plan_file import Plan
     from elldelta.data.published import Published
 
@@ -43,7 +43,6 @@ class Publishable:
         counts: Records by published class and sensitive value; none where records are left out.
         class_map: Which combination goes where.
         coarsening: The certificate and its cost; None for a probabilistic plan.
-        released: The records that are published, as counts; None if there are none.
     """
 
     classes: Classes
@@ -51,7 +50,6 @@ class Publishable:
     counts: NDArray[np.int64]
     class_map: ClassMap
     coarsening: Coarsening | None
-    released: Counts | None
 
     @property
     def certificate(self) -> Certificate:
@@ -159,8 +157,7 @@ def publishable(
     shown = fitted.certificate.counts if not whole else fitted.certificate.counts[group_of]
     published = numbers[class_of]
     published = np.where(left_out[published], LEFT_OUT, published)
-    class_map = ClassMap(counts.ranks, published, tuple(labels))
-    return Publishable(classes, labels, shown, class_map, fitted, _without(counts, published == LEFT_OUT))
+    return Publishable(classes, labels, shown, ClassMap(counts.ranks, published, tuple(labels)), fitted)
 
 
 def publishable_in_ledger(
@@ -214,13 +211,7 @@ def check_published(published: Published, plan: Plan) -> None:
         RefusedError: A class misses more witness values than it may.
     """
     classes, terms = published.classes, terms_of(plan)
-    base = classes.base if isinstance(classes, Merged) else classes
-    if not isinstance(base, Runs | Boxes) or digest(base.to_dict()) != digest(plan.classes.to_dict()):
-        raise FileError(
-            f"The classes of {published.name} are not those of the plan.",
-            found="They are not unions of the plan's classes.",
-            remedy="Give the plan that the release was made with.",
-        )
+    check_classes(published, plan)
     group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
     missed = missing_witnesses(published.counts, terms, Partition(group_of)).sum(axis=1)
     n_failing = int((missed > terms.allowances).sum())
@@ -230,6 +221,47 @@ def check_published(published: Published, plan: Plan) -> None:
             found=f"{n_failing} of {plan.n_classes} planned classes miss more witness values than they may.",
             remedy="Do not rely on this release.",
         )
+
+
+def check_classes(published: Published, plan: Plan) -> None:
+    """Checks that a release uses the plan's schema, and its classes or unions of them that labels can tell.
+
+    Raises:
+        FileError: It does not.
+    """
+    classes = published.classes
+    base = classes.base if isinstance(classes, Merged) else classes
+    if published.schema.digest != plan.schema.digest:
+        found = "It describes its columns differently."
+    elif not isinstance(base, Runs | Boxes) or digest(base.to_dict()) != digest(plan.classes.to_dict()):
+        found = "Its classes are not unions of the plan's classes."
+    elif isinstance(classes, Merged) and not _tells_apart(classes):
+        found = "It merges classes whose union no label can tell from other classes."
+    else:
+        return
+    raise FileError(
+        f"The release {published.name} does not follow the plan.",
+        found=found,
+        remedy="Give the plan that the release was made with.",
+    )
+
+
+def _tells_apart(merged: Merged) -> bool:
+    """Whether every union is again a run, or a box: then its labels name just its members."""
+    order = np.argsort(merged.group_of, kind="stable")
+    starts = np.searchsorted(merged.group_of[order], np.arange(merged.n_classes))
+    if isinstance(merged.base, Runs):
+        first = np.minimum.reduceat(order, starts)
+        last = np.maximum.reduceat(order, starts)
+        return bool((last - first + 1 == np.bincount(merged.group_of)).all())
+    if not isinstance(merged.base, Boxes):
+        return False
+    tiling = merged.base.tiling
+    lows = np.minimum.reduceat(tiling.lows[order], starts)
+    highs = np.maximum.reduceat(tiling.highs[order], starts)
+    volumes = (tiling.highs - tiling.lows + 1).astype(object).prod(axis=1)
+    sums = np.add.reduceat(volumes[order], starts)
+    return bool(((highs - lows + 1).astype(object).prod(axis=1) == sums).all())
 
 
 def _as_planned(counts: Counts, plan: Plan) -> Publishable:
@@ -242,7 +274,6 @@ def _as_planned(counts: Counts, plan: Plan) -> Publishable:
         table,
         ClassMap(counts.ranks, class_of, tuple(plan.labels)),
         None,
-        counts if counts.n_records else None,
     )
     n_below = int((made.diversities < plan.ell).sum())
     if n_below:
@@ -254,21 +285,6 @@ def _as_planned(counts: Counts, plan: Plan) -> Publishable:
             "or ask for a plan with fewer classes.",
         )
     return made
-
-
-def _without(counts: Counts, left_out: NDArray[np.bool_]) -> Counts | None:
-    """The counts without the records of some combinations."""
-    keep = ~left_out[counts.rows]
-    if not keep.any():
-        return None
-    n = counts.n[keep]
-    return Counts.from_cells(
-        counts.schema,
-        counts.ranks[counts.rows[keep]],
-        counts.values[keep],
-        n,
-        Accounting(int(n.sum()), int(n.sum())),
-    )
 
 
 def _require_certificate(certificate: Certificate, plan: Plan) -> None:

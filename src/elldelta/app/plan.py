@@ -10,9 +10,11 @@ import numpy as np
 from elldelta.app.plan_request import PlanRequest
 from elldelta.app.shapes import SHAPES, default_shape
 from elldelta.core.checks import check_ell
+from elldelta.core.distribution import JointDistribution
 from elldelta.core.frontier import most_classes
 from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
 from elldelta.core.generalize.runs import evaluate_sharp
+from elldelta.core.partition import Partition
 from elldelta.core.sample_size import Mechanism, p_ell
 from elldelta.core.union import union_failure_upper, union_search
 from elldelta.data.plan_file import BOUNDS, Plan
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.generalize.criteria import Criterion
-    from elldelta.core.partition import Partition
+    from elldelta.core.generalize.runs import SharpPlan
     from elldelta.data.classes import Classes
     from elldelta.data.model import Model
     from elldelta.data.plan_file import Bound
+
+TRIES = 5
+"""How often classes are made again for a smaller failure before they are made for fewer records."""
 
 MANY_COMBINATIONS = 1 << 15
 """From here on the search for the union bound's p tries few partitions: each takes seconds."""
@@ -110,7 +115,7 @@ class Planner:
             self._paper_classes(n_records) if bound == "paper" else self._union_classes(n_records)
         )
         p, request = self._snapped(partition), self.request
-        masses = partition.class_masses(self.distribution)
+        masses = self._shown(partition)
         if bound == "paper":
             failure = self._mechanism(p).delta_reached(n_records)
         else:
@@ -121,28 +126,74 @@ class Planner:
         return self._finished(bound, n_records, classes, masses, witnesses, request.releases * failure, p)
 
     def _sharp(self, n_records: int) -> Plan:
+        """Classes for any ell values, with no witness that is rarer in the past records than was allowed.
+
+        Planners do not know that limit. If classes rely on rarer values, they are made again for a smaller
+        failure, and then for fewer records, which makes them larger. What is promised is recomputed for the
+        records asked for, from the witnesses that remain.
+        """
+        planned_for = n_records
+        while planned_for >= self.request.min_records:
+            share = 1.0
+            for _ in range(TRIES):
+                partition, classes = self._shape(
+                    self.model, self.distribution, self._criterion(planned_for, share)
+                )
+                masses = self._shown(partition)
+                sharp = self._evaluated(masses, n_records)
+                excess = self._excess(sharp)
+                if excess <= 1.0:
+                    witnesses = tuple(sharp.witnesses.of(index) for index in range(sharp.n_classes))
+                    return self._finished(
+                        "sharp", n_records, classes, masses, witnesses, sharp.failure_upper, None
+                    )
+                share *= max(0.1, 0.95 / excess)
+            planned_for //= 2
+        raise self._model_too_small()
+
+    def _criterion(self, n_records: int, share: float) -> Criterion:
+        """What the planner is asked for, with a share of the failure that is allowed."""
         request = self.request
         # r records of a value: cut a release into r parts of N / r records. If the value is in every part, it
         # has r records, so t releases that need r records each fail no more often than r t that need one.
         part, releases = n_records // request.min_records, request.releases * request.min_records
-        if part == 0:
-            raise RefusedError(
-                f"{n_records} records cannot show {request.min_records} of anything in every class.",
-                remedy="Wait for more records, or ask for fewer records per witness.",
-            )
-        criterion: Criterion
         if request.waiting_risk is None:
-            criterion = TotalFailure(request.ell, part, releases, request.budget, request.sharp_options)
-        else:
-            risk = request.waiting_risk / request.min_records
-            criterion = EachFailure(request.ell, part, releases, risk, request.sharp_options)
-        partition, classes = self._shape(self.model, self.distribution, criterion)
-        sharp = evaluate_sharp(
-            self.distribution, partition, request.ell, part, releases, request.sharp_options
+            return TotalFailure(request.ell, part, releases, request.budget * share, request.sharp_options)
+        risk = request.waiting_risk * share / request.min_records
+        return EachFailure(request.ell, part, releases, risk, request.sharp_options)
+
+    def _evaluated(self, masses: NDArray[Any], n_records: int) -> SharpPlan:
+        """The sharp bound of classes, from their masses alone."""
+        request = self.request
+        return evaluate_sharp(
+            JointDistribution(masses, self.distribution.total),
+            Partition(np.arange(len(masses))),
+            request.ell,
+            n_records // request.min_records,
+            request.releases * request.min_records,
+            request.sharp_options,
         )
+
+    def _excess(self, sharp: SharpPlan) -> float:
+        """By what factor classes exceed what the request allows; at most 1 is within."""
+        request = self.request
+        if request.waiting_risk is None:
+            return sharp.failure_upper / request.budget
+        return float(sharp.class_failures_upper.max()) * request.min_records / request.waiting_risk
+
+    def _shown(self, partition: Partition) -> NDArray[Any]:
+        """The masses of the classes, without cells that are rare in the past records."""
         masses = partition.class_masses(self.distribution)
-        witnesses = tuple(sharp.witnesses.of(index) for index in range(sharp.n_classes))
-        return self._finished("sharp", n_records, classes, masses, witnesses, sharp.failure_upper, None)
+        shown: NDArray[Any] = np.where(masses < self.request.fewest_past, 0, masses)
+        return shown
+
+    def _model_too_small(self) -> RefusedError:
+        return RefusedError(
+            "The past records are too few for such a plan.",
+            found=f"No classes were found whose witnesses occur at least {self.request.fewest_past} times in "
+            f"them; there are {self.model.n_records} past records.",
+            remedy="Estimate from more records, or choose a smaller ell or a smaller limit.",
+        )
 
     def _finished(
         self,
@@ -233,7 +284,11 @@ class Planner:
         return p_ell(self.distribution.value_marginal, self.request.ell)
 
     def _admissible(self, p: float) -> tuple[Partition, Classes]:
-        return self._shape(self.model, self.distribution, Admissible(self.request.ell, p))
+        """Classes with ell cells >= p, and no witness that is rare in the past records."""
+        fewest = self.request.fewest_past / self.distribution.total
+        if fewest > self._p_ell:
+            raise self._model_too_small()
+        return self._shape(self.model, self.distribution, Admissible(self.request.ell, max(p, fewest)))
 
     def _snapped(self, partition: Partition) -> float:
         return min(partition.snapped_p(self.distribution, self.request.ell), self._p_ell)

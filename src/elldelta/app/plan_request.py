@@ -35,6 +35,8 @@ class PlanRequest:
             "probabilistic": publish at N without looking, as the paper does.
         waiting_risk: Instead of delta: the chance that a class needs merging in a certified release.
         min_records: A witness value counts as present only with so many records (certified).
+        fewest_past: A value is a witness of a class only if it occurs so often in its past records: a plan
+            names its witnesses, so it would give away that somebody in the past had a rare value.
         notes: Remarks for the readers of the plan, which it carries.
     """
 
@@ -52,12 +54,14 @@ class PlanRequest:
     guarantee: Guarantee = "certified"
     waiting_risk: float | None = None
     min_records: int = 1
+    fewest_past: int = 1
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
         check_releases(self.releases)
         check_count("the number of records per witness", self.min_records)
+        check_count("the number of past records per witness", self.fewest_past)
         if self.bound not in BOUNDS:
             raise ParameterError(
                 f"The bound must be one of {', '.join(BOUNDS)}.", found=f"It is {self.bound!r}."
@@ -103,6 +107,10 @@ class PlanRequest:
             (
                 self.waiting_risk is not None and (not certified or self.bound != "sharp"),
                 "A waiting risk needs the sharp bound and a certified guarantee.",
+            ),
+            (
+                self.waiting_risk is not None and self.eta > 0.0,
+                "A waiting risk is not computed for an error of the model: a certificate needs none.",
             ),
             (
                 self.min_records > 1 and (not certified or self.bound != "sharp"),

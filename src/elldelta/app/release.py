@@ -6,21 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from elldelta._version import __version__
-from elldelta.app.certify import publishable, publishable_in_ledger, terms_of
-from elldelta.app.compare import classes_utility
+from elldelta.app.certify import loss_of, publishable, publishable_in_ledger, terms_of
 from elldelta.app.engine import running
 from elldelta.data.atomic import AtomicFiles, check_writable
 from elldelta.data.counting import count
+from elldelta.data.frames import is_frame
 from elldelta.data.json_file import as_bytes
 from elldelta.data.ledger import Ledger
+from elldelta.data.ledger_pending import pending_path
 from elldelta.data.manifest import Manifest, content_digest, manifest_path
 from elldelta.data.release import release_frame, write_quarantine, write_release
-from elldelta.data.sources import format_of
+from elldelta.data.sources import find_files, format_of
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from elldelta.app.certify import Publishable
     from elldelta.core.coarsen import OnFailure
@@ -88,6 +91,7 @@ def release_to_file(
     most_suppressed: float | None = None,
     order: Order = "sorted",
     overwrite: bool = False,
+    read_only: Sequence[Path] = (),
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -106,6 +110,7 @@ def release_to_file(
         most_suppressed: The largest share of records that may be left out for it.
         order: "sorted", or "any" for speed with kept columns.
         overwrite: Whether existing files may be replaced.
+        read_only: Other files that must not be written, such as the one the plan was read from.
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
@@ -123,7 +128,9 @@ def release_to_file(
         )
     if ledger is not None and plan.guarantee != "certified":
         raise ParameterError("A ledger admits releases of certified plans only.", found="The plan is not.")
-    for path in (output, manifest_path(output), *([quarantine] if quarantine else [])):
+    written = [output, manifest_path(output), *([quarantine] if quarantine else [])]
+    _check_paths(source, read_only, [*written, *([ledger, pending_path(ledger)] if ledger else [])])
+    for path in written:
         check_writable(path, overwrite=overwrite)
     unknown: UnknownPolicy = "refuse" if quarantine is None else "quarantine"
 
@@ -194,7 +201,7 @@ def _manifest(
         order=account.order,
         guarantee=plan.guarantee,
         min_records=plan.min_records,
-        coarsening=_cost(checked),
+        coarsening=_cost(checked, plan),
         utility=_utility(checked, plan),
         ledger=line,
         nulls=accounting.nulls,
@@ -202,33 +209,59 @@ def _manifest(
     )
 
 
-def _cost(checked: Publishable) -> dict[str, int | float] | None:
+def _cost(checked: Publishable, plan: Plan) -> dict[str, int | float] | None:
     """What it cost to pass, as plain numbers; None for a probabilistic plan."""
     if checked.coarsening is None:
         return None
     cost = checked.coarsening.cost
+    # Over all classes, also those left out: weighing by what is left would tell which ones those are.
+    after = loss_of(plan).ncp(checked.coarsening.grouping)
     return {
         "base_classes": cost.n_base_classes,
         "base_classes_failing": cost.n_failing,
         "base_classes_merged": cost.n_merged,
         "records_suppressed": cost.n_suppressed,
         "ncp_before": cost.ncp_before,
-        "ncp_after": cost.ncp_after,
+        "ncp_after": after,
     }
 
 
 def _utility(checked: Publishable, plan: Plan) -> dict[str, object] | None:
-    """How much information the published classes keep; None if nothing is published."""
-    counts = checked.released
-    if counts is None:
+    """How much information the published classes keep, from nothing but what the release shows.
+
+    Where the records lie inside their classes would make the classes look better, and give that away.
+    """
+    sizes = checked.counts.sum(axis=1)
+    if not sizes.any():
         return None
-    measured = classes_utility(counts, checked.classes, plan.ell)
+    lows, highs = checked.classes.hulls(plan.schema)
+    widths = (highs - lows) / np.maximum(1, np.array(plan.schema.sizes) - 1)
+    by_column = sizes @ widths / sizes.sum()
+    present = sizes[sizes > 0]
     return {
-        "ncp": measured.ncp,
-        "ncp_by_column": dict(zip(plan.schema.names, measured.ncp_by_attribute, strict=True)),
-        "smallest_class": measured.smallest_class,
-        "median_class": measured.median_class,
-        "largest_class": measured.largest_class,
-        "discernibility": measured.discernibility,
-        "average_class_size_ratio": measured.average_class_size_ratio,
+        "ncp": float(by_column.mean()),
+        "ncp_by_column": dict(zip(plan.schema.names, by_column.tolist(), strict=True)),
+        "smallest_class": int(present.min()),
+        "median_class": float(np.median(present)),
+        "largest_class": int(present.max()),
+        "discernibility": int((present.astype(object) ** 2).sum()),
+        "average_class_size_ratio": float(present.sum() / (present.size * plan.ell)),
     }
+
+
+def _check_paths(source: Any, plan_files: Sequence[Path], written: Sequence[Path]) -> None:  # noqa: ANN401
+    """Refuses outputs that are each other, or that are what is read: one would destroy the other."""
+    read = [] if is_frame(source) else [path.resolve() for path in find_files(source)]
+    targets = [path.resolve() for path in written]
+    if len(set(targets)) < len(targets):
+        raise ParameterError(
+            "Release, manifest, quarantine and ledger must be different files.",
+            found="Two of them have the same name.",
+            remedy="Choose another name for one of them.",
+        )
+    if set(targets) & {*read, *(path.resolve() for path in plan_files)}:
+        raise ParameterError(
+            "A file that is read cannot be written at the same time.",
+            found="An output is one of the inputs.",
+            remedy="Choose another name for the output; the input stays as it is.",
+        )

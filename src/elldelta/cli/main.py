@@ -6,6 +6,7 @@ Exit codes: 0 done; 2 bad input; 3 refused, because the guarantee would not hold
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from typing import TYPE_CHECKING, Annotated
@@ -86,6 +87,10 @@ def _interrupted() -> int:
 
 def run() -> None:
     """The console script."""
+    # A polite end is an end like Ctrl-C: temporary files, which may hold records, are removed.
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.default_int_handler)
     sys.exit(execute(sys.argv[1:]))
 
 

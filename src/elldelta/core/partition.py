@@ -47,7 +47,11 @@ class Partition:
                 "A partition needs one class number per quasi-identifier.",
                 found=f"An array of shape {class_of.shape}.",
             )
-        if class_of.min() < 0 or (np.bincount(class_of) == 0).any():
+        if (
+            class_of.min() < 0
+            or class_of.max() >= class_of.size  # checked first: counting would need that much memory
+            or (np.bincount(class_of) == 0).any()
+        ):
             raise ParameterError(
                 "Class numbers must be 0, 1, 2, ... without a gap.",
                 found=f"{np.unique(class_of).size} different numbers "

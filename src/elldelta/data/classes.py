@@ -166,7 +166,7 @@ class Merged:
         group_of = np.array(self.group_of, dtype=np.int64, copy=True)
         if (
             group_of.shape != (self.base.n_classes,)
-            or group_of.min() < 0
+            or not 0 <= group_of.min() <= group_of.max() < self.base.n_classes
             or (np.bincount(group_of) == 0).any()
         ):
             raise ParameterError("Every base class needs a group, and groups are numbered without a gap.")

@@ -40,6 +40,23 @@ class StagedFile:
         except OSError:
             return False
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the names are such as a release uses: a hidden part file beside its final name.
+
+        A pending file that somebody else has put into a shared folder could otherwise name any file, and the
+        next owner would move or remove it.
+        """
+        name = self.temporary.name
+        if self.temporary.parent != self.final.parent or not (
+            name.startswith(".") and name.endswith(".part")
+        ):
+            return False
+        for path in (self.temporary, self.final):
+            if path.is_symlink() or (path.exists() and not path.is_file()):
+                return False
+        return True
+
 
 @dataclass(frozen=True)
 class StagedFiles:
@@ -131,7 +148,9 @@ class Pending:
         target = pending_path(self.ledger)
         temporary = target.with_name(target.name + ".part")
         try:
-            with temporary.open("wb") as file:
+            # A leftover, or a link that somebody has put there, is not written through.
+            temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as file:
                 file.write(as_bytes(seal(PENDING_KIND, PENDING_VERSION, content)))
                 file.flush()
                 os.fsync(file.fileno())
@@ -155,9 +174,16 @@ class Pending:
                 StagedFile(Path(temporary), Path(final), (int(one), int(two), int(three)))
                 for temporary, final, one, two, three in content["files"]
             )
-            return cls(ledger, content["n_bytes"], content["hash"], StagedFiles(files, content["overwrite"]))
+            found = cls(ledger, content["n_bytes"], content["hash"], StagedFiles(files, content["overwrite"]))
         except (KeyError, TypeError, ValueError):
             raise changed(source) from None
+        if not _is_trusted(target, ledger) or not all(file.is_ours for file in files):
+            raise FileError(
+                f"{source} was not written by a release.",
+                found="It names files that no release would name, or belongs to somebody else.",
+                remedy="Find out who put it there; remove it if no release was interrupted.",
+            )
+        return found
 
     def remove(self) -> None:
         """Ends the commit. If that fails the next opening finds everything done and ends it."""
@@ -170,6 +196,14 @@ def pending_path(ledger: str | os.PathLike[str]) -> Path:
     """Where the pending file of a ledger lies while a release is committed."""
     path = Path(ledger)
     return path.with_name(f".{path.name}.pending")
+
+
+def _is_trusted(pending: Path, ledger: Path) -> bool:
+    """Whether a pending file belongs to this user, or to whoever owns the ledger."""
+    if not hasattr(os, "getuid"):
+        return True
+    owner = pending.lstat().st_uid
+    return not pending.is_symlink() and owner in {os.getuid(), Path(ledger).stat().st_uid}
 
 
 def _mark(path: Path) -> tuple[int, int, int]:

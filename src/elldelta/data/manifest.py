@@ -54,6 +54,19 @@ _PLAIN = (
 )
 
 
+_WHOLE = (
+    "ell",
+    "releases",
+    "min_records",
+    "records_read",
+    "records_released",
+    "records_suppressed",
+    "records_quarantined",
+    "records_left_out",
+    "classes_published",
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Manifest:
     """What a release says about itself.
@@ -131,6 +144,8 @@ class Manifest:
         """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
         content = unseal(KIND, FORMAT_VERSION, document, source)
         try:
+            if any(type(content[name]) is not int for name in _WHOLE):
+                raise TypeError
             schema = Schema.from_dict(content["schema"])
             return cls(
                 schema=schema,

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from elldelta.core.additive_error import check_eta
 from elldelta.core.checks import check_count, check_ell, check_releases
 from elldelta.data.atomic import AtomicFiles
-from elldelta.data.classes import class_labels, classes_from_dict
+from elldelta.data.classes import Merged, class_labels, classes_from_dict
 from elldelta.data.json_file import as_bytes, changed, read_json, seal, unseal
 from elldelta.data.schema import Schema
 from elldelta.errors import ElldeltaError, ParameterError
@@ -96,6 +97,7 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        self._check_types()
         check_ell(self.ell, self.schema.n_values)
         check_releases(self.releases)
         check_count("the number of records", self.records)
@@ -120,6 +122,26 @@ class Plan:
             raise ParameterError("Every witness value of a plan needs its probability.")
         object.__setattr__(self, "promise", self.promise or self._promise())
         object.__setattr__(self, "conditions", tuple(self.conditions) or self._conditions())
+
+    def _check_types(self) -> None:
+        """Plans come from files: a number must be a number before anything is computed with it."""
+        whole = (self.ell, self.releases, self.records, self.min_records, self.shared_records)
+        real = (self.failure_upper, self.delta, self.p, self.eta, self.waiting_risk)
+        cells = [cell for row in self.witness_cells for cell in row]
+        values = [value for row in self.witnesses for value in row]
+        if (
+            not all(number is None or type(number) is int for number in whole)
+            or not all(number is None or type(number) in (int, float) for number in real)
+            or not all(type(value) is int for value in values)
+            or not all(type(cell) in (int, float) and 0.0 <= cell <= 1.0 for cell in cells)
+            or not all(isinstance(text, str) for text in (self.promise, self.model_digest, *self.conditions))
+        ):
+            raise ParameterError("A field of the plan is not of the type that it must have.")
+        if isinstance(self.classes, Merged):
+            raise ParameterError("The classes of a plan are runs or boxes; only releases merge them.")
+        if self.waiting_risk is not None and not 0.0 < self.waiting_risk < 1.0:
+            raise ParameterError("The waiting risk must lie strictly between 0 and 1.")
+        check_eta(self.eta)
 
     @property
     def n_classes(self) -> int:
@@ -165,7 +187,7 @@ class Plan:
             else "A release made with this plan leaves"
         )
         return (
-            f"{which} {left}, except with probability at most {self.failure_upper:.3g} "
+            f"{which} {left}, except with probability at most {rounded_up(self.failure_upper)} "
             f"(asked for: {self.delta:g} per release). Each release needs at least {self.records} records."
         )
 
@@ -177,10 +199,20 @@ class Plan:
             )
         return (
             f"A release of at least {self.records} records passes, except with probability at most "
-            f"{self.failure_upper / self.releases:.3g}."
+            f"{rounded_up(self.failure_upper / self.releases)}."
         )
 
     def _conditions(self) -> tuple[str, ...]:
+        if not self.schema.kept:
+            return self._own_conditions()
+        kept = ", ".join(repr(name) for name in self.schema.kept)
+        return (
+            *self._own_conditions(),
+            f"The promise does not cover the columns that are kept unchanged ({kept}): "
+            "they must tell nothing about who somebody is.",
+        )
+
+    def _own_conditions(self) -> tuple[str, ...]:
         distribution = "independent draws from the distribution of the model"
         error = f", up to an error of {self.eta:g} in total variation." if self.eta else "."
         if self.guarantee == "certified":
@@ -243,12 +275,29 @@ class Plan:
                 notes=tuple(content.get("notes", ())),
                 **{name: content[name] for name in _PLAIN},
             )
-            intact = plan.digest == document["digest"]
+            # The words must be those that this format has for the numbers: nobody else's promise counts.
+            intact = (
+                plan.digest == document["digest"]
+                and plan.promise == plan._promise()
+                and plan.conditions == plan._conditions()
+            )
         except (ElldeltaError, KeyError, TypeError, ValueError):
             intact = False
         if not intact:
             raise changed(source)
         return plan
+
+
+def rounded_up(probability: float) -> str:
+    """A probability in three digits that is never smaller than the number itself.
+
+    >>> rounded_up(0.0294056)
+    '0.0295'
+    """
+    from decimal import ROUND_CEILING, Context, Decimal
+
+    exact = Decimal(probability)
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):g}"
 
 
 def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:

@@ -79,6 +79,8 @@ def read_published(
     else:
         classes = manifest.classes
         number = {labels: index for index, labels in enumerate(manifest.labels)}
+        if len(number) < manifest.classes.n_classes:
+            raise _not_as_described(name, "Two of its classes have the same labels.")
         known: list[int | None] = [number.get(labels) for labels in found.labels]  # type: ignore[arg-type]
         if None in known:
             raise _not_as_described(

@@ -109,7 +109,7 @@ def draw_marginal(names: Sequence[str], probabilities: Sequence[float], title: s
     order = sorted(range(len(names)), key=lambda index: -probabilities[index])
     axes.bar(range(len(order)), [probabilities[index] for index in order], color=COLOURS[0])
     if len(order) <= 40:
-        axes.set_xticks(range(len(order)), [names[index] for index in order], rotation=60, ha="right")
+        axes.set_xticks(range(len(order)), [_plain(names[index]) for index in order], rotation=60, ha="right")
     else:
         axes.set_xlabel("sensitive values, most frequent first")
     axes.set_ylabel("share of the records")
@@ -126,7 +126,9 @@ def draw_comparison(names: Sequence[str], bars: Sequence[tuple[float, float]]) -
         heights = [bar[panel] for bar in bars]
         drawn = axes.bar(range(len(names)), heights, color=COLOURS[panel])
         axes.bar_label(drawn, labels=[f"{height:.3f}" for height in heights], fontsize=8)
-        axes.set_xticks(range(len(names)), names, rotation=20, ha="right", fontsize=8)
+        axes.set_xticks(
+            range(len(names)), [_plain(name) for name in names], rotation=20, ha="right", fontsize=8
+        )
         _finish(axes, title)
     return figure
 
@@ -157,12 +159,14 @@ def draw_class_map(
     rows, columns = np.nonzero(class_of[1:] != class_of[:-1])
     level = [((x - 0.5, y + 0.5), (x + 0.5, y + 0.5)) for y, x in zip(rows, columns, strict=True)]
     axes.add_collection(LineCollection(upright + level, colors="#1b1f24", linewidths=0.9))
-    axes.set(xlabel=names[0], ylabel=names[1])
+    axes.set(xlabel=_plain(names[0]), ylabel=_plain(names[1]))
     for axis, spelt in ((axes.xaxis, labels[0]), (axes.yaxis, labels[1])):
         step = max(1, len(spelt) // 12)
-        axis.set_ticks(range(0, len(spelt), step), [spelt[place] for place in range(0, len(spelt), step)])
+        axis.set_ticks(
+            range(0, len(spelt), step), [_plain(spelt[place]) for place in range(0, len(spelt), step)]
+        )
         axis.set_tick_params(labelsize=8)
-    axes.set_title(title, loc="left", fontsize=9, fontweight="bold")
+    axes.set_title(_plain(title), loc="left", fontsize=9, fontweight="bold")
     return figure
 
 
@@ -184,8 +188,13 @@ def _canvas(height: float = 4.2) -> tuple[Figure, Any]:
     return figure, figure.add_subplot()
 
 
+def _plain(text: str) -> str:
+    """A text to be drawn as it is: a dollar sign would begin a formula."""
+    return text.replace("$", r"\$")
+
+
 def _finish(axes: Axes, title: str) -> None:
-    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+    axes.set_title(_plain(title), loc="left", fontsize=10, fontweight="bold")
     axes.yaxis.grid(visible=True, color="#d9dde2", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

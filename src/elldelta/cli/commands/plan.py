@@ -87,6 +87,15 @@ def _run(
     min_records: Annotated[
         int, typer.Option("--min-records", help="Records with which a witness value counts as present.")
     ] = 1,
+    fewest_past: Annotated[
+        int,
+        typer.Option(
+            "--fewest-past",
+            help="Rely only on values that occur at least this often in the past records of a class, "
+            "such as 5. A plan names these values, so a rare one would tell about somebody in the past. "
+            "Costs classes.",
+        ),
+    ] = 1,
     hierarchy: options.Hierarchies = None,
     category_order: Annotated[
         CategoryOrder,
@@ -127,6 +136,7 @@ def _run(
         guarantee=guarantee,
         waiting_risk=_risk(waiting_risk),
         min_records=min_records,
+        fewest_past=fewest_past,
     )
     for path in (target, *([picture] if picture else [])):
         check_writable(path, overwrite=overwrite)

@@ -90,6 +90,7 @@ def _release(
             most_suppressed=max_suppressed,
             order=order,
             overwrite=overwrite,
+            read_only=[plan],
             csv_format=options.csv_format(encoding, separator, quote),
             progress=progress,
         )
@@ -106,7 +107,9 @@ def _release(
     output.print_text(
         f"Released {manifest.records_released:,} of {manifest.records_read:,} records "
         f"in {manifest.classes_published:,} classes.",
-        f"Every class shows at least {manifest.diversity} values; {manifest.ell} were promised.",
+        f"Every class shows at least {manifest.diversity} values; {manifest.ell} were promised."
+        if manifest.diversity is not None
+        else "No class has a record.",
     )
     cost = manifest.coarsening
     if cost is not None and cost["base_classes_failing"]:
