@@ -173,10 +173,17 @@ class OwnReleases:
     def assumptions(self) -> tuple[str, ...]:
         """What reading the releases took for granted."""
         without = [item.name for item in self.published if item.manifest is None]
-        if not without:
-            return ("Every release is the one that its manifest describes: its content was compared.",)
+        read = (
+            f"{', '.join(without)}: no manifest was there; the labels were understood by the schema given."
+            if without
+            else "Every release is the one that its manifest describes: its content was compared."
+        )
+        kept = sorted({name for item in self.published for name in item.schema.kept})
+        if not kept:
+            return (read,)
         return (
-            f"{', '.join(without)}: no manifest was there; the labels were understood by the schema given.",
+            read,
+            f"Columns that are kept unchanged ({', '.join(kept)}) were not looked at: they can name people.",
         )
 
     @cached_property

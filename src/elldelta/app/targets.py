@@ -203,7 +203,7 @@ def _write(
     ):
         result = result.append_column(name, column)
     with AtomicFiles(overwrite=overwrite) as files:
-        target = files.stage(output)
+        target = files.stage(output, private=True)
         if format_of(output) == "parquet":
             pq.write_table(result, target, compression="zstd")
         else:

@@ -7,6 +7,7 @@ listed.
 from __future__ import annotations
 
 import datetime as dt
+import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -122,6 +123,11 @@ def _note(profile: _Profile, policy: NullPolicy) -> str:
     lines = [
         f"{profile.n_rows} records, {profile.n_missing} without a value, {profile.domain.size} positions"
     ]
+    if isinstance(profile.domain, Categories):
+        folded = {unicodedata.normalize("NFKC", value).strip().casefold() for value in profile.domain.values}
+        n_alike = profile.domain.size - len(folded)
+        if n_alike:
+            lines.append(f"{n_alike} values differ from others in spelling only; they count as different")
     if profile.note:
         lines.append(profile.note)
     if policy == "suppress":

@@ -88,6 +88,11 @@ def _infer(
     roles += [(name, "kept unchanged", "") for name in schema.kept]
     roles += [(name, "dropped", "") for name in schema.dropped]
     output.print_table("Columns", ("column", "role", "positions"), roles)
+    for column in schema.counted_columns:
+        if "differ from others in spelling only" in column.note:
+            output.print_text(
+                f"Look at {column.name}: values that differ in spelling only count as different."
+            )
     output.print_text(f"Wrote {target}. Read and edit it before you rely on it.")
 
 
