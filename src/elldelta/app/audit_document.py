@@ -195,11 +195,11 @@ def _curve_point(point: CurvePoint, tell: _Full) -> dict[str, Any]:
 def _left_out(item: LeftOut, audit: Audit, tell: _Full) -> dict[str, Any]:
     return {
         "without": audit.releases[item.release].name,
-        "diversity_min": item.exposure.diversity_min,
+        "diversity_min": item.shares.diversity_min,
         "diversity_min_any": item.diversity_min_any,
         "classes_below_any": tell.count(item.classes_below_any),
-        "share_below": tell.share(item.exposure.share_below),
-        "share_exposed": tell.share(item.exposure.share_exposed),
+        "share_below": tell.share(item.shares.share_below),
+        "share_exposed": tell.share(item.shares.share_exposed),
     }
 
 

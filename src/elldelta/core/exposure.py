@@ -6,7 +6,7 @@ Everything here starts from releases over common cells (`ReleasedCounts`), as `e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -14,37 +14,33 @@ import numpy as np
 
 from elldelta.core.checks import check_count
 from elldelta.core.diversity import (
-    as_count_table,
-    class_diversities,
     entropy_diversities,
-    largest_shares,
     recursive_c,
 )
-from elldelta.core.linkage import ReleasedCounts, link
+from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
 MOST_GROUPS = 512
 """Groups of releases that a curve of exposure asks at most, unless told otherwise."""
 
-_CELLS_AT_ONCE = 1 << 16
+_CELLS_AT_ONCE = 1 << 13
+_COUNTS_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True)
-class Exposure:
-    """What one linkage leaves for the people in it. Without a linked record there is nothing to measure.
+class Shares:
+    """How many records of a linkage lie in classes with few values left.
 
     Attributes:
         classes: Linkage classes with at least one linked record.
         records: Linked records, the sum of the min-counts.
-        diversity_min: Distinct values left, the fewest of any class.
-        entropy_min: exp(H), the smallest of any class.
-        recursive_c_max: The largest c of any class (see `recursive_c`); infinite with fewer than ell values.
+        diversity_min: Distinct values left, the fewest of any class; None without a linked record.
         guess_max: The largest share of one value in any class: the best guess about the worst-off person.
         guess_mean: How often the best guess is right for a linked record taken at random.
         classes_below: Classes with fewer than ell values left.
@@ -56,8 +52,6 @@ class Exposure:
     classes: int
     records: int
     diversity_min: int | None
-    entropy_min: float | None
-    recursive_c_max: float | None
     guess_max: float | None
     guess_mean: float | None
     classes_below: int
@@ -76,30 +70,76 @@ class Exposure:
         return self.records_exposed / self.records if self.records else 0.0
 
 
+@dataclass(frozen=True)
+class Exposure(Shares):
+    """What one linkage leaves for the people in it. Without a linked record there is nothing to measure.
+
+    Attributes:
+        entropy_min: exp(H), the smallest of any class.
+        recursive_c_max: The largest c of any class (see `recursive_c`); infinite with fewer than ell values.
+    """
+
+    entropy_min: float | None
+    recursive_c_max: float | None
+
+
 def measure(counts: ArrayLike, ell: int) -> Exposure:
     """Measures a table of linked counts, classes x values; classes without a linked record are left out."""
-    ell = check_count("ell", ell)
     table = np.asarray(counts)
     table = table[table.sum(axis=1) > 0] if table.size else table.reshape(0, 1)
+    shares = asdict(measure_shares([table], ell))
     if not len(table):
-        return Exposure(0, 0, None, None, None, None, None, 0, 0, 0, 0)
-    table = as_count_table(table)
-    records, left = table.sum(axis=1), class_diversities(table)
-    shares = largest_shares(table)
-    n_records = int(records.sum())
+        return Exposure(**shares, entropy_min=None, recursive_c_max=None)
     return Exposure(
-        classes=len(table),
-        records=n_records,
-        diversity_min=int(left.min()),
+        **shares,
         entropy_min=float(entropy_diversities(table).min()),
         recursive_c_max=float(recursive_c(table, ell).max()),
-        guess_max=float(shares.max()),
-        guess_mean=float(table.max(axis=1).sum() / n_records),
-        classes_below=int((left < ell).sum()),
-        records_below=int(records[left < ell].sum()),
-        classes_exposed=int((left == 1).sum()),
-        records_exposed=int(records[left == 1].sum()),
     )
+
+
+def measure_shares(parts: Iterable[NDArray[np.int64]], ell: int) -> Shares:
+    """Measures linked counts that come in parts, so that a large linkage need not be held at once."""
+    ell = check_count("ell", ell)
+    classes = records_all = largest_all = 0
+    below, exposed = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    fewest: int | None = None
+    guess = 0.0
+    for table in parts:
+        records = table.sum(axis=1)
+        is_linked = records > 0
+        if not is_linked.any():
+            continue
+        records, left = records[is_linked], np.count_nonzero(table, axis=1)[is_linked]
+        largest = table.max(axis=1)[is_linked]
+        classes += len(records)
+        records_all += int(records.sum())
+        largest_all += int(largest.sum())
+        guess = max(guess, float((largest / records).max()))
+        fewest = int(left.min()) if fewest is None else min(fewest, int(left.min()))
+        below += [int((left < ell).sum()), int(records[left < ell].sum())]
+        exposed += [int((left == 1).sum()), int(records[left == 1].sum())]
+    return Shares(
+        classes,
+        records_all,
+        fewest,
+        guess if classes else None,
+        largest_all / records_all if classes else None,
+        *map(int, below),
+        *map(int, exposed),
+    )
+
+
+def _linked_parts(releases: Sequence[ReleasedCounts]) -> Iterator[NDArray[np.int64]]:
+    """The min-counts of every combination of classes, some at a time: what `link` gives, not held at once."""
+    cells = distinct_cells(releases)
+    # small enough for the cache: the work is reading memory
+    step = max(1, _COUNTS_AT_ONCE // cells[0].counts.shape[1])
+    for start in range(0, cells[0].partition.n_quasi_identifiers, step):
+        rows = slice(start, start + step)
+        linked = cells[0].counts[cells[0].partition.class_of[rows]]
+        for release in cells[1:]:
+            np.minimum(linked, release.counts[release.partition.class_of[rows]], out=linked)
+        yield linked
 
 
 def distinct_cells(releases: Sequence[ReleasedCounts]) -> list[ReleasedCounts]:
@@ -212,7 +252,7 @@ def exposure_curve(
         else:
             asked = min(possible, max(1, most_groups // len(releases)))
         groups = _spread(len(releases), size, asked)
-        found = [measure(link([releases[j] for j in group]).counts, ell) for group in groups]
+        found = [measure_shares(_linked_parts([releases[j] for j in group]), ell) for group in groups]
         linked = [item for item in found if item.records]
         points.append(
             CurvePoint(
@@ -236,13 +276,13 @@ class LeftOut:
 
     Attributes:
         release: The number of the release that is left out.
-        exposure: The linkage of all others.
+        shares: The linkage of all others.
         diversity_min_any: The fewest values left for anybody, whichever of the others they are in.
         classes_below_any: Cells where that is fewer than ell for somebody.
     """
 
     release: int
-    exposure: Exposure
+    shares: Shares
     diversity_min_any: int | None
     classes_below_any: int
 
@@ -258,7 +298,7 @@ def leave_one_out(releases: Sequence[ReleasedCounts], ell: int) -> tuple[LeftOut
         found.append(
             LeftOut(
                 number,
-                measure(link(others).counts, ell),
+                measure_shares(_linked_parts(others), ell),
                 smallest(fewest),
                 int(((fewest > 0) & (fewest < ell)).sum()),
             )
