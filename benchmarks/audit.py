@@ -90,7 +90,7 @@ def our_candidates(releases, people):
     with connect() as engine:
         tables = [engine.open(pa.Table.from_pandas(item, preserve_index=False)) for item in releases]
         read = [read_foreign(table, str(i), COLUMNS, SENSITIVE) for i, table in enumerate(tables)]
-    rules = {name: ColumnRules(separators="sets") for name in COLUMNS[1:]}
+    rules = {name: ColumnRules(kind="text", separators="sets") for name in COLUMNS[1:]}
     counts = cell_counts(read, understand(read, rules, people=texts))
     places = people_cells(counts, texts)
     assert (np.diff(places.starts) == 1).all()

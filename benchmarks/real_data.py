@@ -52,7 +52,8 @@ def peer_left(releases, people, columns, sensitive):
         tables = [engine.open(pa.Table.from_pandas(item, preserve_index=False)) for item in releases]
         read = [read_foreign(table, f"{i}", columns, sensitive) for i, table in enumerate(tables)]
         # The peer writes sets of categories with commas; nothing else in these columns has one.
-        rules = {name: ColumnRules(separators="sets") for name in columns}
+        texts_only = [name for name in columns if people[name].dtype.kind not in "iu"]
+        rules = {name: ColumnRules(kind="text", separators="sets") for name in texts_only}
         counts = cell_counts(read, understand(read, rules, people=texts))
     places = people_cells(counts, texts)
     assert (np.diff(places.starts) == 1).all(), "everybody lies in one cell"

@@ -356,3 +356,53 @@ def test_every_spelling_of_a_range_means_its_numbers(low, width, spelling, asked
     )
     for value, wanted in ((asked, inside), (low, not open_low), (high, not open_high)):
         assert holds(reading.spans, value) == wanted
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *(
+            "C50-C59",
+            "20K-40K",
+            "$20 to $40",
+            "01.02.1990-05.03.1990",
+            "20-40 years",
+            "A-M",
+            "10%..20%",
+            "5600xx",
+        ),
+        *(
+            "10%..20%",
+            "5**1",
+            "under 18",
+            "65 and over",
+            "between 20 and 40",
+            "red/blue",
+            "red or blue",
+            "blue & red",
+        ),
+    ],
+)
+def test_what_may_be_generalized_in_another_form_is_not_taken_for_a_value(label):
+    assert meaning(column_of(label, "blue", "red"), label).problem
+    if "*" not in label:
+        assert meaning(column_of(label, "blue", "red", kind="text"), label).is_plain
+
+
+@pytest.mark.parametrize(
+    "label", ["Married-civ-spouse", "Never-married", "Assoc-acdm", "T-shirt", "M/W", "Ålesund"]
+)
+def test_ordinary_names_are_values(label):
+    assert meaning(column_of(label, "blue", "red"), label).is_plain
+
+
+@pytest.mark.parametrize("label", ["NA", "nan", "None", "?", "-", "N/A", "Any"])
+def test_what_tools_write_for_missing_values_follows_the_policy(label):
+    assert meaning(column_of(label, "20-30"), label).problem
+    assert column_of(label, "20-30").kind == "whole numbers"
+    unknown = column_of(label, "20-30", nulls="unknown")
+    assert all(positions(unknown, label))
+    category = column_of(label, None, "20-30", nulls="category")
+    assert positions(category, label) == positions(category, None)
+    assert meaning(column_of(label, "x", kind="text"), label).is_plain
+    assert meaning(column_of(label, "x", values=(label,)), label).is_plain

@@ -26,7 +26,10 @@ from elldelta.data.foreign_labels import (
     parse_members,
     parse_stars,
     read_on,
+    resembles_range,
     split_bare,
+    split_otherwise,
+    stands_for_missing,
 )
 from elldelta.data.foreign_rules import ColumnRules, rules_of
 from elldelta.data.foreign_scale import scale_positions, words
@@ -160,8 +163,9 @@ def understand_column(
     rules = rules or ColumnRules()
     n_releases = Counter(label for found in releases for label in set(found))
     ordered = sorted(n_releases, key=lambda label: (label is None, label or ""))
-    entries = [_started(label, n_releases[label], rules) for label in ordered]
     groups, leaves = _groups(rules.hierarchy)
+    declared = {*map(normalized, rules.values), *leaves, *groups}
+    entries = [_started(label, n_releases[label], rules, declared) for label in ordered]
     open_entries = [entry for entry in entries if not entry.is_everything and not entry.is_missing]
     open_entries = [entry for entry in open_entries if not entry.problem]
     for entry in open_entries:
@@ -183,10 +187,13 @@ def understand_column(
     return _finished(name, found_kind, entries, positions, named, ends)
 
 
-def _started(label: str | None, n_releases: int, rules: ColumnRules) -> _Entry:
+def _started(label: str | None, n_releases: int, rules: ColumnRules, declared: Collection[str]) -> _Entry:
     text = "" if label is None else normalized(label)
     entry = _Entry(label, text, n_releases)
-    if text == "":
+    is_placeholder = stands_for_missing(text) and text not in declared
+    if is_placeholder and rules.nulls == "refuse" and rules.kind != "text":
+        entry.problem = "it may stand for no value (say what empty cells mean, or that the column is text)"
+    elif text == "" or (is_placeholder and rules.nulls != "refuse"):
         entry.is_missing = rules.nulls == "category"
         entry.is_everything = rules.nulls == "unknown"
         entry.meaning = {
@@ -301,6 +308,10 @@ def _text_positions(entries: list[_Entry], known: Sequence[str], rules: ColumnRu
     values.update((_unquoted(entry.text), None) for entry in bare if entry not in doubtful)
     for entry in doubtful:
         _settle(entry, values, rules)
+    for entry in bare:
+        parts = split_otherwise(entry.text) if rules.kind == "auto" and entry.text not in declared else ()
+        if parts and all(part in values for part in parts):
+            entry.problem = "it may be a set of other values, or a value"
     for entry in doubtful:
         if not entry.problem:
             values.update(dict.fromkeys(entry.members or (entry.text,)))
@@ -314,7 +325,7 @@ def _settled_value(entry: _Entry, declared: Collection[str], rules: ColumnRules)
     text = entry.text
     if text in declared or _is_quoted(text):
         return _unquoted(text)
-    if rules.kind == "auto" and looks_generalized(text):
+    if "*" in text or (rules.kind == "auto" and (looks_generalized(text) or resembles_range(text))):
         return None
     if rules.is_ordered and ".." in text:
         return None
@@ -340,7 +351,9 @@ def _settle(entry: _Entry, values: Collection[str], rules: ColumnRules) -> None:
             entry.members = parts
         else:
             entry.problem = "it may be a set, or a value with a separator in it"
-    elif rules.kind == "auto":
+    elif "*" in text:
+        entry.problem = "only the end of a code can be stars"
+    else:
         entry.problem = "it looks like a range, but the column holds text"
 
 

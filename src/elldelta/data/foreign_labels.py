@@ -39,6 +39,32 @@ _BRACKETS = re.compile(r"([\[\](])(.*)([\[\])])", re.DOTALL)
 _MEMBER = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",{}]*?))\s*(,|\Z)', re.DOTALL)
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _LONGEST_NUMBER = 40
+_MASKED = re.compile(r"[0-9A-Z]*[0-9][xX#?_.\u2022]+")
+_IN_WORDS = re.compile(
+    r"\b(?:under|over|above|below|less|more|least|most|older|younger|up|before|after|between|from)\b.*[0-9]"
+    r"|[0-9].*\b(?:under|over|above|below|less|more|older|younger|up|plus)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_PLACEHOLDERS = frozenset(
+    (
+        *(
+            "na",
+            "n/a",
+            "#n/a",
+            "<na>",
+            "nan",
+            "nat",
+            "none",
+            "null",
+            "nil",
+            "missing",
+            "unknown",
+            "any",
+            "all",
+        ),
+        *("suppressed", "?", "-", "--", ".", "..", "..."),
+    )
+)
 
 Scale = Literal["number", "date"]
 
@@ -112,6 +138,39 @@ def looks_generalized(text: str) -> bool:
         if reading is not None and not reading.is_plain:
             return not reading.doubt.startswith("the comma")  # 1,5 may be a value
     return bool(_BRACKETS.fullmatch(text)) or bool(re.fullmatch(r"[<>]=?.*|.*[0-9]\+", text, re.DOTALL))
+
+
+def resembles_range(text: str) -> bool:
+    """Whether a text may be a range in a form that is not understood, such as `C50-C59` or `20K to 40K`.
+
+    Never used to read a label, only to doubt that it is a plain value.
+    """
+    if re.search(r"[0-9]\s*(?:-|\.\.|\bto\b)\s*[0-9]", text) or _IN_WORDS.search(text):
+        return True
+    if _MASKED.fullmatch(text):
+        return True
+    for mark in ("..", " to ", "-"):
+        parts = [part.strip() for part in text.split(mark)]
+        if len(parts) == 2 and all(parts):
+            are_letters = all(len(part) == 1 for part in parts)
+            shapes = {re.sub(r"[^\W\d_]+", "a", re.sub("[0-9]+", "0", part)) for part in parts}
+            if are_letters or (len(shapes) == 1 and "0" in shapes.pop()):
+                return True
+    return False
+
+
+def stands_for_missing(text: str) -> bool:
+    """Whether a text is one of those that tools write for a missing or suppressed value."""
+    return text.casefold() in _PLACEHOLDERS
+
+
+def split_otherwise(text: str) -> tuple[str, ...]:
+    """The parts of `a/b`, `a or b`, `a and b`, `a & b` and `a + b`: perhaps a set, perhaps a name."""
+    for mark in ("/", " or ", " and ", "&", "+"):
+        parts = tuple(part.strip() for part in text.split(mark))
+        if len(parts) > 1 and all(parts):
+            return parts
+    return ()
 
 
 def parse_stars(text: str) -> tuple[str, int] | None:
