@@ -278,3 +278,40 @@ def test_what_cannot_be_asked_is_refused(engine, tmp_path):
     overlapping = table_of(random_release(random.Random(2)))
     with pytest.raises(DataError, match="do not overlap"):
         audit([overlapping] * 2, ell=2, foreign=COLUMNS, same_records=[(0, 1)], engine=engine)
+
+
+def test_table_2_of_the_paper(engine):
+    """Both hospitals show two diseases in every class, and together give the common patient away."""
+
+    def table(rows):
+        columns = map(list, zip(*rows, strict=True))
+        return pa.table(dict(zip(("gender", "postal_code", "disease"), columns, strict=True)))
+
+    first = table(
+        [
+            ("Male", "5600**", "heart disease"),
+            ("Male", "5600**", "lung infection"),
+            ("Female", "560010", "osteoporosis"),
+            ("Female", "560010", "cervical cancer"),
+        ]
+    )
+    second = table(
+        [
+            ("Female", "560008", "irritable bowel syndrome"),
+            ("Female", "560008", "lung infection"),
+            ("Female", "560010", "cervical cancer"),
+            ("Female", "560010", "amoebic dysentery"),
+        ]
+    )
+    columns = ForeignColumns(
+        ("gender", "postal_code"), "disease", rules={"postal_code": ColumnRules(kind="text")}
+    )
+    result = audit([first, second], ell=2, foreign=columns, engine=engine)
+    assert [item.diversity for item in result.releases] == [2, 2]
+    assert result.diversity_min == 1
+    assert result.share_exposed == 1.0
+    people = pa.table({"gender": ["Female"], "postal_code": ["560010"]})
+    evidence = gather([first, second], foreign=columns, people=people, engine=engine)
+    left = values_left(evidence, evidence.find(people)).counts[0]
+    assert dict(zip(evidence.values, left.tolist(), strict=True))["cervical cancer"] == 1
+    assert left.sum() == 1

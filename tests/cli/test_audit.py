@@ -149,6 +149,28 @@ def test_subtraction_fails_an_audit_that_linking_passes(elldelta, tmp_path):
     assert "subtracting" in found["verdict"]
 
 
+@pytest.mark.parametrize(
+    ("second", "holds"), [("20-30,rash", False), ("31-40,rash\n31-40,flu", True), ("", True)]
+)
+def test_releases_that_share_nobody_still_have_a_verdict_and_a_page(elldelta, tmp_path, second, holds):
+    for name, rows in (("a.csv", "20-30,flu\n20-30,gout"), ("b.csv", second)):
+        (tmp_path / name).write_text(f"age,disease\n{rows}\n" if rows else "age,disease\n", encoding="utf-8")
+    page = tmp_path / "audit.html"
+    result = elldelta(
+        "audit", tmp_path / "a.csv", tmp_path / "b.csv", "--qi", "age", "--sensitive", "disease",
+        "--ell", "2", "--report", page, "--json", code=0 if holds else 3,
+    ).json  # fmt: skip
+    assert result["diversity_min"] is None
+    assert result["histogram"] == []
+    assert "Nobody can be in all of these releases" in page.read_text(encoding="utf-8")
+
+
+def test_releases_without_a_record_are_refused(elldelta, tmp_path):
+    (tmp_path / "a.csv").write_text("age,disease\n", encoding="utf-8")
+    options = ("--qi", "age", "--sensitive", "disease", "--ell", "2", "--json")
+    assert "no record" in elldelta("audit", tmp_path / "a.csv", *options, code=2).error["problem"]
+
+
 # The page
 
 

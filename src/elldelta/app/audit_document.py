@@ -11,6 +11,8 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from elldelta.app.audit_result import HistogramBar
+
 if TYPE_CHECKING:
     from elldelta.app.audit_result import Audit, Differencing, WorstClass
     from elldelta.app.gate import Gate, GateClass
@@ -64,14 +66,7 @@ def audit_document(audit: Audit, *, labels: bool = False, public: bool = False) 
         "classes_below_any": tell.count(audit.classes_below_any),
         "share_below": tell.share(audit.share_below),
         "share_exposed": tell.share(audit.share_exposed),
-        "histogram": [
-            {
-                "diversity": bar.diversity,
-                "classes": tell.count(bar.classes),
-                "records": tell.count(bar.records),
-            }
-            for bar in audit.histogram
-        ],
+        "histogram": [asdict(bar) for bar in histogram_bars(audit, public=public)],
         "linked": {
             "records": tell.count(exposure.records),
             "classes_below": tell.count(exposure.classes_below),
@@ -118,6 +113,15 @@ def audit_document(audit: Audit, *, labels: bool = False, public: bool = False) 
     }
 
 
+def histogram_bars(audit: Audit, *, public: bool = False) -> tuple[HistogramBar, ...]:
+    """The bars of the histogram, as the document tells them."""
+    tell = _Public() if public else _Full()
+    return tuple(
+        HistogramBar(bar.diversity, tell.count(bar.classes), tell.count(bar.records))
+        for bar in audit.histogram
+    )
+
+
 def gate_document(gate: Gate, *, public: bool = False) -> dict[str, Any]:
     """The answer of the gate as plain JSON values."""
     tell = _Public() if public else _Full()
@@ -128,7 +132,7 @@ def gate_document(gate: Gate, *, public: bool = False) -> dict[str, Any]:
         "public": public,
         "ell": gate.ell,
         "holds": gate.holds,
-        "verdict": "" if public and not gate.holds else gate.verdict,
+        "verdict": gate.public_verdict if public else gate.verdict,
         "diversity_min": gate.diversity_min,
         "classes_below": tell.count(len(gate.classes)),
         "classes_below_already": tell.count(gate.already_below),

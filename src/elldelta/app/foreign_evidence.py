@@ -82,6 +82,12 @@ class ForeignColumns:
             )
             for name, table in tables
         ]
+        if not any(release.n_records for release in releases):
+            raise DataError(
+                "The releases hold no record.",
+                found=f"{len(releases)} releases were read.",
+                remedy="Check that these are the files that you meant.",
+            )
         known = () if people is None else texts_of(people, self.quasi_identifiers)
         understanding = understand(releases, self.rules, sensitive_nulls=self.sensitive_nulls, people=known)
         return releases, understanding

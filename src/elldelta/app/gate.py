@@ -73,6 +73,13 @@ class Gate:
         return sum(item.records for item in self.classes)
 
     @property
+    def public_verdict(self) -> str:
+        """The verdict without a number of classes."""
+        if self.holds:
+            return self.verdict
+        return f"Do not publish: somebody would be left with fewer than {self.ell} values."
+
+    @property
     def verdict(self) -> str:
         """The verdict in one sentence."""
         if self.holds:

@@ -144,9 +144,11 @@ def _run(
             progress=progress,
         )
     if picture is not None:
+        from elldelta.app.audit_document import histogram_bars
         from elldelta.report.charts import draw_histogram, write_picture
 
-        write_picture(draw_histogram(result.histogram, result.ell), picture, overwrite=overwrite)
+        bars = histogram_bars(result, public=public)
+        write_picture(draw_histogram(bars, result.ell), picture, overwrite=overwrite)
     if report is not None:
         from elldelta.data.atomic import AtomicFiles
         from elldelta.report.audit_page import render_audit
@@ -325,10 +327,7 @@ def _print(result: Audit, *, public: bool) -> None:
 
 
 def _print_gate(result: Gate, *, public: bool) -> None:
-    if result.holds or not public:
-        output.print_text(result.verdict)
-    else:
-        output.print_text(f"Do not publish: somebody would be left with fewer than {result.ell} values.")
+    output.print_text(result.public_verdict if public else result.verdict)
     if result.holds or public:
         return
     if result.already_below:
