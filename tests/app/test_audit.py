@@ -155,6 +155,20 @@ def test_targets_are_left_with_what_some_combination_that_fits_leaves(engine, se
     assert found.diversities.tolist() == [np.count_nonzero(row) for row in found.counts]
 
 
+def test_whom_one_looks_for_changes_nothing_about_everybody_else(engine):
+    """Nobody of 99 is in the releases but for a suppressed record, which could be anybody's."""
+    rows = {"age": ["0-4", "0-4", "0-4", "*"], "job": ["p", "p", "p", "*"], "disease": list("abca")}
+    people = pa.table({"age": [99], "job": ["p"]})
+    without = audit([pa.table(rows)], ell=2, foreign=COLUMNS, engine=engine)
+    sought = audit([pa.table(rows)], ell=2, foreign=COLUMNS, targets=people, engine=engine)
+    assert without.diversity_min_any == sought.diversity_min_any == 3
+    assert without.exposure == sought.exposure
+    assert sought.targets.exposed == 1
+    nested = pa.table({"age": [[1]], "job": ["p"]})
+    with pytest.raises(DataError, match="cannot be read as text"):
+        audit([pa.table(rows)], ell=2, foreign=COLUMNS, targets=nested, engine=engine)
+
+
 def own_schema():
     return ed.Schema.infer(
         pa.table(

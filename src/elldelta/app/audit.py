@@ -169,7 +169,7 @@ def explain(
     described = _described(found, foreign)
     with running(engine) as active:
         tables = [(name, active.open(source, csv_format)) for source, name, _ in found]
-        return described.understand(tables, people=None, progress=progress)[1]
+        return described.understand(tables, progress=progress)[1]
 
 
 def _described(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -55,11 +55,17 @@ class ForeignColumns:
         self, tables: Sequence[tuple[str, Table]], *, people: pa.Table | None, progress: Progress | None
     ) -> ForeignReleases:
         """Reads the releases, understands them together and lays them over each other."""
-        releases, understanding = self.understand(tables, people=people, progress=progress)
-        return ForeignReleases(cell_counts(releases, understanding), understanding)
+        releases, understanding = self.understand(tables, progress=progress)
+        found = ForeignReleases(cell_counts(releases, understanding), understanding)
+        if people is None:
+            return found
+        known = texts_of(people, self.quasi_identifiers)
+        # Whom one looks for cuts cells further. That must not change what the audit says about everybody.
+        finer = understand(releases, self.rules, sensitive_nulls=self.sensitive_nulls, people=known)
+        return replace(found, sought=ForeignReleases(cell_counts(releases, finer), finer))
 
     def understand(
-        self, tables: Sequence[tuple[str, Table]], *, people: pa.Table | None, progress: Progress | None
+        self, tables: Sequence[tuple[str, Table]], *, progress: Progress | None
     ) -> tuple[list[ForeignRelease], Understanding]:
         """Reads the releases and says what their labels mean; one without a clear meaning is no error yet."""
         called = {name for name, _ in tables} | {""}
@@ -88,8 +94,7 @@ class ForeignColumns:
                 found=f"{len(releases)} releases were read.",
                 remedy="Check that these are the files that you meant.",
             )
-        known = () if people is None else texts_of(people, self.quasi_identifiers)
-        understanding = understand(releases, self.rules, sensitive_nulls=self.sensitive_nulls, people=known)
+        understanding = understand(releases, self.rules, sensitive_nulls=self.sensitive_nulls)
         return releases, understanding
 
     def _names_of(self, name: str, table: Table) -> dict[str, str]:
@@ -103,12 +108,22 @@ def texts_of(people: pa.Table, columns: Iterable[str]) -> list[tuple[str | None,
     """What is known about people, as text; None where it is not known."""
     import pyarrow as pa
 
-    known = [
-        people.column(name).cast(pa.string()).to_pylist()
-        if name in people.column_names
-        else [None] * people.num_rows
-        for name in columns
-    ]
+    known = []
+    for name in columns:
+        if name not in people.column_names:
+            known.append([None] * people.num_rows)
+            continue
+        try:
+            known.append(people.column(name).cast(pa.string()).to_pylist())
+        except pa.ArrowException:
+            is_text = False
+        else:
+            is_text = True
+        if not is_text:  # raised out here, so that no Arrow message, which may quote a cell, hangs on to it
+            raise DataError(
+                f"Column {name!r} of the targets cannot be read as text.",
+                remedy="Give numbers, dates or texts.",
+            )
     return list(zip(*known, strict=True))
 
 
@@ -116,12 +131,18 @@ def texts_of(people: pa.Table, columns: Iterable[str]) -> list[tuple[str | None,
 class ForeignReleases:
     """Releases of any origin; see `elldelta.app.evidence.Evidence`.
 
+    Attributes:
+        cells: The releases over common cells.
+        understanding: What their labels mean.
+        sought: The same releases over cells that also tell apart the people to look for, if there are any.
+
     What an adversary sees of somebody is the sum over all classes of a release that contain them. Cells that
     no label but `*` names hold nobody whom a release speaks of, and are not linked.
     """
 
     cells: CellCounts
     understanding: Understanding
+    sought: ForeignReleases | None = None
 
     promised = None
 
@@ -235,6 +256,8 @@ class ForeignReleases:
 
     def find(self, people: pa.Table) -> Candidates:
         """Where the people of a table can be; they must have been given when the labels were understood."""
+        if self.sought is not None:
+            return self.sought.find(people)
         found = people_cells(self.cells, texts_of(people, self.columns))
         n_cells = np.diff(found.starts)
         person = np.repeat(np.arange(people.num_rows), n_cells)
