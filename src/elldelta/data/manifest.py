@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.data.canonical import digest
+from elldelta.data.canonical import canonical_json, digest_of_bytes
 from elldelta.data.classes import class_labels, classes_from_dict
 from elldelta.data.json_file import changed, read_json, seal, unseal
 from elldelta.data.schema import Schema
@@ -176,9 +176,19 @@ def content_digest(
 
     It does not depend on the file format, the order of the rows or the engine.
     """
+    # The digest of the list of all [*labels, value, n], sorted by their repr: written without making the
+    # lists, of which there may be millions.
     rows, columns = np.nonzero(counts)
-    cells = [
-        [*labels[row], values[column], int(counts[row, column])]
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
-    ]
-    return digest(sorted(cells, key=repr))
+    occupied = list(zip(rows.tolist(), columns.tolist(), counts[rows, columns].tolist(), strict=True))
+    class_keys = [f"[{', '.join(map(repr, texts))}, " for texts in labels]
+    value_keys = [f"{value!r}, " for value in values]
+    keys = [f"{class_keys[row]}{value_keys[column]}{n}]" for row, column, n in occupied]
+    class_texts = [_spelt(list(texts))[:-1] for texts in labels]
+    value_texts = [_spelt(value) for value in values]
+    texts = [f"{class_texts[row]},{value_texts[column]},{n}]" for row, column, n in occupied]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return digest_of_bytes(f"[{','.join([texts[place] for place in order])}]".encode())
+
+
+def _spelt(value: Any) -> str:  # noqa: ANN401 (plain JSON)
+    return canonical_json(value).decode()
