@@ -1,5 +1,3 @@
-from itertools import combinations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +6,8 @@ from hypothesis.extra import numpy as npst
 from tests.oracles import paper
 
 from elldelta.core.diversity import diversity, is_diverse, k_anonymity
-from elldelta.core.linkage import NOTHING_TO_LINK, ReleasedCounts, fewest_values, link
+from elldelta.core.exposure import fewest_in_any_group
+from elldelta.core.linkage import NOTHING_TO_LINK, ReleasedCounts, link
 from elldelta.core.partition import Partition
 from elldelta.errors import DistributionError, ParameterError
 
@@ -133,27 +132,6 @@ def test_adding_a_release_cannot_make_a_verdict_safer():
     releases = [ReleasedCounts(Partition.single(1), np.array([row])) for row in shown]
     assert link(releases[:2]).diversity == 1
     assert link(releases).diversity is None
-    assert fewest_values(releases) == (1, True)
     empty = ReleasedCounts(Partition.single(1), np.array([[0, 0, 0, 0]]))
-    assert fewest_values([*releases[:2], empty]) == (1, True)
-    assert fewest_values([empty]) == (None, True)
-
-
-@given(released())
-def test_fewest_values_by_trying_every_group(releases):
-    maps = [release.partition.class_of.tolist() for release in releases]
-    tables = [release.counts.tolist() for release in releases]
-    left = []
-    for size in range(1, len(releases) + 1):
-        for group in combinations(range(len(releases)), size):
-            for q in range(len(maps[0])):
-                values = paper.linked_values([maps[j] for j in group], [tables[j] for j in group], q)
-                if values:
-                    left.append(len(values))
-    assert fewest_values(releases) == (min(left) if left else None, True)
-
-
-def test_very_many_releases_are_asked_in_small_groups():
-    one = ReleasedCounts(Partition.single(1), np.array([[1, 1, 0]]))
-    other = ReleasedCounts(Partition.single(1), np.array([[0, 1, 1]]))
-    assert fewest_values([one] * 5 + [other], most_groups=10) == (1, False)
+    for group in (releases, [*releases[:2], empty]):
+        assert fewest_in_any_group(group).tolist() == [1]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -137,29 +136,3 @@ def link(releases: Sequence[ReleasedCounts]) -> Linkage:
     for array in (classes, counts, linked_of):
         array.setflags(write=False)
     return Linkage(classes, counts, linked_of)
-
-
-def fewest_values(releases: Sequence[ReleasedCounts], most_groups: int = 4096) -> tuple[int | None, bool]:
-    """The fewest values left for anybody, whichever of the releases they are in.
-
-    Linking more releases leaves fewer values, but can also show that nobody is in all of them. So the linkage
-    of all releases alone can look safer than that of some: every group of releases has to be asked.
-
-    Args:
-        releases: Releases over the same quasi-identifiers and values.
-        most_groups: If there are more groups than this, only those of up to three releases and the one of
-            all are asked.
-
-    Returns:
-        The fewest values, or None if no release has a record; and whether every group was asked.
-    """
-    n_releases = len(releases)
-    is_complete = 2**n_releases - 1 <= most_groups
-    sizes = list(range(1, n_releases + 1)) if is_complete else sorted({1, 2, 3, n_releases})
-    fewest: int | None = None
-    for size in sizes:
-        for group in combinations(releases, size):
-            left = link(group).diversity
-            if left is not None and (fewest is None or left < fewest):
-                fewest = left
-    return fewest, is_complete
