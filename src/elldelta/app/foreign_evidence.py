@@ -222,8 +222,8 @@ class ForeignReleases:
         n_unnamed = int((~self.cells.is_named).sum())
         if n_unnamed:
             told.append(
-                f"{n_unnamed:,} cells are named by no label but `*`: nobody whom the releases speak of is "
-                "there."
+                f"{n_unnamed:,} cells are named by no label but `*`. They were not linked: only people whose "
+                "records are suppressed wherever they occur can be there."
             )
         return (*told, *self.understanding.notes)
 
