@@ -54,7 +54,7 @@ class RepeatedRows:
             # schema a reader sees plain columns.
             # Statistics are updated per batch of rows, so small batches take twice the time.
             with pq.ParquetWriter(
-                path, schema, compression="zstd", store_schema=False, write_batch_size=_CHUNK // 16
+                path, schema, compression="zstd", store_schema=False, write_batch_size=max(1, _CHUNK // 16)
             ) as writer:
                 done = 0
                 for batch in self._batches():
