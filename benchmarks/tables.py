@@ -1,7 +1,7 @@
 """Tables of ten million records against what the engine needs at least: a plain copy, a bare GROUP BY.
 
 `ELLDELTA_ROWS=100000000 python -m benchmarks tables` runs the same on a hundred million records; the memory
-may then be 4 GiB instead of 1 GiB. The table takes about 20 bytes of disk per record, three times over.
+may then be 4 GiB instead of 1 GiB. It needs about 20 bytes of disk per record.
 """
 
 import os
