@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import TYPE_CHECKING
 
 from elldelta.errors import ParameterError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 def check_ell(ell: int, n_values: int) -> int:
@@ -78,16 +71,6 @@ def check_beta(beta: float) -> float:
             remedy="The paper uses 0.01 and 0.02.",
         )
     return float(beta)
-
-
-def check_same_length(name: str, arrays: Sequence[NDArray[np.generic]]) -> None:
-    """Raises unless all arrays have the same number of entries along their last axis."""
-    lengths = sorted({array.shape[-1] for array in arrays})
-    if len(lengths) > 1:
-        raise ParameterError(
-            f"All {name} must have the same length.",
-            found=f"Lengths {', '.join(map(str, lengths))}.",
-        )
 
 
 def _is_number(value: object) -> bool:

@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.diversity import class_diversities
-from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.overlay import NO_CLASS
-from elldelta.core.partition import Partition
 from elldelta.data.classes import class_labels
-from elldelta.data.common_cells import common_cells
 from elldelta.data.label_boxes import LabelBoxes
 from elldelta.data.manifest import content_digest
 from elldelta.data.release_counts import count_release
@@ -101,29 +98,6 @@ def published_digest(published: Published) -> str:
     return content_digest(published.labels, values, published.counts)
 
 
-def overlay(releases: Sequence[Published]) -> list[ReleasedCounts]:
-    """The releases over common cells, ready to be linked; their classes may differ.
-
-    Raises:
-        DataError: The releases do not have the same schema.
-        RefusedError: There are too many cells.
-    """
-    schema = releases[0].schema
-    for release in releases[1:]:
-        if release.schema.digest != schema.digest:
-            raise DataError(
-                "The releases were made with different schemas.",
-                found=f"{releases[0].name} and {release.name} describe their columns differently.",
-                remedy="Link releases that use the same columns and domains.",
-            )
-    return [
-        _over_cells(release, cells)
-        for release, cells in zip(
-            releases, common_cells(schema, [release.classes for release in releases]), strict=True
-        )
-    ]
-
-
 def values_left(releases: Sequence[Published], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
     """For people with these combinations who are in all releases: how many sensitive values are left.
 
@@ -138,14 +112,6 @@ def values_left(releases: Sequence[Published], ranks: NDArray[np.int64]) -> NDAr
     if left is None:
         raise ParameterError("Linking needs at least one release.", found="None was given.")
     return class_diversities(left)
-
-
-def _over_cells(release: Published, cells: NDArray[np.int64]) -> ReleasedCounts:
-    """Numbers the classes that cover a cell; cells without a class form one that has no record."""
-    used, class_of = np.unique(cells, return_inverse=True)
-    counts = release.counts[used]
-    counts[used == NO_CLASS] = 0
-    return ReleasedCounts(Partition(class_of.reshape(-1)), counts)
 
 
 def _positions(sensitive: Column, found: ReleaseCounts) -> NDArray[np.int64]:
