@@ -117,3 +117,10 @@ def test_records_that_pay_for_one_class_are_never_refused():
     partition, p = most_classes(distribution, 1, delta, 10)
     assert partition.n_classes == 1
     assert Mechanism.create(distribution.value_marginal, 2, 1, p).records(delta) <= 10
+
+
+def test_a_single_value_whose_shares_sum_to_a_little_more_than_one():
+    """3/13 + 4/13 + 3/13 + 3/13 exceeds 1 in the last digit, and p must not."""
+    distribution = JointDistribution.from_probabilities(np.array([[3], [4], [3], [3]]) / 13)
+    assert distribution.value_marginal[0] > 1.0
+    assert frontier(distribution, 1, 0.1).points[-1].records == 1

@@ -53,7 +53,7 @@ class Mechanism:
         probabilities = ranked(check_marginal(marginal))
         n_quasi_identifiers = check_count("the number of quasi-identifiers", n_quasi_identifiers)
         ell = check_ell(ell, probabilities.size)
-        p_ell = float(probabilities[ell - 1])
+        p_ell = min(1.0, float(probabilities[ell - 1]))  # a sum of shares can exceed 1 in its last digit
         p = check_p(p, p_ell, ell)
         if p <= check_eta(eta):
             raise RefusedError(
@@ -79,7 +79,7 @@ class Mechanism:
     def records_exact(self, delta: float) -> float:
         """N before rounding up: ln(m ell / delta) / ln(1 / (1 - p)); 1 for p = 1."""
         delta = check_delta(delta)
-        if self.p_lower == 1.0:
+        if self.p_lower >= 1.0:
             return 1.0
         return (math.log(self.classes_upper * self.ell) - math.log(delta)) / -math.log1p(-self.p_lower)
 
@@ -102,7 +102,7 @@ def union_bound(n_classes: float, ell: int, p: float, n_records: int) -> float:
     paper's, because m is an upper bound on that number.
     """
     n_records = check_count("the number of records", n_records)
-    if p == 1.0:
+    if p >= 1.0:
         return 0.0
     return min(1.0, math.exp(math.log(n_classes * ell) + n_records * math.log1p(-p)))
 
@@ -110,7 +110,7 @@ def union_bound(n_classes: float, ell: int, p: float, n_records: int) -> float:
 def union_records(n_classes: int, ell: int, p: float, delta: float) -> int:
     """The fewest records for which `union_bound` is at most delta."""
     delta = check_delta(delta)
-    if p == 1.0:
+    if p >= 1.0:
         return 1
     n_records = max(1, math.ceil((math.log(n_classes * ell) - math.log(delta)) / -math.log1p(-p)))
     while union_bound(n_classes, ell, p, n_records) > delta:
@@ -121,7 +121,7 @@ def union_records(n_classes: int, ell: int, p: float, delta: float) -> int:
 def p_ell(marginal: ArrayLike, ell: int) -> float:
     """The ell-th largest marginal probability, the upper end of the range of p."""
     probabilities = ranked(check_marginal(marginal))
-    return float(probabilities[check_ell(ell, probabilities.size) - 1])
+    return min(1.0, float(probabilities[check_ell(ell, probabilities.size) - 1]))
 
 
 def smallest_p(
