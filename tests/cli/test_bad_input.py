@@ -554,6 +554,8 @@ def test_ctrl_c(in_process, elldelta, story, out, tmp_path, large_table, digests
         wait_for(lambda: written() > 0, process)
     process.send_signal(signal.SIGINT)
     code, shown, err = finish(process)
+    if code == 0 and (out / "release.parquet").read_bytes()[:4] == b"PAR1":
+        pytest.skip("the release was complete before the signal came: the machine is too fast or too busy")
     assert code == 130, (code, shown, err)
     assert shown == ""
     assert "Interrupted" in err

@@ -7,9 +7,11 @@ import glob
 import itertools
 import os
 import re
+import secrets
 import shutil
 import tempfile
 import threading
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -72,7 +74,11 @@ class DuckDBEngine:
     ) -> None:
         self._numbers = itertools.count()
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix="elldelta-", dir=temp_directory))
+            place = Path(temp_directory if temp_directory is not None else tempfile.gettempdir())
+            self._folder = place / f"elldelta-{secrets.token_hex(8)}"
+            # Announced before it exists: an interrupt at any moment after this still removes the folder.
+            self._removal = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._folder.mkdir(mode=0o700)
         except OSError as problem:
             raise unwritable(temp_directory or tempfile.gettempdir(), problem) from None
         # Nine tenths of what is free: a query that needs more must fail, not fill the disk for everyone.
@@ -95,7 +101,7 @@ class DuckDBEngine:
             self._execute("SET enable_progress_bar = true")
             self._execute("SET enable_progress_bar_print = false")
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._removal()
             raise
 
     def open(self, source: Any, csv_format: CsvFormat | None = None) -> Table:  # noqa: ANN401
@@ -192,7 +198,7 @@ class DuckDBEngine:
     def close(self) -> None:
         """Gives up the connection and everything on disk."""
         self._connection.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._removal()
 
     def __enter__(self) -> Self:
         return self
