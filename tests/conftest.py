@@ -2,5 +2,7 @@
 
 from hypothesis import settings
 
+pytest_plugins = ["tests.postgresql"]
+
 settings.register_profile("elldelta", deadline=None)
 settings.load_profile("elldelta")
