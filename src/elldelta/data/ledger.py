@@ -22,28 +22,26 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from elldelta._version import __version__
-from elldelta.core.certificate import missing_witnesses
-from elldelta.core.grouping import merged_classes
 from elldelta.data.atomic import check_writable, unwritable
 from elldelta.data.file_lock import lock
+from elldelta.data.ledger_admission import admit, check_owner
 from elldelta.data.ledger_chain import (
-    LedgerEntry,
     LedgerHeader,
     check_plan,
     check_state,
     damaged,
+    first_line,
     line_bytes,
     parse_chain,
 )
 from elldelta.data.ledger_pending import Pending, StagedFiles, folders_to_disk
-from elldelta.errors import ElldeltaError, FileError, InternalError, ParameterError, RefusedError
+from elldelta.errors import ElldeltaError, FileError, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,24 +50,8 @@ if TYPE_CHECKING:
     from elldelta.core.certificate import Certificate, CertificateTerms
     from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
-    from elldelta.data.ledger_chain import LedgerChain
-
-MOST_OWNER_CHARACTERS = 200
-
-
-@dataclass(frozen=True, eq=False)
-class Admission:
-    """A release that the ledger would admit now.
-
-    Attributes:
-        entry: The line it would get, or the one it has.
-        state: What is left for others afterwards.
-        is_new: False if the same owner has registered the same content before: no line is added.
-    """
-
-    entry: LedgerEntry
-    state: LedgerState
-    is_new: bool
+    from elldelta.data.ledger_admission import Admission
+    from elldelta.data.ledger_chain import LedgerChain, LedgerEntry
 
 
 @dataclass(frozen=True)
@@ -180,7 +162,7 @@ class Ledger:
 
     def grouping_of(self, owner: str) -> Partition | None:
         """The classes that an owner has published before and has to keep; None if it has not published."""
-        return self.chain.grouping_of(_check_owner(owner))
+        return self.chain.grouping_of(check_owner(owner))
 
     def check(self, certificate: Certificate, *, owner: str, content_digest: str) -> Admission:
         """Decides whether a release is admitted; changes nothing.
@@ -194,40 +176,15 @@ class Ledger:
         Raises:
             RefusedError: The owner has published other classes before, or Theorem F would no longer hold.
         """
-        owner = _check_owner(owner)
-        grouping = self.terms.check_grouping(certificate.grouping)
-        if certificate.counts.shape[1] != self.terms.n_values:
-            raise ParameterError("The certificate is about other sensitive values than the ledger.")
-        known = self.chain.find(owner, content_digest)
-        if known is not None:
-            return Admission(known, self.state, is_new=False)
-        merged = tuple(sorted(tuple(members) for members in merged_classes(grouping)))
-        kept = self.grouping_of(owner)
-        if kept is not None and tuple(sorted(map(tuple, merged_classes(kept)))) != merged:
-            raise RefusedError(
-                f"{owner!r} has published under this plan before, with other classes.",
-                found="Tables about the same people under two groupings can be subtracted from each other "
-                "(differencing), which shows classes that neither of them shows.",
-                remedy="Use the classes of the earlier release, which the ledger remembers.",
-            )
-        missed = missing_witnesses(certificate.counts, self.terms, grouping)
-        state = self.state.admit(missed)
-        suppressed = np.flatnonzero(certificate.suppressed[grouping.class_of])
-        entry = LedgerEntry(
-            sequence=self.chain.n_lines,
+        suppressed = np.flatnonzero(certificate.suppressed[certificate.grouping.class_of])
+        return admit(
+            self.chain,
+            self.terms,
+            certificate.grouping,
+            certificate.counts,
             owner=owner,
             content_digest=content_digest,
-            merged=merged,
             suppressed=tuple(suppressed.tolist()),
-            misses=tuple(
-                (int(base), *np.flatnonzero(missed[base]).tolist())
-                for base in np.flatnonzero(missed.any(axis=1))
-            ),
-            certified=not bool((missed.sum(axis=1) > self.terms.allowances).any()),
-            software=f"elldelta {__version__}",
-        )
-        return Admission(
-            replace(entry, hash=line_bytes(entry.to_dict(), self.chain.head)[1]), state, is_new=True
         )
 
     def commit(
@@ -373,7 +330,7 @@ def _create(path: Path, header: LedgerHeader) -> None:
     temporary = path.with_name(f".{path.name[:80]}.{secrets.token_hex(8)}.part")
     try:
         with temporary.open("xb") as file:
-            file.write(line_bytes({**header.to_dict(), "sequence": 0}, None)[0])
+            file.write(first_line(header))
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileExistsError):
@@ -384,17 +341,6 @@ def _create(path: Path, header: LedgerHeader) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
     folders_to_disk([path.parent])
-
-
-def _check_owner(owner: str) -> str:
-    if not 0 < len(owner) <= MOST_OWNER_CHARACTERS or not owner.isprintable():
-        raise ParameterError(
-            f"An owner is a name of 1 to {MOST_OWNER_CHARACTERS} printable characters.",
-            found="It is empty, too long, or holds control characters.",
-        )
-    if owner != owner.strip():
-        raise ParameterError("The name of an owner must not begin or end with a space.")
-    return owner
 
 
 def _write_all(descriptor: int, content: bytes, offset: int) -> None:

@@ -231,6 +231,11 @@ def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes
     return canonical_json({**chained, "hash": own}) + b"\n", own
 
 
+def first_line(header: LedgerHeader) -> bytes:
+    """The line with which a ledger begins; it follows from the plan alone."""
+    return line_bytes({**header.to_dict(), "sequence": 0}, None)[0]
+
+
 def parse_chain(content: bytes, source: str) -> LedgerChain:
     """Reads the lines of a ledger and checks hashes, order, and Theorem F at the end.
 
