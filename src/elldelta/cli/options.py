@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from elldelta.data.csv_format import CsvFormat
 from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from elldelta.data.table import Engine
+
+DATABASE = "ELLDELTA_DATABASE"
+"""The variable that names the database: its address holds a password, and others see a command line."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Ell = Annotated[int, typer.Option("--ell", help="Sensitive values that must be left for everybody.")]
@@ -37,6 +47,33 @@ Hierarchies = Annotated[
     ),
 ]
 Quote = Annotated[str, typer.Option("--quote", help="Quote character of CSV files.")]
+EngineName = Annotated[
+    Literal["duckdb", "spark", "postgres"],
+    typer.Option("--engine", help="Where the records are counted: duckdb on this machine, spark, postgres."),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        help="With --engine spark: local[2], spark://HOST:PORT, or sc://HOST:PORT for Spark Connect. "
+        "All processors of this machine by default.",
+    ),
+]
+SparkConf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--spark-conf",
+        help="With --engine spark: a setting, such as spark.executor.memory=4g. May be given several times.",
+    ),
+]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        help="With --engine postgres: its address, such as postgresql://user@host/name. By default what the "
+        f"variable {DATABASE} says, so that no password need be on the command line.",
+    ),
+]
 
 
 def csv_format(encoding: str, separator: str | None, quote: str) -> CsvFormat:
@@ -57,3 +94,48 @@ def named_files(texts: list[str] | None, option: str) -> dict[str, Path]:
             )
         files[name] = Path(path)
     return files
+
+
+def engine(
+    name: str, master: str | None, spark_conf: list[str] | None, database: str | None
+) -> AbstractContextManager[Engine | None]:
+    """The engine that the four options ask for, started; None for DuckDB, which starts where it is needed."""
+    for option, value, owner in (
+        ("--master", master, "spark"),
+        ("--spark-conf", spark_conf, "spark"),
+        ("--database", database, "postgres"),
+    ):
+        if value and name != owner:
+            raise ParameterError(
+                f"{option} goes with --engine {owner}.",
+                found=f"The engine is {name}.",
+                remedy=f"Add --engine {owner}, or leave {option} out.",
+            )
+    if name == "duckdb":
+        return nullcontext(None)
+    from elldelta.data.engines import connect
+
+    if name == "spark":
+        return connect("spark", master=master, conf=_settings(spark_conf or []))
+    address = database or os.environ.get(DATABASE)
+    if not address:
+        raise ParameterError(
+            "There is no address of a database.",
+            found=f"Neither --database nor the variable {DATABASE} is given.",
+            remedy=f"Set {DATABASE} to an address such as postgresql://user@host/name.",
+        )
+    return connect("postgres", database=address)
+
+
+def _settings(texts: list[str]) -> dict[str, str]:
+    settings = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not key.startswith("spark.") or key in settings:
+            raise ParameterError(
+                "--spark-conf must look like spark.executor.memory=4g, once per setting.",
+                found="One of them does not.",
+                remedy="Write the name of the setting, an equals sign and its value.",
+            )
+        settings[key] = value
+    return settings

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _INTEGER_TEXT = r"^[+-]?[0-9]{1,18}([.]0*)?$"
-REAL_PATTERN = "[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?"
-"""A real number as text; engines match it whole (SIMILAR TO), so it is spelt without `^`, `$` and `\\`."""
+REAL_PATTERN = "[+-]?([0-9]{1,100}([.][0-9]{0,100})?|[.][0-9]{1,100})([eE][+-]?0*1?[0-9]{1,2})?"
+"""A real number as text, to be matched whole. Up to 100 digits on either side and exponents up to 199: such a
+number fits a double on every engine, and reading it can neither overflow nor fail."""
 _LARGEST_EXACT_FLOAT = 2.0**53
 
 
@@ -112,13 +113,24 @@ def as_days(values: pa.Array, text_suffixes: Sequence[str] = ()) -> Cells:
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Reads cells as text, unchanged; numbers, dates and truth values in their Arrow spelling."""
+    """Reads cells as text, unchanged; numbers, dates and truth values in their Arrow spelling.
+
+    Engines hand out moments in different units: parts of a second are spelt only where there are any.
+    """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     values = _plain(values)
     if pa.types.is_nested(values.type) or pa.types.is_binary(values.type):
         raise UnreadableTypeError(str(values.type))
-    return values.cast(pa.string())
+    try:
+        text = values.cast(pa.string())
+    except pa.ArrowNotImplementedError:
+        raise UnreadableTypeError(str(values.type)) from None
+    if pa.types.is_timestamp(values.type):
+        text = pc.replace_substring_regex(text, r"([.][0-9]*?)0+(Z?)$", r"\1\2")
+        text = pc.replace_substring_regex(text, r"[.](Z?)$", r"\1")
+    return text
 
 
 def _plain(values: pa.Array) -> pa.Array:

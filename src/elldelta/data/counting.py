@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from elldelta.data import sql
+from elldelta.data.cells import UnreadableTypeError, as_text
 from elldelta.data.counts import Accounting, Counts
 from elldelta.data.domains import NULL, UNKNOWN, Bins
 from elldelta.errors import DataError, InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -57,6 +58,22 @@ class CountedTable:
         return _keys(self.table, self.schema)
 
 
+def count_texts(
+    table: Table, names: Sequence[str], progress: Progress | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The distinct combinations of columns as text, spelt here and not by the engine, and their numbers n."""
+    table.require(names)
+    engine = table.engine
+    grouped = engine.store(
+        sql.count_by_keys(table.relation, [sql.identifier(name) for name in names]), progress
+    )
+    try:
+        for batch in engine.fetch(grouped):
+            yield _as_texts(batch, names)
+    finally:
+        engine.discard(grouped)
+
+
 def count(
     table: Table,
     schema: Schema,
@@ -98,6 +115,22 @@ def count(
             remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
         )
     return CountedTable(table, tally.counts(accounting), tuple(encoder.encoding() for encoder in encoders))
+
+
+def _as_texts(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    columns = []
+    for place, name in enumerate(names):
+        try:
+            columns.append(as_text(batch.column(place)))
+        except UnreadableTypeError:
+            raise DataError(
+                f"Column {name!r} does not hold values that can be written as text.",
+                found="Its type is a list, a structure or a kind of its own.",
+                remedy="Convert the column, or leave it out.",
+            ) from None
+    return pa.RecordBatch.from_arrays([*columns, batch.column(len(names))], names=[*batch.schema.names])
 
 
 class _Encoder:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.data import cells, sql
+from elldelta.data.counting import count_texts
 from elldelta.data.domains import Bins, Categories, Dates, Domain, Integers
 from elldelta.data.schema import Column, NullPolicy, Schema
 from elldelta.errors import ParameterError, SchemaError
@@ -250,24 +251,20 @@ class _TextTraits:
 def _profile_text(table: Table, name: str, most_categories: int) -> _Profile:
     import pyarrow as pa
 
-    grouped = table.engine.store(sql.count_by_text(table.relation, [(name, table.kind_of(name))]))
     kept: list[pa.RecordBatch] = []
     traits = _TextTraits()
     n_rows = n_missing = n_blank = n_distinct = 0
-    try:
-        for batch in table.engine.fetch(grouped):
-            texts, n = batch.column(0), batch.column(1).to_numpy()
-            null = texts.is_null().to_numpy(zero_copy_only=False)
-            n_rows += int(n.sum())
-            n_missing += int(n[null].sum())
-            texts, n = texts.drop_null(), n[~null]
-            n_distinct += len(texts)
-            n_blank += int(n[_blank(texts)].sum())
-            _learn(traits, texts)
-            if n_distinct <= most_categories:
-                kept.append(pa.record_batch([texts, pa.array(n)], names=["text", "n"]))
-    finally:
-        table.engine.discard(grouped)
+    for batch in count_texts(table, [name]):
+        texts, n = batch.column(0), batch.column(1).to_numpy()
+        null = texts.is_null().to_numpy(zero_copy_only=False)
+        n_rows += int(n.sum())
+        n_missing += int(n[null].sum())
+        texts, n = texts.drop_null(), n[~null]
+        n_distinct += len(texts)
+        n_blank += int(n[_blank(texts)].sum())
+        _learn(traits, texts)
+        if n_distinct <= most_categories:
+            kept.append(pa.record_batch([texts, pa.array(n)], names=["text", "n"]))
     if n_distinct == 0:
         raise _no_value(name, n_rows)
     if table.kind_of(name) == "text":

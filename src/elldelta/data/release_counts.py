@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.data import sql
+from elldelta.data.counting import count_texts
 from elldelta.errors import InternalError
 
 if TYPE_CHECKING:
@@ -60,15 +60,7 @@ def count_release(
     import pyarrow as pa
 
     names = (*quasi_identifiers, sensitive)
-    table.require(names)
-    engine = table.engine
-    grouped = engine.store(
-        sql.count_by_text(table.relation, [(name, table.kind_of(name)) for name in names]), progress
-    )
-    try:
-        cells = pa.Table.from_batches(engine.fetch(grouped))
-    finally:
-        engine.discard(grouped)
+    cells = pa.Table.from_batches(count_texts(table, names, progress))
     coded = [_coded(cells.column(place)) for place in range(len(names))]
     n = cells.column(len(names)).to_numpy().astype(np.int64)
     if table.n_rows is not None and int(n.sum()) != table.n_rows:

@@ -1,7 +1,9 @@
-"""The only SQL text of the package: plain queries that DuckDB and Spark run unchanged.
+"""The only SQL text of the package: plain queries that DuckDB, Spark and PostgreSQL run unchanged.
 
-Names and texts of users enter only through `identifier` and `text`. The few words beyond standard SQL are
-TRY_CAST and DOUBLE, which both engines have.
+Names and texts of users enter only through `identifier` and `text`. Two words are not everywhere; an engine
+that lacks one defines it when it starts: the type DOUBLE (a domain in PostgreSQL) and the function
+REGEXP_LIKE(text, pattern) (a macro in DuckDB). Texts are compared and sorted byte by byte; an engine whose
+columns do not do so opens them that way.
 """
 
 from __future__ import annotations
@@ -63,15 +65,6 @@ def count_by_keys(relation: str, keys: Sequence[str]) -> str:
     )
 
 
-def count_by_text(relation: str, columns: Sequence[tuple[str, ValueKind]]) -> str:
-    """Like `count_by_keys`, with every column as text."""
-    keys = [
-        identifier(name) if kind == "text" else f"CAST({identifier(name)} AS VARCHAR)"
-        for name, kind in columns
-    ]
-    return count_by_keys(relation, keys)
-
-
 def released_rows(
     relation: str,
     keys: Sequence[str],
@@ -113,7 +106,8 @@ def released_rows(
         *(f"keyed.c{place} AS {identifier(name)}" for place, name in enumerate(kept)),
     ]
     order_by = ", ".join(
-        ["classes.class", f"e{last}.position", *(f"keyed.c{place}" for place in range(len(kept)))]
+        # Where missing values come is said, because engines differ.
+        ["classes.class", f"e{last}.position", *(f"keyed.c{place} NULLS LAST" for place in range(len(kept)))]
     )
     if order == "numbered":
         shown.append(f"ROW_NUMBER() OVER (ORDER BY {order_by}) AS {identifier(ROW_NUMBER)}")
@@ -188,7 +182,9 @@ def real(expression: str, kind: ValueKind) -> str:
     """A column as a real number: NULL where it is missing or is none."""
     if kind == "text":
         trimmed = f"TRIM({expression})"
-        number = f"CASE WHEN {trimmed} SIMILAR TO {text(REAL_PATTERN)} THEN TRY_CAST({trimmed} AS DOUBLE) END"
+        # The mark at the end keeps a line break there from being overlooked, as some engines do at the end.
+        is_number = f"REGEXP_LIKE({trimmed} || '~', {text(f'^({REAL_PATTERN})~$')})"
+        number = f"CASE WHEN {is_number} THEN CAST({trimmed} AS DOUBLE) END"
     else:
         number = f"CAST({expression} AS DOUBLE)"
     return f"NULLIF({number}, CAST('NaN' AS DOUBLE))"

@@ -11,6 +11,7 @@ What every engine promises, and `tests/contracts` checks:
 * Its own error texts, which quote cells, never leave it: not as message, cause or context.
 * A failed or interrupted operation leaves no table, no file and no change to a source.
 * CSV columns are text; an empty field without quotes is missing; `01234` stays `01234`.
+* What it cannot do is not among its `capabilities`, and is refused by `require` before anything happens.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-from elldelta.errors import DataError
+from elldelta.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,6 +33,26 @@ if TYPE_CHECKING:
 
 Progress = Callable[[float], None]
 """Is told the share of the work that is done, from 0 to 1."""
+
+Capability = Literal["files", "frames", "tables", "write file", "write folder", "write table", "order"]
+"""What an engine may be able to do beyond counting.
+
+* "files": open CSV and Parquet files, folders and globs that this machine sees.
+* "frames": open tables in memory.
+* "tables": open a table or a query by its name, where the records already are.
+* "write file", "write folder", "write table": what the rows of a release can become.
+* "order": write rows in an order that whoever reads them finds again.
+"""
+
+_WORDS: dict[Capability, tuple[str, str]] = {
+    "files": ("open files", "Use --engine duckdb or spark (in Python: connect('duckdb'))."),
+    "frames": ("open tables in memory", "Use --engine duckdb or spark (in Python: connect('duckdb'))."),
+    "tables": ("open tables of a database", "Use --engine postgres with --database, or give files."),
+    "write file": ("write single files", "Use --engine duckdb (in Python: connect('duckdb'))."),
+    "write folder": ("write folders of files", "Use --engine spark (in Python: connect('spark'))."),
+    "write table": ("write tables of a database", "Use --engine postgres with --database."),
+    "order": ("keep rows in an order", "Use --order any, or another engine."),
+}
 
 ValueKind = Literal["boolean", "integer", "real", "text", "date", "timestamp", "other"]
 
@@ -57,6 +78,7 @@ class Table:
         partial: Columns that some files have and others lack.
         hidden: Columns whose names differ from another one only in upper and lower case.
         given: The table in memory from which it was opened, or None.
+        files: The files on this machine from which it was opened.
     """
 
     engine: Engine
@@ -67,6 +89,7 @@ class Table:
     partial: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
     given: Any = None
+    files: tuple[Path, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -102,9 +125,10 @@ class Engine(Protocol):
     """Runs SQL on tables. Use it in a `with` block: temporary tables and files go when it ends."""
 
     name: str
+    capabilities: frozenset[Capability]
 
     def open(self, source: Any, csv_format: CsvFormat | None = None) -> Table:  # noqa: ANN401
-        """Opens files, folders, globs, or a table in memory."""
+        """Opens a source of a kind that is among the capabilities; others are refused."""
 
     def store(self, query: str, progress: Progress | None = None) -> str:
         """Runs a query and keeps its result inside the engine; returns the relation that stands for it."""
@@ -113,7 +137,11 @@ class Engine(Protocol):
         """Hands out a stored result, a batch at a time: at least one, which may be empty."""
 
     def put(self, table: pa.Table) -> str:
-        """Brings a small table into the engine; returns the relation that stands for it."""
+        """Brings a small table into the engine; returns the relation that stands for it.
+
+        A column may have a dictionary (Arrow's way of saying that there are few texts): it is a column of
+        texts like any other, which an engine may keep coded if that makes writing it faster.
+        """
 
     def discard(self, *relations: str) -> None:
         """Forgets stored results."""
@@ -127,7 +155,11 @@ class Engine(Protocol):
         ordered: bool,
         progress: Progress | None = None,
     ) -> int:
-        """Writes the rows of a query to a file, in its order if `ordered`; returns their number."""
+        """Writes the rows of a query, in its order if `ordered`; returns their number.
+
+        The path is an empty file if the engine has the capability "write file", and an empty folder if it
+        has "write folder" instead.
+        """
 
     def close(self) -> None:
         """Gives up everything the engine holds."""
@@ -137,3 +169,21 @@ class Engine(Protocol):
 
     def __exit__(self, *problem: object) -> None:
         """Closes the engine."""
+
+
+def require(engine: Engine, capability: Capability, doing: str) -> None:
+    """Refuses what an engine cannot do, with the engine that can.
+
+    Args:
+        engine: The engine.
+        capability: What it would have to be able to do.
+        doing: Words for what was asked for, such as "read past.csv".
+    """
+    if capability in engine.capabilities:
+        return
+    able = [words for name, (words, _) in _WORDS.items() if name in engine.capabilities]
+    raise ParameterError(
+        f"The engine {engine.name} cannot {doing}.",
+        found=f"It can {', '.join(able)}, not {_WORDS[capability][0]}.",
+        remedy=_WORDS[capability][1],
+    )

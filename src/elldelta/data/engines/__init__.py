@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from elldelta.errors import ParameterError
@@ -10,8 +11,15 @@ from elldelta.errors import ParameterError
 if TYPE_CHECKING:
     from elldelta.data.table import Engine
 
-ENGINES = {"duckdb": "elldelta.data.engines.duckdb"}
+ENGINES = {
+    "duckdb": "elldelta.data.engines.duckdb",
+    "spark": "elldelta.data.engines.spark",
+    "postgres": "elldelta.data.engines.postgres",
+}
 """The engines by name; each module has a function `connect`."""
+
+_PACKAGES = {"spark": ("pyspark",), "postgres": ("adbc_driver_postgresql", "psycopg")}
+"""What an engine needs beyond the package itself; the extra has the engine's name."""
 
 
 def connect(engine: str = "duckdb", **settings: Any) -> Engine:  # noqa: ANN401 (each engine has its own)
@@ -20,5 +28,16 @@ def connect(engine: str = "duckdb", **settings: Any) -> Engine:  # noqa: ANN401 
         raise ParameterError(
             f"There is no engine {engine!r}.", found="It is not known.", remedy=f"Use {', '.join(ENGINES)}."
         )
+    _check_installed(engine)
     started: Engine = importlib.import_module(ENGINES[engine]).connect(**settings)
     return started
+
+
+def _check_installed(engine: str) -> None:
+    missing = [name for name in _PACKAGES.get(engine, ()) if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ParameterError(
+            f"The engine {engine!r} is not installed.",
+            found=f"There is no package {' or '.join(missing)}.",
+            remedy=f"pip install 'elldelta[{engine}]'",
+        )

@@ -23,7 +23,7 @@ from elldelta.data.atomic import unwritable
 from elldelta.data.csv_format import CsvFormat, transcode, wrong_encoding
 from elldelta.data.frames import is_frame, to_arrow
 from elldelta.data.sources import SourceFile, check_distinct, find_files, hidden_names, inspect_file
-from elldelta.data.table import Table, TableColumn, ValueKind
+from elldelta.data.table import Capability, Table, TableColumn, ValueKind
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class DuckDBEngine:
     """DuckDB behind the engine contract; see `elldelta.data.table`."""
 
     name = "duckdb"
+    capabilities: frozenset[Capability] = frozenset({"files", "frames", "write file", "order"})
 
     def __init__(
         self, memory_limit: str, threads: int | None, temp_directory: str | os.PathLike[str] | None
@@ -100,6 +101,7 @@ class DuckDBEngine:
             self._execute("SET python_enable_replacements = false")
             self._execute("SET enable_progress_bar = true")
             self._execute("SET enable_progress_bar_print = false")
+            self._execute("CREATE TEMP MACRO regexp_like(words, form) AS regexp_matches(words, form)")
         except BaseException:
             self._removal()
             raise
@@ -134,6 +136,7 @@ class DuckDBEngine:
             origin=str(files[0].path) if len(files) == 1 else f"the {len(files)} files",
             partial=frozenset(set.union(*names) - shared - hidden),
             hidden=hidden,
+            files=tuple(file.path for file in files),
         )
 
     def store(self, query: str, progress: Progress | None = None) -> str:
