@@ -63,6 +63,21 @@ def fewest_in_any_group(releases, cell, containing=None):
     return min(found, default=0)
 
 
+def least_left(releases, cell, containing, also_in, min_records):
+    """The fewest values with enough linked records, over groups in which anybody can be; None if nobody can.
+
+    Groups contain one release and at least one of some others.
+    """
+    found = []
+    for size in range(1, len(releases) + 1):
+        for chosen in combinations(range(len(releases)), size):
+            if containing in chosen and set(also_in) & set(chosen):
+                row = linked([releases[j] for j in chosen], cell)
+                if row is not None and any(row):
+                    found.append(sum(n >= min_records for n in row))
+    return min(found, default=None)
+
+
 def linkage_classes(group):
     """The min-counts of every distinct combination of classes that links a record."""
     found = {}
