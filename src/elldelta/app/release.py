@@ -13,13 +13,12 @@ from elldelta.app.certify import loss_of, publishable, publishable_in_ledger, te
 from elldelta.app.engine import running
 from elldelta.data.atomic import AtomicFiles, check_writable
 from elldelta.data.counting import count
-from elldelta.data.frames import is_frame
 from elldelta.data.json_file import as_bytes
 from elldelta.data.ledger import Ledger
 from elldelta.data.ledger_pending import pending_path
 from elldelta.data.manifest import Manifest, content_digest, manifest_path
 from elldelta.data.release import release_frame, write_quarantine, write_release
-from elldelta.data.sources import find_files, format_of
+from elldelta.data.sources import format_of
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -129,7 +128,8 @@ def release_to_file(
     if ledger is not None and plan.guarantee != "certified":
         raise ParameterError("A ledger admits releases of certified plans only.", found="The plan is not.")
     written = [output, manifest_path(output), *([quarantine] if quarantine else [])]
-    _check_paths(source, read_only, [*written, *([ledger, pending_path(ledger)] if ledger else [])])
+    untouched = [*written, *([ledger, pending_path(ledger)] if ledger else [])]
+    _check_paths((), read_only, untouched)
     for path in written:
         check_writable(path, overwrite=overwrite)
     unknown: UnknownPolicy = "refuse" if quarantine is None else "quarantine"
@@ -143,7 +143,9 @@ def release_to_file(
         return manifest
 
     with running(engine) as active:
-        counted = count(active.open(source, csv_format), plan.schema, unknown=unknown, progress=progress)
+        table = active.open(source, csv_format)
+        _check_paths(table.files, read_only, untouched)
+        counted = count(table, plan.schema, unknown=unknown, progress=progress)
         if ledger is None or owner is None:
             checked = publishable(
                 counted.counts, plan, on_failure=on_failure, most_suppressed=most_suppressed
@@ -249,9 +251,9 @@ def _utility(checked: Publishable, plan: Plan) -> dict[str, object] | None:
     }
 
 
-def _check_paths(source: Any, plan_files: Sequence[Path], written: Sequence[Path]) -> None:  # noqa: ANN401
+def _check_paths(files: Sequence[Path], plan_files: Sequence[Path], written: Sequence[Path]) -> None:
     """Refuses outputs that are each other, or that are what is read: one would destroy the other."""
-    read = [] if is_frame(source) else [path.resolve() for path in find_files(source)]
+    read = [path.resolve() for path in files]
     targets = [path.resolve() for path in written]
     if len(set(targets)) < len(targets):
         raise ParameterError(
@@ -259,7 +261,9 @@ def _check_paths(source: Any, plan_files: Sequence[Path], written: Sequence[Path
             found="Two of them have the same name.",
             remedy="Choose another name for one of them.",
         )
-    if set(targets) & {*read, *(path.resolve() for path in plan_files)}:
+    inputs = {*read, *(path.resolve() for path in plan_files)}
+    # An output may be a folder, and what is read may lie inside.
+    if set(targets) & {*inputs, *(folder for path in inputs for folder in path.parents)}:
         raise ParameterError(
             "A file that is read cannot be written at the same time.",
             found="An output is one of the inputs.",

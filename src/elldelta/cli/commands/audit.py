@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from elldelta.app.foreign_evidence import ForeignColumns
     from elldelta.app.gate import Gate
     from elldelta.data.schema import Schema
+    from elldelta.data.table import Engine
 
 _SHOWN = 20
 
@@ -93,6 +94,10 @@ def _run(
     ] = False,
     picture: options.Picture = None,
     overwrite: options.Overwrite = False,
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    spark_conf: options.SparkConf = None,
+    database: options.Database = None,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.audit import audit
@@ -108,7 +113,8 @@ def _run(
     known = read_schema(schema) if schema else None
     columns = foreign.foreign_columns(qi, sensitive, names, kinds, empty, lists, hierarchy)
     if explain:
-        _explain([*given, *([before] if before else [])], columns, public=public, json=json)
+        with options.engine(engine, master, spark_conf, database) as active:
+            _explain([*given, *([before] if before else [])], columns, active, public=public, json=json)
         return
     if before is not None:
         for name, value in (
@@ -122,7 +128,8 @@ def _run(
                     f"{name} does not go together with --before.",
                     remedy="Audit all releases, the new one included, for the full picture.",
                 )
-        _ask_before(before, given, columns, ell=ell, schema=known, public=public, json=json)
+        with options.engine(engine, master, spark_conf, database) as active:
+            _ask_before(before, given, columns, active, ell=ell, schema=known, public=public, json=json)
         return
     if targets is not None and targets_output is None:
         raise ParameterError(
@@ -130,17 +137,20 @@ def _run(
             found="--targets was given without --targets-output.",
             remedy="Give --targets-output FILE; the terminal shows totals only.",
         )
-    with progress_bar("Linking") as progress:
+    source = read_model(model) if model else None
+    groups = [_places(text, given) for text in same_records or ()]
+    with options.engine(engine, master, spark_conf, database) as active, progress_bar("Linking") as progress:
         result = audit(
             given,
             ell=ell,
             schema=known,
-            model=read_model(model) if model else None,
+            model=source,
             foreign=columns,
-            same_records=[_places(text, given) for text in same_records or ()],
+            same_records=groups,
             targets=targets,
             targets_output=targets_output,
             overwrite=overwrite,
+            engine=active,
             progress=progress,
         )
     if picture is not None:
@@ -168,6 +178,7 @@ def _ask_before(
     before: Path,
     published: Sequence[Path],
     columns: ForeignColumns,
+    engine: Engine | None,
     *,
     ell: int | None,
     schema: Schema | None,
@@ -178,7 +189,9 @@ def _ask_before(
     from elldelta.app.audit_document import gate_document
 
     with progress_bar("Linking") as progress:
-        result = audit_before(before, published, ell=ell, schema=schema, foreign=columns, progress=progress)
+        result = audit_before(
+            before, published, ell=ell, schema=schema, foreign=columns, engine=engine, progress=progress
+        )
     if json:
         output.print_json(gate_document(result, public=public))
     else:
@@ -187,12 +200,14 @@ def _ask_before(
         raise typer.Exit(3)
 
 
-def _explain(releases: Sequence[Path], columns: ForeignColumns, *, public: bool, json: bool) -> None:
+def _explain(
+    releases: Sequence[Path], columns: ForeignColumns, engine: Engine | None, *, public: bool, json: bool
+) -> None:
     """Says how labels are understood; values that may be somebody's own are taken together."""
     from elldelta.app.audit import explain
 
     with progress_bar("Reading") as progress:
-        found = explain(releases, columns, progress=progress)
+        found = explain(releases, columns, engine=engine, progress=progress)
     rows = [row for row in found.rows() if not public or row.label is None]
     if json:
         output.print_json(

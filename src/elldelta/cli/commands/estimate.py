@@ -25,6 +25,10 @@ def _run(
     encoding: options.Encoding = "utf-8",
     separator: options.Separator = None,
     quote: options.Quote = '"',
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    spark_conf: options.SparkConf = None,
+    database: options.Database = None,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.estimate import estimate
@@ -34,11 +38,13 @@ def _run(
 
     check_writable(target, overwrite=overwrite)
     described = read_schema(schema)
-    with progress_bar("Counting") as progress:
+    form = options.csv_format(encoding, separator, quote)
+    with options.engine(engine, master, spark_conf, database) as active, progress_bar("Counting") as progress:
         model = estimate(
             sources,
             described,
-            csv_format=options.csv_format(encoding, separator, quote),
+            csv_format=form,
+            engine=active,
             progress=progress,
         )
     write_model(model, target, overwrite=overwrite)

@@ -72,16 +72,25 @@ def _release(
     encoding: options.Encoding = "utf-8",
     separator: options.Separator = None,
     quote: options.Quote = '"',
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    spark_conf: options.SparkConf = None,
+    database: options.Database = None,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.release import release_to_file
     from elldelta.data.manifest import manifest_path
     from elldelta.data.plan_file import read_plan
 
-    with progress_bar("Releasing") as progress:
+    checked = read_plan(plan)
+    form = options.csv_format(encoding, separator, quote)
+    with (
+        options.engine(engine, master, spark_conf, database) as active,
+        progress_bar("Releasing") as progress,
+    ):
         manifest = release_to_file(
             sources,
-            read_plan(plan),
+            checked,
             target,
             quarantine=quarantine,
             ledger=ledger,
@@ -91,7 +100,8 @@ def _release(
             order=order,
             overwrite=overwrite,
             read_only=[plan],
-            csv_format=options.csv_format(encoding, separator, quote),
+            csv_format=form,
+            engine=active,
             progress=progress,
         )
     names = (
@@ -135,13 +145,18 @@ def _release(
 def _verify(
     release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
     plan: Annotated[Path | None, typer.Option("--plan", help="The plan it claims to follow.")] = None,
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    spark_conf: options.SparkConf = None,
+    database: options.Database = None,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.audit import verify
     from elldelta.data.plan_file import read_plan
 
-    with progress_bar("Reading") as progress:
-        checked = verify(release, read_plan(plan) if plan else None, progress=progress)
+    known = read_plan(plan) if plan else None
+    with options.engine(engine, master, spark_conf, database) as active, progress_bar("Reading") as progress:
+        checked = verify(release, known, engine=active, progress=progress)
     if json:
         output.print_json(
             {

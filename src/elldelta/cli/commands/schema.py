@@ -48,6 +48,10 @@ def _infer(
     encoding: options.Encoding = "utf-8",
     separator: options.Separator = None,
     quote: options.Quote = '"',
+    engine: options.EngineName = "duckdb",
+    master: options.Master = None,
+    spark_conf: options.SparkConf = None,
+    database: options.Database = None,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.hierarchy import read_hierarchies
@@ -57,15 +61,18 @@ def _infer(
     check_writable(target, overwrite=overwrite)
     files = options.named_files(hierarchy, "--hierarchy")
     hierarchies = read_hierarchies(files, options.csv_format(encoding, None, quote))
-    with progress_bar("Reading") as progress:
+    rules = _bins(bins or [])
+    form = options.csv_format(encoding, separator, quote)
+    with options.engine(engine, master, spark_conf, database) as active, progress_bar("Reading") as progress:
         schema = infer(
             sources,
             _names(qi),
             sensitive,
             kept=_names(keep) if keep else (),
-            bins=_bins(bins or []),
+            bins=rules,
             hierarchies=hierarchies,
-            csv_format=options.csv_format(encoding, separator, quote),
+            csv_format=form,
+            engine=active,
             progress=progress,
         )
     write_schema(schema, target, overwrite=overwrite)
