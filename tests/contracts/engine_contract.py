@@ -295,6 +295,33 @@ class EngineContract:
             count(engine.open(to_arrow(rows, ["a", "s"])), schema)
         assert "77" not in str(refusal.value)
 
+    # Small tables that are brought in
+
+    @pytest.mark.parametrize("n_texts", [0, 3, 9_000])
+    def test_texts_with_a_dictionary_are_texts(self, engine, n_texts):
+        texts = [None, *(f"{number}'é" for number in range(n_texts)), None]
+        given_table = pa.table(
+            {"place": pa.array(range(len(texts))), "text": pa.array(texts, pa.string()).dictionary_encode()}
+        )
+        relation = engine.put(given_table)
+        back = pa.Table.from_batches(engine.fetch(relation))
+        assert back.schema.field("text").type == pa.string()
+        assert back.sort_by("place").column("text").to_pylist() == texts
+        engine.discard(relation)
+
+    def test_a_file_holds_nothing_of_records_that_are_left_out(self, engine, tmp_path):
+        # Not even in the dictionary of a column, which readers of tables do not see.
+        rows = [{"a": "1", "s": "x", "w": "u"}] * 9 + [{"a": "7", "s": "secret", "w": "v"}] * 9
+        schema = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "secret"))), ("w",))
+        counted = count(engine.open(to_arrow(rows, ["a", "s", "w"])), schema)
+        class_map = ClassMap(counted.counts.ranks, np.array([0, -1]), (("0-4",), ("5-9",)))
+        for order in ("sorted", "any"):
+            with AtomicFiles(overwrite=True) as files:
+                write_release(counted, class_map, tmp_path / "r.parquet", files, order=order)
+            table = pq.read_table(tmp_path / "r.parquet", read_dictionary=["a", "s", "w"])
+            held = [chunk.dictionary.to_pylist() for column in table.itercolumns() for chunk in column.chunks]
+            assert held == [["0-4"], ["x"], ["u"]]
+
     # Releases
 
     @settings(QUICK, max_examples=20)

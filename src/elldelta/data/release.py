@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import os
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from elldelta.data.atomic import AtomicFiles
     from elldelta.data.class_map import ClassMap
@@ -193,14 +194,16 @@ class _JoinedRows:
 
     def _prepare(self) -> None:
         counted, schema = self._counted, self._counted.schema
-        encodings = [self._put(**_usable(encoding)) for encoding in counted.encodings]
+        ranks, class_of, values = self._released()
         self.query = sql.released_rows(
             counted.table.relation,
             counted.keys,
-            encodings,
+            [
+                *(self._put(**_usable(encoding)) for encoding in counted.encodings[:-1]),
+                self._put(**self._sensitive(values)),
+            ],
             schema.strides,
-            self._put(**self._classes()),
-            self._put(position=np.arange(schema.n_values), value=schema.sensitive.released_values()),
+            self._put(**self._classes(ranks, class_of)),
             (*schema.names, schema.sensitive.name),
             schema.kept,
             order=self._order,
@@ -210,19 +213,45 @@ class _JoinedRows:
         self._relations.append(self._counted.table.engine.put(_relation(**columns)))
         return self._relations[-1]
 
-    def _classes(self) -> dict[str, Any]:
+    def _released(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The combinations that are released, their classes, and the sensitive values of their records.
+
+        Nothing of records that are left out may come further: not even as an entry, used by no row, of a
+        dictionary inside the file.
+        """
+        counts = self._counted.counts
+        class_of = self._class_map.classes_of(counts.ranks)
+        values = np.unique(counts.values[class_of[counts.rows] >= 0])
+        return counts.ranks[class_of >= 0], class_of[class_of >= 0], values
+
+    def _classes(self, ranks: NDArray[np.int64], class_of: NDArray[np.int64]) -> dict[str, Any]:
         import pyarrow as pa
 
-        ranks = self._counted.counts.ranks
-        class_of = self._class_map.classes_of(ranks)
-        ranks, class_of = ranks[class_of >= 0], class_of[class_of >= 0]
         labels = {
-            f"l{place}": pa.array([labels[place] for labels in self._class_map.labels], pa.string()).take(
-                pa.array(class_of)
+            f"l{place}": self._texts(
+                pa.array([labels[place] for labels in self._class_map.labels], pa.string()), class_of
             )
             for place in range(len(self._counted.schema.names))
         }
         return {"rank": ranks, "class": class_of, **labels}
+
+    def _texts(self, cells: pa.Array, places: NDArray[np.int64]) -> pa.Array:
+        """Cells by their places; with a dictionary where speed matters, so that texts are not compared.
+
+        A file in order is the same, byte for byte, from run to run; dictionaries of engines are not.
+        """
+        import pyarrow as pa
+
+        taken = cells.take(pa.array(places))
+        is_coded = self._order == "any" and pa.types.is_string(taken.type)
+        return taken.dictionary_encode() if is_coded else taken
+
+    def _sensitive(self, values: NDArray[np.int64]) -> dict[str, Any]:
+        encoding = self._counted.encodings[-1]
+        shown = np.isin(encoding.positions, values)
+        positions = encoding.positions[shown]
+        written = self._texts(self._counted.schema.sensitive.released_values(), positions)
+        return {"raw": _cells_where(encoding, shown), "position": positions, "value": written}
 
 
 def _check(counted: CountedTable, class_map: ClassMap, order: Order) -> None:

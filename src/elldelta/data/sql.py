@@ -71,7 +71,6 @@ def released_rows(
     encodings: Sequence[str],
     strides: Sequence[int],
     classes: str,
-    values: str,
     names: Sequence[str],
     kept: Sequence[str],
     *,
@@ -82,10 +81,10 @@ def released_rows(
     Args:
         relation: The table.
         keys: The grouping expression of every quasi-identifier, then of the sensitive column.
-        encodings: For each key a relation (raw, position) of the values that are released.
+        encodings: For each key a relation (raw, position) of the values that are released; the last one, of
+            the sensitive column, also says how each is written: (raw, position, value).
         strides: What a position of each quasi-identifier adds to the rank.
         classes: A relation (rank, class, l0, l1, ...) of combinations and labels.
-        values: A relation (position, value) of the sensitive values.
         names: The released names of the quasi-identifiers, then of the sensitive column.
         kept: Columns that are shown unchanged.
         order: "sorted" by class, sensitive value and kept columns; "numbered" in that order by one more
@@ -102,7 +101,7 @@ def released_rows(
     rank = " + ".join(f"e{place}.position * {stride}" for place, stride in enumerate(strides))
     shown = [
         *(f"classes.l{place} AS {identifier(names[place])}" for place in range(last)),
-        f"shown.value AS {identifier(names[last])}",
+        f"e{last}.value AS {identifier(names[last])}",
         *(f"keyed.c{place} AS {identifier(name)}" for place, name in enumerate(kept)),
     ]
     order_by = ", ".join(
@@ -113,8 +112,7 @@ def released_rows(
         shown.append(f"ROW_NUMBER() OVER (ORDER BY {order_by}) AS {identifier(ROW_NUMBER)}")
     return (
         f"SELECT {', '.join(shown)} FROM (SELECT {keyed}{carried} FROM {relation}) AS keyed {joins} "  # noqa: S608
-        f"JOIN {classes} AS classes ON classes.rank = {rank} "
-        f"JOIN {values} AS shown ON shown.position = e{last}.position"
+        f"JOIN {classes} AS classes ON classes.rank = {rank}"
         + (f" ORDER BY {order_by}" if order == "sorted" else "")
     )
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 1 << 18
 _PROGRESS_SECONDS = 0.1
+_MOST_CODED = 1 << 12
+"""Every row group of a Parquet file repeats the dictionary of a coded column; it must stay small."""
 _KINDS: dict[str, ValueKind] = {
     "BOOLEAN": "boolean",
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
@@ -74,6 +76,7 @@ class DuckDBEngine:
         self, memory_limit: str, threads: int | None, temp_directory: str | os.PathLike[str] | None
     ) -> None:
         self._numbers = itertools.count()
+        self._types: dict[str, list[str]] = {}
         try:
             place = Path(temp_directory if temp_directory is not None else tempfile.gettempdir())
             self._folder = place / f"elldelta-{secrets.token_hex(8)}"
@@ -154,27 +157,37 @@ class DuckDBEngine:
         try:
             while (batch := self._run(lambda: next(reader, None), "read")) is not None:
                 n_batches += 1
-                yield batch
+                yield _decoded(batch)
         finally:
             reader.close()  # an open reader holds the connection
         if n_batches == 0:
-            yield pa.RecordBatch.from_arrays(
-                [pa.array([], field.type) for field in reader.schema], schema=reader.schema
+            yield _decoded(
+                pa.RecordBatch.from_arrays(
+                    [pa.array([], field.type) for field in reader.schema], schema=reader.schema
+                )
             )
 
     def put(self, table: pa.Table) -> str:
         """Brings a small table in; returns the relation that stands for it."""
         view = f"given_{next(self._numbers)}"
         self._run(lambda: self._connection.register(view, table), "read")
+        types: list[str] = []
         try:
-            return self.store(f"SELECT * FROM {view}")  # noqa: S608 (a name made here)
+            shown = [self._shown(view, field, types) for field in table.schema]
+            relation = self.store(f"SELECT {', '.join(shown)} FROM {view}")  # noqa: S608 (a name made here)
+        except BaseException:
+            self._drop(types)
+            raise
         finally:
             self._run(lambda: self._connection.unregister(view), "read")
+        self._types[relation] = types
+        return relation
 
     def discard(self, *relations: str) -> None:
         """Forgets stored results."""
         for relation in relations:
             self._execute(f"DROP TABLE IF EXISTS {relation}")
+            self._drop(self._types.pop(relation, ()))
 
     def write(
         self,
@@ -208,6 +221,27 @@ class DuckDBEngine:
 
     def __exit__(self, *problem: object) -> None:
         self.close()
+
+    def _drop(self, types: Iterable[str]) -> None:
+        for name in types:
+            self._execute(f"DROP TYPE IF EXISTS {name}")
+
+    def _shown(self, view: str, field: pa.Field, types: list[str]) -> str:
+        """How a column of a given table is stored: as an ENUM, whose texts are hashed once and not per row.
+
+        Parquet is then written more than twice as fast: its dictionary is there already.
+        """
+        name = sql.identifier(field.name)
+        if not pa.types.is_dictionary(field.type):
+            return name
+        distinct = f"SELECT DISTINCT {name} FROM {view} WHERE {name} IS NOT NULL"  # noqa: S608
+        [(n_texts,)] = self._execute(f"SELECT COUNT(*) FROM ({distinct})").fetchall()  # noqa: S608
+        if n_texts > _MOST_CODED:
+            return f"CAST({name} AS VARCHAR) AS {name}"
+        coded = self._name()
+        self._execute(f"CREATE TYPE {coded} AS ENUM ({distinct} ORDER BY 1)")
+        types.append(coded)
+        return f"CAST({name} AS {coded}) AS {name}"
 
     def _open_frame(self, frame: object) -> Table:
         table = to_arrow(frame)
@@ -333,6 +367,15 @@ class _Task:
             self._problem = problem
         finally:
             self.done.set()
+
+
+def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch whose texts are texts, also where they were stored coded."""
+    columns = [
+        column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _translated(error: Exception, doing: str, writing: Path | None) -> BaseException:
