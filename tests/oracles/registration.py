@@ -1,0 +1,95 @@
+"""Slow, obvious twin of the agency's decision, from the documents alone: plain loops over every combination.
+
+A plan and a registration are JSON documents. Nothing of the package is used.
+"""
+
+from itertools import combinations, product
+
+
+def domain_size(column):
+    return len(column["values"]) if column["kind"] == "categories" else column["high"] - column["low"] + 1
+
+
+def people(plan):
+    """Every combination of positions of the quasi-identifiers."""
+    return product(*(range(domain_size(column)) for column in plan["schema"]["quasi_identifiers"]))
+
+
+def base_class(plan, combination):
+    """The class of a combination in the plan."""
+    classes = plan["classes"]
+    if classes["shape"] == "runs":
+        rank = list(people(plan)).index(tuple(combination))
+        return max(number for number, start in enumerate(classes["starts"]) if start <= rank)
+    [found] = [
+        number
+        for number, (low, high) in enumerate(zip(classes["lows"], classes["highs"], strict=True))
+        if all(a <= x <= b for a, x, b in zip(low, combination, high, strict=True))
+    ]
+    return found
+
+
+def group_of(plan, registration):
+    """The published class of every base class."""
+    classes = registration["manifest"]["classes"]
+    n_classes = len(plan["witnesses"])
+    return classes["group_of"] if classes["shape"] == "merged" else list(range(n_classes))
+
+
+def shown(plan, registration, base):
+    """What the published class of a base class shows: records per value."""
+    group = group_of(plan, registration)[base]
+    cells = registration["cells"]
+    found = {}
+    for own, value, n in zip(cells["classes"], cells["values"], cells["counts"], strict=True):
+        if own == group:
+            found[value] = found.get(value, 0) + n
+    return found
+
+
+def missed(plan, registration, base):
+    """M(c): the witnesses of a base class that its published class does not show with enough records."""
+    counts = shown(plan, registration, base)
+    if not counts:
+        return set()
+    return {value for value in plan["witnesses"][base] if counts.get(value, 0) < plan["min_records"]}
+
+
+def is_certified(plan, registration):
+    """Theorem E, with the largest allowances."""
+    return all(
+        len(missed(plan, registration, base)) <= (len(witnesses) - plan["ell"]) // plan["releases"]
+        for base, witnesses in enumerate(plan["witnesses"])
+    )
+
+
+def has_room(plan, registrations):
+    """Theorem F: what no release misses is at least ell, in every base class."""
+    return all(
+        len(set(witnesses) - set().union(*(missed(plan, item, base) for item in registrations)))
+        >= plan["ell"]
+        for base, witnesses in enumerate(plan["witnesses"])
+    )
+
+
+def fewest_left(pairs):
+    """Over every person and every group of releases they can all be in: the values left, less the promise.
+
+    `pairs` are plans and registrations. The promise is the largest of the plans in the group; a value counts
+    with as many linked records as that plan says.
+    """
+    worst = None
+    columns = pairs[0][0]["schema"]["quasi_identifiers"]
+    n_values = domain_size(pairs[0][0]["schema"]["sensitive"])
+    assert columns
+    for combination in people(pairs[0][0]):
+        tables = [shown(plan, item, base_class(plan, combination)) for plan, item in pairs]
+        for size in range(1, len(pairs) + 1):
+            for group in combinations(range(len(pairs)), size):
+                smallest = [min(tables[j].get(value, 0) for j in group) for value in range(n_values)]
+                if not any(smallest):
+                    continue  # nobody with this combination can be in all of them
+                for plan in [pairs[j][0] for j in group]:
+                    left = sum(n >= plan["min_records"] for n in smallest)
+                    worst = min(left - plan["ell"], worst) if worst is not None else left - plan["ell"]
+    return worst
