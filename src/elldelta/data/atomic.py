@@ -1,11 +1,13 @@
-"""Files that appear whole or not at all."""
+"""Files, and folders of files, that appear whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import re
 import secrets
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -15,12 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
+_PART = re.compile(r"part-[0-9]{5}[.](parquet|csv)|_SUCCESS|[.].*[.]crc")
+"""What may lie in a folder that is replaced: nothing but a table in parts, and the marks of engines."""
+
 
 class AtomicFiles:
     """Writes one or several files that appear together, when the block ends without an error.
 
     Every file is written under a temporary name in its own folder, brought to the disk and renamed at the
-    end. After an error or Ctrl-C the temporary files are gone and what was there before is unchanged::
+    end. After an error or Ctrl-C the temporary files are gone and what was there before is unchanged. A table
+    in parts is a folder, which appears by one renaming too; one that it replaces is moved aside first::
 
         with AtomicFiles(overwrite=False) as files:
             write_table(files.stage("release.parquet"))
@@ -39,20 +45,24 @@ class AtomicFiles:
         self._place = place
         self._staged: dict[Path, Path] = {}
 
-    def stage(self, path: str | os.PathLike[str], *, private: bool = False) -> Path:
+    def stage(self, path: str | os.PathLike[str], *, private: bool = False, folder: bool = False) -> Path:
         """The temporary name under which to write a file; refuses where the file cannot come to stand.
 
         Args:
             path: Where the file is to stand.
             private: Whether only its owner may read it: for records that are not released.
+            folder: Whether it is to be a folder of part files.
         """
         target = Path(path)
         if target in self._staged:
             raise ParameterError("Two files cannot have one name.", found=f"{target} is to be written twice.")
-        check_writable(target, overwrite=self._overwrite)
-        temporary = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.part")
+        check_writable(target, overwrite=self._overwrite, folder=folder)
+        temporary = _hidden(target, "part")
         try:
-            temporary.touch(0o600 if private else 0o666, exist_ok=False)
+            if folder:
+                temporary.mkdir(0o700 if private else 0o777)
+            else:
+                temporary.touch(0o600 if private else 0o666, exist_ok=False)
         except OSError as problem:
             raise unwritable(target, problem) from None
         self._staged[target] = temporary
@@ -69,8 +79,7 @@ class AtomicFiles:
                 self._commit()
         finally:
             for temporary in self._staged.values():
-                with contextlib.suppress(OSError):
-                    temporary.unlink(missing_ok=True)
+                remove(temporary)
         if isinstance(problem, OSError) and self._staged:
             raise unwritable(next(iter(self._staged)), problem) from None
         if isinstance(problem, FileError):
@@ -87,30 +96,45 @@ class AtomicFiles:
         if self._place is not None:
             self._place({temporary: target for target, temporary in self._staged.items()})
             return
-        placed: list[Path] = []
+        placed: list[tuple[Path, Path | None]] = []
         try:
             for target, temporary in self._staged.items():
-                _to_disk(temporary)
-                if not self._overwrite:
-                    check_writable(target, overwrite=False)
+                to_disk(temporary)
+                check_writable(target, overwrite=self._overwrite, folder=temporary.is_dir())
             for target, temporary in self._staged.items():
                 existed = target.exists()
+                # A folder does not give way to a renaming, as a file does.
+                aside = _hidden(target, "old") if existed and _is_folder(target, temporary) else None
+                if aside is not None:
+                    target.replace(aside)
+                    placed.append((target, aside))
                 temporary.replace(target)
                 if not existed:
-                    placed.append(target)
+                    placed.append((target, None))
             for folder in {target.parent for target in self._staged}:
                 _folder_to_disk(folder)
         except BaseException as problem:
-            for target in placed:
-                with contextlib.suppress(OSError):
-                    target.unlink()
+            for target, aside in placed:
+                remove(target)
+                if aside is not None:
+                    with contextlib.suppress(OSError):
+                        aside.replace(target)
             if isinstance(problem, OSError):
                 raise unwritable(next(iter(self._staged)), problem) from None
             raise
+        for _, aside in placed:
+            if aside is not None:
+                remove(aside)
 
 
-def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> None:
-    """Refuses an output that is in the way or has no folder, so that nobody waits for a long run in vain."""
+def check_writable(path: str | os.PathLike[str], *, overwrite: bool, folder: bool = False) -> None:
+    """Refuses an output that is in the way or has no folder, so that nobody waits for a long run in vain.
+
+    Args:
+        path: The output.
+        overwrite: Whether it may replace what is there.
+        folder: Whether it is a folder of part files; such a folder, and nothing else, may be replaced by it.
+    """
     target = Path(path)
     if not target.parent.is_dir():
         raise FileError(
@@ -118,8 +142,14 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool) -> None:
             found=f"There is no folder {target.parent}.",
             remedy="Create it, or choose another output.",
         )
-    if target.is_dir():
+    if target.is_dir() and not folder:
         raise FileError(f"{target} cannot be written.", found="It is a folder.", remedy="Name a file.")
+    if target.is_dir() and overwrite and not is_table_in_parts(target):
+        raise FileError(
+            f"{target} cannot be written.",
+            found="It is a folder that holds more than a table in parts.",
+            remedy="Choose another name; such a folder is not replaced.",
+        )
     if target.exists() and not overwrite:
         raise FileError(
             f"{target} exists already.",
@@ -144,9 +174,41 @@ def unwritable(path: str | os.PathLike[str], problem: OSError) -> FileError:
     )
 
 
-def _to_disk(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
+def to_disk(path: Path) -> None:
+    """Brings a file, or a folder with its files, to the disk."""
+    if not path.is_dir():
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+        return
+    for part in path.iterdir():
+        to_disk(part)
+    _folder_to_disk(path)
+
+
+def remove(path: Path) -> None:
+    """Removes a file or a folder of ours, if it is there; what cannot be removed stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def is_table_in_parts(path: Path) -> bool:
+    """Whether something is a folder that holds nothing but part files of a table."""
+    return (
+        path.is_dir()
+        and not path.is_symlink()
+        and all(part.is_file() and _PART.fullmatch(part.name) for part in path.iterdir())
+    )
+
+
+def _is_folder(*paths: Path) -> bool:
+    return any(path.is_dir() for path in paths)
+
+
+def _hidden(target: Path, purpose: str) -> Path:
+    return target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.{purpose}")
 
 
 def _folder_to_disk(folder: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elldelta.data.atomic import check_writable, unwritable
+from elldelta.data.atomic import check_writable, is_table_in_parts, remove, to_disk, unwritable
 from elldelta.data.json_file import as_bytes, changed, read_json, seal, unseal
 from elldelta.errors import FileError, ParameterError
 
@@ -53,7 +53,7 @@ class StagedFile:
         ):
             return False
         for path in (self.temporary, self.final):
-            if path.is_symlink() or (path.exists() and not path.is_file()):
+            if path.is_symlink() or (path.exists() and not path.is_file() and not is_table_in_parts(path)):
                 return False
         return True
 
@@ -70,10 +70,11 @@ class StagedFiles:
         """Brings temporary files to the disk and refuses final names that are in the way."""
         files = []
         for temporary, final in staged.items():
-            check_writable(final, overwrite=overwrite)
+            # A folder cannot be replaced by one renaming, which is all that completing a release can repeat.
+            is_folder = Path(temporary).is_dir()
+            check_writable(final, overwrite=overwrite and not is_folder, folder=is_folder)
             try:
-                with Path(temporary).open("rb+") as file:
-                    os.fsync(file.fileno())
+                to_disk(Path(temporary))
                 files.append(
                     StagedFile(Path(temporary).absolute(), Path(final).absolute(), _mark(Path(temporary)))
                 )
@@ -124,8 +125,7 @@ class StagedFiles:
         """Removes temporary files of a release that was never published."""
         for file in self.files:
             if file.is_at(file.temporary):
-                with contextlib.suppress(OSError):
-                    file.temporary.unlink()
+                remove(file.temporary)
 
 
 @dataclass(frozen=True)
