@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -44,6 +45,63 @@ class SourceFile:
     signature: tuple[object, ...]
     n_rows: int | None
     header: CsvHeader | None
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """Files that together are one table.
+
+    Attributes:
+        files: The files.
+        columns: The columns that all of them have, in the order of the first one.
+        partial: Columns that some files have and others lack.
+        hidden: Columns whose names differ from another one only in upper and lower case.
+    """
+
+    files: tuple[SourceFile, ...]
+    columns: tuple[str, ...]
+    partial: frozenset[str]
+    hidden: frozenset[str]
+
+    @classmethod
+    def find(cls, source: Any, csv_format: CsvFormat) -> SourceTable:  # noqa: ANN401 (checked by find_files)
+        """Finds the files of a source and reads their columns; refuses what is no table."""
+        files = tuple(inspect_file(path, csv_format) for path in find_files(source))
+        names = [set(file.names) for file in files]
+        hidden = frozenset(itertools.chain.from_iterable(hidden_names(file.names) for file in files))
+        shared = set.intersection(*names) - hidden
+        columns = tuple(name for name in files[0].names if name in shared)
+        if not columns:
+            raise DataError(
+                "The files have no column in common.",
+                found=f"There are {len(files)} files.",
+                remedy="Give files of the same kind; check that each begins with a header.",
+            )
+        return cls(files, columns, frozenset(set.union(*names) - shared - hidden), hidden)
+
+    @property
+    def groups(self) -> tuple[tuple[SourceFile, ...], ...]:
+        """The files by what can be read together."""
+        groups: dict[tuple[object, ...], list[SourceFile]] = {}
+        for file in self.files:
+            groups.setdefault(file.signature, []).append(file)
+        return tuple(map(tuple, groups.values()))
+
+    @property
+    def n_rows(self) -> int | None:
+        """The number of records, where all files tell."""
+        counted = [file.n_rows for file in self.files]
+        return None if None in counted else sum(n for n in counted if n is not None)
+
+    @property
+    def origin(self) -> str:
+        """Words for the files, for messages."""
+        return str(self.files[0].path) if len(self.files) == 1 else f"the {len(self.files)} files"
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Where the files are."""
+        return tuple(file.path for file in self.files)
 
 
 def format_of(path: str | os.PathLike[str]) -> FileFormat:

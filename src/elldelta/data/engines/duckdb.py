@@ -22,12 +22,12 @@ from elldelta.data import sql
 from elldelta.data.atomic import unwritable
 from elldelta.data.csv_format import CsvFormat, transcode, wrong_encoding
 from elldelta.data.frames import is_frame, to_arrow
-from elldelta.data.sources import SourceFile, check_distinct, find_files, hidden_names, inspect_file
+from elldelta.data.sources import SourceFile, SourceTable, check_distinct, hidden_names
 from elldelta.data.table import Capability, Table, TableColumn, ValueKind
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from elldelta.data.sources import FileFormat
     from elldelta.data.table import Progress
@@ -114,32 +114,18 @@ class DuckDBEngine:
         if is_frame(source):
             return self._open_frame(source)
         csv_format = csv_format or CsvFormat()
-        files = [inspect_file(path, csv_format) for path in find_files(source)]
-        names = [set(file.names) for file in files]
-        hidden = frozenset(itertools.chain.from_iterable(hidden_names(file.names) for file in files))
-        shared = set.intersection(*names) - hidden
-        groups: dict[tuple[object, ...], list[SourceFile]] = {}
-        for file in files:
-            groups.setdefault(file.signature, []).append(file)
-        columns = [name for name in files[0].names if name in shared]
-        if not columns:
-            raise DataError(
-                "The files have no column in common.",
-                found=f"There are {len(files)} files.",
-                remedy="Give files of the same kind; check that each begins with a header.",
-            )
-        parts = [self._scan(group, columns, csv_format) for group in groups.values()]
+        found = SourceTable.find(source, csv_format)
+        parts = [self._scan(group, found.columns, csv_format) for group in found.groups]
         view = self._view(" UNION ALL ".join(parts))
-        counted = [file.n_rows for file in files]
         return Table(
             engine=self,
             relation=view,
             columns=self._columns(view),
-            n_rows=None if None in counted else sum(n for n in counted if n is not None),
-            origin=str(files[0].path) if len(files) == 1 else f"the {len(files)} files",
-            partial=frozenset(set.union(*names) - shared - hidden),
-            hidden=hidden,
-            files=tuple(file.path for file in files),
+            n_rows=found.n_rows,
+            origin=found.origin,
+            partial=found.partial,
+            hidden=found.hidden,
+            files=found.paths,
         )
 
     def store(self, query: str, progress: Progress | None = None) -> str:
@@ -253,7 +239,7 @@ class DuckDBEngine:
         self._run(lambda: self._connection.register(view.strip('"'), table), "read")
         return Table(self, view, self._columns(view), table.num_rows, "the table", hidden=hidden, given=frame)
 
-    def _scan(self, files: list[SourceFile], columns: Iterable[str], csv_format: CsvFormat) -> str:
+    def _scan(self, files: Sequence[SourceFile], columns: Iterable[str], csv_format: CsvFormat) -> str:
         """A query for the columns of files that can be read together."""
         if files[0].header is None:
             listed = ", ".join(self._path(file.path) for file in files)
