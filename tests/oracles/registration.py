@@ -72,20 +72,20 @@ def has_room(plan, registrations):
     )
 
 
-def fewest_left(pairs):
+def fewest_left(pairs, containing=None):
     """Over every person and every group of releases they can all be in: the values left, less the promise.
 
     `pairs` are plans and registrations. The promise is the largest of the plans in the group; a value counts
-    with as many linked records as that plan says.
+    with as many linked records as that plan says. `containing` asks only about groups with one release.
     """
     worst = None
-    columns = pairs[0][0]["schema"]["quasi_identifiers"]
     n_values = domain_size(pairs[0][0]["schema"]["sensitive"])
-    assert columns
     for combination in people(pairs[0][0]):
         tables = [shown(plan, item, base_class(plan, combination)) for plan, item in pairs]
         for size in range(1, len(pairs) + 1):
             for group in combinations(range(len(pairs)), size):
+                if containing is not None and containing not in group:
+                    continue
                 smallest = [min(tables[j].get(value, 0) for j in group) for value in range(n_values)]
                 if not any(smallest):
                     continue  # nobody with this combination can be in all of them
