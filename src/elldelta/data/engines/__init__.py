@@ -18,7 +18,7 @@ ENGINES = {
 }
 """The engines by name; each module has a function `connect`."""
 
-_PACKAGES = {"spark": ("pyspark",), "postgres": ("adbc_driver_postgresql", "psycopg")}
+_PACKAGES = {"spark": ("pyspark",), "postgres": ("adbc_driver_postgresql",)}
 """What an engine needs beyond the package itself; the extra has the engine's name."""
 
 

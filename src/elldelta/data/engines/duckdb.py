@@ -10,7 +10,6 @@ import re
 import secrets
 import shutil
 import tempfile
-import threading
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -21,6 +20,7 @@ import pyarrow as pa
 from elldelta.data import sql
 from elldelta.data.atomic import unwritable
 from elldelta.data.csv_format import CsvFormat, transcode, wrong_encoding
+from elldelta.data.engines.task import Task
 from elldelta.data.frames import is_frame, to_arrow
 from elldelta.data.sources import SourceFile, SourceTable, check_distinct, hidden_names
 from elldelta.data.table import Capability, Table, TableColumn, ValueKind
@@ -169,6 +169,12 @@ class DuckDBEngine:
         self._types[relation] = types
         return relation
 
+    def read_once(self, batches: pa.RecordBatchReader) -> str:
+        """Takes batches that come from elsewhere; the relation that stands for them can be read once."""
+        view = self._name()
+        self._run(lambda: self._connection.register(view.strip('"'), batches), "read")
+        return view
+
     def discard(self, *relations: str) -> None:
         """Forgets stored results."""
         for relation in relations:
@@ -297,7 +303,7 @@ class DuckDBEngine:
     ) -> duckdb.DuckDBPyConnection:
         """Executes a statement that may take long; tells how far it is, and hears Ctrl-C."""
         connection = self._connection
-        task = _Task(lambda: connection.execute(statement))
+        task = Task(lambda: connection.execute(statement))
         try:
             while not task.done.wait(_PROGRESS_SECONDS):
                 percent = connection.query_progress() if progress else -1.0
@@ -325,34 +331,6 @@ class DuckDBEngine:
         except RuntimeError as error:
             problem = KeyboardInterrupt() if "interrupt" in str(error).lower() else _bug()
         raise problem  # outside of the handler: nothing of the engine's error hangs on to it
-
-
-class _Task:
-    """An action in a thread of its own: inside a long statement the main thread would be deaf to Ctrl-C."""
-
-    def __init__(self, action: Callable[[], duckdb.DuckDBPyConnection]) -> None:
-        self.done = threading.Event()
-        self._action = action
-        self._result: duckdb.DuckDBPyConnection | None = None
-        self._problem: BaseException | None = None
-        threading.Thread(target=self._work, daemon=True).start()
-
-    def result(self) -> duckdb.DuckDBPyConnection:
-        """What the action returned or raised."""
-        problem, self._problem = self._problem, None
-        if problem is not None:
-            raise problem
-        if self._result is None:
-            raise _bug()
-        return self._result
-
-    def _work(self) -> None:
-        try:
-            self._result = self._action()
-        except BaseException as problem:  # noqa: BLE001 (raised again where the result is asked for)
-            self._problem = problem
-        finally:
-            self.done.set()
 
 
 def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:

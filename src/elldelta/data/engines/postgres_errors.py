@@ -1,0 +1,225 @@
+"""Our errors for PostgreSQL's, told by their codes; its texts, which quote cells, are never passed on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from elldelta.errors import DataError, ElldeltaError, FileError, InternalError, ParameterError
+
+if TYPE_CHECKING:
+    import adbc_driver_manager
+
+Doing = Literal["connect", "open", "read", "put", "create", "commit"]
+"""What was going on: reaching the server; looking at a source; reading it; bringing a small table in as a
+temporary one; making the table of a release; making it visible."""
+
+
+def translated(error: adbc_driver_manager.Error, doing: Doing, subject: str) -> ElldeltaError:
+    """One of our errors for one of the database's.
+
+    Args:
+        error: What the driver raised.
+        doing: What was going on.
+        subject: Words for the table, the query or the release that it was about.
+    """
+    code = error.sqlstate or ""
+    if doing == "connect":
+        return _unreachable(str(error), code)
+    if not code or code[:2] == "08" or code in {"57P01", "57P02", "57P03", "25P03"}:
+        return FileError(
+            "The connection to the database was lost.",
+            found="The server ended it, or the network did.",
+            remedy="Try again; nothing was left half written.",
+        )
+    for find in (_missing, _forbidden, _stopped, _conflicting, _unsuitable):
+        problem = find(code, doing, subject)
+        if problem is not None:
+            return problem
+    return InternalError(
+        "The database refused a query.",
+        found=f"It says SQLSTATE {code}; its message is withheld, because it may quote records.",
+        remedy="Please report what you did, without the data.",
+    )
+
+
+def unreadable(subject: str) -> DataError:
+    """Cells that Arrow cannot take."""
+    return DataError(
+        f"{_capital(subject)} holds values that cannot be read.",
+        found="A column has a type, or a text an encoding, that Arrow lacks.",
+        remedy="Convert the column in a query (--query), or leave it out.",
+    )
+
+
+def too_old(version: int, oldest: int) -> ParameterError:
+    """A server that lacks what is needed."""
+    return ParameterError(
+        f"PostgreSQL {oldest} or newer is needed.",
+        found=f"The server is version {version}.",
+        remedy="Ask for a newer server, or export the table and use --engine duckdb.",
+    )
+
+
+def without_encoding() -> DataError:
+    """A database whose texts are bytes of an unknown encoding."""
+    return DataError(
+        "The database does not know the encoding of its texts.",
+        found="Its encoding is SQL_ASCII.",
+        remedy="Export the table with its encoding, and use --engine duckdb with --encoding.",
+    )
+
+
+def no_calendar(column: str) -> DataError:
+    """A date that no file can hold."""
+    return DataError(
+        f"Column {column!r} holds dates that cannot be written to a file.",
+        found="Some are infinite, or lie outside the calendar.",
+        remedy="Leave the column out, correct the dates, or write to a table (--output-table).",
+    )
+
+
+def _unreachable(words: str, code: str) -> FileError:
+    """Why there is no connection. Only the libpq texts tell, and they may be in any language."""
+    if code[:2] == "28" or "authentication failed" in words or "no password supplied" in words:
+        found, remedy = "It does not accept the role or its password.", "Check both in the address."
+    elif "Connection refused" in words or "No such file or directory" in words:
+        found, remedy = "Nobody listens at the address.", "Check host and port, and that the server runs."
+    elif "translate host name" in words:
+        found, remedy = "The name of the host is not known.", "Check the host in the address."
+    elif 'database "' in words and "does not exist" in words:
+        found, remedy = "The server has no database of that name.", "Check the name in the address."
+    elif 'role "' in words and ("does not exist" in words or "not permitted to log in" in words):
+        found, remedy = "The server does not let the role in.", "Check the name in the address."
+    elif "pg_hba.conf" in words:
+        found, remedy = "The server does not let this role in from here.", "Ask its administrator."
+    elif "too many" in words:
+        found, remedy = "It has no room for another connection.", "Try again later."
+    elif "URI" in words or "connection option" in words or 'missing "=" after' in words:
+        found = "The address cannot be understood."
+        remedy = "Write postgresql://role@host:5432/database, with other marks as %20 and so on."
+    else:
+        found = "The reason is withheld, because it may quote the address."
+        remedy = "Check the address, the network and the server's log."
+    return FileError("The database cannot be reached.", found=found, remedy=remedy)
+
+
+def _missing(code: str, doing: Doing, subject: str) -> ElldeltaError | None:
+    if code not in {"42P01", "3F000", "3D000"}:
+        return None
+    if doing == "create":
+        return FileError(
+            f"{_capital(subject)} cannot be written.",
+            found="The database has no such schema.",
+            remedy="Create the schema, or name another one.",
+        )
+    return FileError(
+        f"{_capital(subject)} cannot be read.",
+        found="The database has no such table, or not any more.",
+        remedy="Check the name, its schema and the database; quote a name with capital letters.",
+    )
+
+
+def _forbidden(code: str, doing: Doing, subject: str) -> ElldeltaError | None:
+    if code == "42501" and doing == "put":
+        return FileError(
+            "The database does not allow temporary tables.",
+            found="Kept columns, quarantine and tables in memory need them, counting does not.",
+            remedy="Ask its administrator for GRANT TEMPORARY ON DATABASE.",
+        )
+    if code == "42501" and doing in {"create", "commit"}:
+        return FileError(
+            f"{_capital(subject)} cannot be written.",
+            found="The role may not create or replace it.",
+            remedy="Ask the administrator for GRANT CREATE ON SCHEMA, or name another schema.",
+        )
+    if code == "42501":
+        return FileError(
+            f"{_capital(subject)} cannot be read.",
+            found="The role may not read it, or something in it.",
+            remedy="Ask the administrator for GRANT SELECT.",
+        )
+    if code == "25006" and doing in {"put", "create", "commit"}:
+        return FileError(
+            "The database cannot be written to.",
+            found="It is a copy that follows another server, or is set to read only.",
+            remedy="Give the address of the main server; counting works here too.",
+        )
+    if code == "25006":
+        return ParameterError(
+            f"{_capital(subject)} would change the database.",
+            found="It was stopped; nothing has changed.",
+            remedy="Give a query that only reads.",
+        )
+    return None
+
+
+def _stopped(code: str, doing: Doing, subject: str) -> ElldeltaError | None:
+    if code == "57014":
+        return FileError(
+            f"The database stopped working on {subject}.",
+            found="A time limit was reached, or somebody cancelled it.",
+            remedy="Ask the administrator for a longer statement_timeout, and try again.",
+        )
+    if code[:2] in {"53", "54"} or code == "58030":
+        return FileError(
+            "The database has not enough room for this.",
+            found="It reached a limit of memory, disk or connections.",
+            remedy="Make room on the server, and try again.",
+        )
+    return None
+
+
+def _conflicting(code: str, doing: Doing, subject: str) -> ElldeltaError | None:
+    if doing in {"create", "commit"} and code in {"42P07", "23505", "42710"}:
+        return FileError(
+            f"{_capital(subject)} exists already.",
+            found="It would be overwritten; somebody else may have written it meanwhile.",
+            remedy="Choose another name, or allow it with --overwrite (in Python: overwrite=True).",
+        )
+    if doing in {"create", "commit"} and code == "2BP01":
+        return FileError(
+            f"{_capital(subject)} cannot be replaced.",
+            found="Something in the database, such as a view, depends on it.",
+            remedy="Drop what depends on it, or choose another name.",
+        )
+    if code[:2] == "40" or code in {"55P03", "XX000"}:
+        return FileError(
+            f"The database gave up working on {subject}.",
+            found="Somebody else worked on the same tables.",
+            remedy="Try again.",
+        )
+    return None
+
+
+def _unsuitable(code: str, doing: Doing, subject: str) -> ElldeltaError | None:
+    if code in {"22021", "22P05"}:
+        return DataError(
+            "A text cannot be stored in the database.",
+            found="It has a zero byte, or a character that its encoding lacks.",
+            remedy="Correct the text, or use --engine duckdb.",
+        )
+    if code[:2] == "22":
+        return DataError(
+            f"{_capital(subject)} holds values that cannot be converted.",
+            found="A number, date or text does not have the form that is needed.",
+            remedy="Correct the query, or convert the column in it.",
+        )
+    if code in {"42883", "42804", "42P22", "42P18", "0A000"} and doing != "open":
+        return DataError(
+            f"{_capital(subject)} has a column of a type that cannot be compared or sorted.",
+            found=f"The database says SQLSTATE {code}.",
+            remedy="Convert the column in a query (--query), or leave it out; a kept column also with "
+            "--order any.",
+        )
+    if code[:2] == "42" or code in {"0A000", "21000"}:
+        words = {"42601": "it is not SQL", "42703": "it names a column that does not exist"}
+        return ParameterError(
+            f"{_capital(subject)} cannot be run.",
+            found=f"The database says: {words.get(code, f'SQLSTATE {code}')}.",
+            remedy="Try it in psql first.",
+        )
+    return None
+
+
+def _capital(subject: str) -> str:
+    return subject[:1].upper() + subject[1:]

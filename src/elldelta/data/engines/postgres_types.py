@@ -1,0 +1,152 @@
+"""The types of PostgreSQL: what kind of values a column holds, and how it is read.
+
+Each column is read through an expression, so that everything behind it sees few types, and compares texts
+byte by byte whatever the collation of the column: a nondeterministic one would count different texts as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from elldelta.data import sql
+from elldelta.data.engines.postgres_errors import no_calendar
+
+if TYPE_CHECKING:
+    from elldelta.data.table import ValueKind
+
+_TEXTS = {"text", "varchar", "bpchar", "name", "char"}
+_KINDS: dict[str, ValueKind] = {
+    "bool": "boolean",
+    **dict.fromkeys(("int2", "int4", "int8"), "integer"),
+    **dict.fromkeys(("float4", "float8", "numeric"), "real"),
+    "date": "date",
+    **dict.fromkeys(("timestamp", "timestamptz"), "timestamp"),
+}
+_MOST_DIGITS = 38
+_FIRST_DAY = -2_440_588
+"""Day 0 of the Julian calendar, where PostgreSQL's dates begin, in days since 1970."""
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """The type of a column; that of a domain is the one below it.
+
+    Attributes:
+        name: Its name in `pg_type`.
+        is_builtin: Whether it is one of the database's own.
+        is_enum: Whether it is an enumeration.
+        modifier: What was said in parentheses, such as the digits of a numeric; -1 for nothing.
+    """
+
+    name: str
+    is_builtin: bool
+    is_enum: bool
+    modifier: int = -1
+
+    @property
+    def kind(self) -> ValueKind:
+        """What kind of values it holds."""
+        if self._is_text:
+            return "text"
+        return _KINDS.get(self.name, "other") if self.is_builtin else "other"
+
+    def read(self, column: str) -> str:
+        """The expression by which a column, given quoted, is read."""
+        if self._is_text:
+            # Also takes the blanks away with which char(n) is filled up: they mean nothing there.
+            return f'CAST({column} AS text) COLLATE "C"'
+        if not self.is_builtin:
+            return column
+        if self.name == "timestamptz":
+            return f"({column} AT TIME ZONE 'UTC')"
+        if self.name == "numeric":
+            digits = decimal_digits(self.modifier)
+            if digits is None:
+                return f"CAST({column} AS double precision)"
+            return f"CAST(NULLIF({column}, 'NaN') AS numeric({digits[0]}, {digits[1]}))"
+        return column
+
+    @property
+    def _is_text(self) -> bool:
+        named = self.name in _TEXTS or self.name == "uuid" if self.is_builtin else self.name == "citext"
+        return self.is_enum or named
+
+
+def decimal_digits(modifier: int) -> tuple[int, int] | None:
+    """Digits and decimals of a numeric that Arrow can hold exactly; None for others."""
+    if modifier < 4:
+        return None
+    digits, decimals = (modifier - 4) >> 16, (modifier - 4) & 0x7FF
+    return (digits, decimals) if digits <= _MOST_DIGITS and decimals <= digits else None
+
+
+def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch without the driver's own types; an exact number is a decimal if its digits are known."""
+    columns = []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        metadata = field.metadata or {}
+        values = column.storage if isinstance(column, pa.ExtensionArray) else column
+        if metadata.get(b"POSTGRESQL:type") == b"numeric":
+            digits = decimal_digits(int(metadata.get(b"POSTGRESQL:typmod", b"-1")))
+            values = values.cast(pa.float64() if digits is None else pa.decimal128(*digits))
+        columns.append(values)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def check_calendar(batch: pa.RecordBatch) -> None:
+    """Refuses infinite dates: Arrow has none, and would show days long before the first."""
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        days = None
+        if pa.types.is_date32(field.type):
+            days = column.cast(pa.int32())
+        elif pa.types.is_timestamp(field.type):
+            days = column.cast(pa.int64())
+        if days is None or not len(days):
+            continue
+        unit = 1 if pa.types.is_date32(field.type) else 86_400_000_000
+        lowest = pa.compute.min(days).as_py()
+        if lowest is not None and lowest < _FIRST_DAY * unit:
+            raise no_calendar(field.name)
+
+
+def frame_table(table: pa.Table) -> pa.Table:
+    """A table in memory, with the few types that the driver lacks replaced by equal ones."""
+    for place, field in enumerate(table.schema):
+        wanted = None
+        if pa.types.is_date64(field.type):
+            wanted = pa.date32()
+        elif pa.types.is_float16(field.type):
+            wanted = pa.float32()
+        elif pa.types.is_uint64(field.type):
+            wanted = pa.decimal128(20, 0)
+        elif pa.types.is_dictionary(field.type):
+            wanted = field.type.value_type
+        if wanted is not None:
+            table = table.set_column(place, field.name, table.column(place).cast(wanted))
+    return table
+
+
+def type_query(relation: str, names: list[str]) -> str:
+    """A query for the types of the columns of a relation: one row of numbers, also if it has no row."""
+    shown = ", ".join(
+        f"CAST(CAST(pg_typeof(given.{sql.identifier(name)}) AS oid) AS bigint) AS c{place}"
+        for place, name in enumerate(names)
+    )
+    return f"SELECT {shown} FROM (VALUES (1)) AS one LEFT JOIN {relation} AS given ON false"  # noqa: S608
+
+
+def base_type_query(numbers: set[int]) -> str:
+    """A query for what stands below types: (number, name, is_builtin, is_enum)."""
+    listed = ", ".join(f"({number})" for number in sorted(numbers))
+    return (
+        "WITH RECURSIVE below(number, type) AS ("  # noqa: S608 (numbers only)
+        f"SELECT CAST(given.n AS bigint), CAST(given.n AS oid) FROM (VALUES {listed}) AS given(n) "
+        "UNION SELECT below.number, t.typbasetype FROM below "
+        "JOIN pg_catalog.pg_type AS t ON t.oid = below.type WHERE t.typtype = 'd') "
+        "SELECT below.number, CAST(t.typname AS text) AS name, s.nspname = 'pg_catalog' AS is_builtin, "
+        "t.typtype = 'e' AS is_enum FROM below JOIN pg_catalog.pg_type AS t ON t.oid = below.type "
+        "JOIN pg_catalog.pg_namespace AS s ON s.oid = t.typnamespace WHERE t.typtype <> 'd'"
+    )
