@@ -210,7 +210,7 @@ def understood(plan: Plan, registration: Registration, *, name: str) -> Publishe
     if not _same(base, plan.classes.to_dict()):
         raise _other("Its classes are not unions of the plan's classes.")
     manifest = Manifest.from_dict(document, source="The manifest of the registration")
-    if not _same(manifest.to_dict(), document) or not _is_plain(manifest, plan):
+    if not _is_plain(manifest, plan) or not _same(manifest.to_dict(), document):
         raise _other("Its manifest holds what no manifest holds.")
     table = registration.table(manifest.classes.n_classes, plan.schema.n_values)
     published = Published(name, plan.schema, manifest.classes, table, manifest)
@@ -259,11 +259,11 @@ def _intact_chain(plan: Plan, entries: Sequence[Registered]) -> LedgerChain:
             entry.owner == item.owner
             and entry.content_digest == item.registration.content_digest
             and item.plan.digest == plan.digest
-            for entry, item in zip(chain.entries, entries, strict=True)
+            for entry, item in zip(chain.entries, entries, strict=False)
         ]
-        if all(fits) and not chain.voided:
+        if all(fits) and len(chain.entries) == len(entries) and not chain.voided:
             return chain
-        found = f"{fits.count(False)} lines do not belong to the registration that is stored with them."
+        found = "A line does not belong to the registration that is stored with it."
         remedy = "Restore the ledger from a copy; a ledger is only ever added to."
     raise InternalError(f"{_LEDGER} has been changed or damaged.", found=found, remedy=remedy)
 
