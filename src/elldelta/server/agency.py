@@ -1,0 +1,117 @@
+"""What every service works with: settings, database, key, clock and randomness."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from elldelta.data.signature import AgencyKey, read_agency_key, write_agency_key
+from elldelta.errors import FileError
+from elldelta.server.database import Database
+from elldelta.server.limits import RateLimit
+from elldelta.server.memory import Remembered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from elldelta.app.registration import Registered
+    from elldelta.data.model import Model
+    from elldelta.data.plan_file import Plan
+    from elldelta.server.services.costs import PaperCost
+    from elldelta.server.settings import Limits, Settings
+
+
+def utc_now() -> dt.datetime:
+    """The moment."""
+    return dt.datetime.now(dt.UTC)
+
+
+@dataclass(frozen=True, eq=False)
+class Agency:
+    """One running service.
+
+    Attributes:
+        settings: What whoever runs it has chosen.
+        database: Where it keeps everything.
+        key: What it signs plans with.
+        clock: The moment, in UTC; an argument, so that tests need not wait.
+        random: Random bytes, for secrets.
+        by_principal: The rate of each party.
+        by_address: The rate of each network address.
+        by_login: The rate of logins.
+        models: Models that were used lately, by their number.
+        plans: Plans that were used lately, by digest.
+        plan_files: Files of plans, by digest.
+        registered: Releases that were admitted, by plan, number and line.
+        costs: What wishes cost, by model and wishes.
+    """
+
+    settings: Settings
+    database: Database
+    key: AgencyKey
+    clock: Callable[[], dt.datetime]
+    random: Callable[[int], bytes]
+    by_principal: RateLimit
+    by_address: RateLimit
+    by_login: RateLimit
+    models: Remembered[int, Model] = field(default_factory=lambda: Remembered(4))
+    plans: Remembered[str, Plan] = field(default_factory=lambda: Remembered(32))
+    plan_files: Remembered[str, bytes] = field(default_factory=lambda: Remembered(32))
+    registered: Remembered[tuple[str, int, bytes], Registered] = field(
+        default_factory=lambda: Remembered(500)
+    )
+    costs: Remembered[Hashable, PaperCost] = field(default_factory=lambda: Remembered(2000))
+
+    @classmethod
+    def open(
+        cls,
+        settings: Settings,
+        *,
+        clock: Callable[[], dt.datetime] = utc_now,
+        random: Callable[[int], bytes] = secrets.token_bytes,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> Agency:
+        """Opens the database and reads the key, or makes one."""
+        limits = settings.limits
+        return cls(
+            settings=settings,
+            database=Database(settings.database_url, timeout=limits.database_seconds),
+            key=_key(settings),
+            clock=clock,
+            random=random,
+            by_principal=RateLimit(limits.principal_rate, limits.principal_burst, monotonic),
+            by_address=RateLimit(limits.address_rate, limits.address_burst, monotonic),
+            by_login=RateLimit(limits.login_rate, limits.login_burst, monotonic),
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """What one caller, one request and one job may use."""
+        return self.settings.limits
+
+    def close(self) -> None:
+        """Gives the database's connections back."""
+        self.database.close()
+
+
+def _key(settings: Settings) -> AgencyKey:
+    """The agency's key; a new one if there is none yet."""
+    path = settings.key_file
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as problem:
+        raise FileError(
+            f"The folder {path.parent} cannot be made.",
+            found=f"The system says: {problem.strerror}.",
+            remedy="Choose another one (--data).",
+        ) from None
+    if not path.exists():
+        try:
+            write_agency_key(AgencyKey.create(), path)
+        except FileError:
+            if not path.exists():  # otherwise another process was faster
+                raise
+    return read_agency_key(path)

@@ -1,0 +1,192 @@
+"""Plans, the agency's key, and owners' progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from elldelta.server.api.bodies import Digest, NewProgress, Reason, Successor, errors, example
+from elldelta.server.api.lists import PlanList
+from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
+from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, allow, allow_anybody
+from elldelta.server.services import plans, progress
+from elldelta.server.services.names import NAME_PATTERN
+from elldelta.server.services.plans import PlanDetails, PlanView
+from elldelta.server.services.progress import ProgressView
+
+router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["plans"])
+
+_DIGEST = "sha256:" + "5e" * 32
+_PLAN = {
+    "digest": _DIGEST,
+    "population": "region",
+    "status": "issued",
+    "superseded_by": None,
+    "reason": None,
+    "issued": "2026-11-15T09:00:00Z",
+    "ended": None,
+    "ell": 3,
+    "delta": 0.01,
+    "releases": 2,
+    "records": 8000,
+    "classes": 25,
+    "guarantee": "certified",
+    "promise": "Any 2 releases that pass the certificate of this plan, linked together, leave ...",
+}
+_PROGRESS = {
+    "plan": _DIGEST,
+    "needed": 8000,
+    "owners_reached": 1,
+    "own": 6400,
+    "owners": None,
+}
+
+
+@dataclass(frozen=True)
+class KeyView:
+    """The key with which everybody can check the agency's signatures."""
+
+    id: str
+    algorithm: Literal["Ed25519"]
+    public_key: str
+
+
+@router.get(
+    "/key",
+    summary="The agency's public key",
+    responses=errors()
+    | example(
+        200,
+        {
+            "id": _DIGEST,
+            "algorithm": "Ed25519",
+            "public_key": "-----BEGIN PUBLIC KEY-----\n...\n-----END PUBLIC KEY-----\n",
+        },
+    ),
+)
+@allow_anybody()
+async def key(agency: CurrentAgency) -> KeyView:
+    """Shows the key. Compare its id by another way than this one before you trust it."""
+    public = agency.key.public_key
+    return KeyView(public.id, "Ed25519", public.to_pem().decode("ascii"))
+
+
+@router.get("/plans", summary="Plans", responses=errors(401, 422) | example(200, {"plans": [_PLAN]}))
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def index(
+    agency: CurrentAgency,
+    population: Annotated[str | None, Query(pattern=NAME_PATTERN, examples=["region"])] = None,
+) -> PlanList:
+    """Lists plans, the newest first."""
+    return PlanList(plans.list_plans(agency, population))
+
+
+@router.get(
+    "/plans/{digest}",
+    summary="A plan",
+    responses=errors(401, 404, 422)
+    | example(
+        200,
+        {
+            "plan": _PLAN,
+            "conditions": ["Every linked release passes the certificate of this plan; ..."],
+            "notes": [],
+            "quasi_identifiers": ["postal_code", "gender", "age"],
+            "sensitive": "disease",
+            "key_id": _DIGEST,
+        },
+    ),
+)
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def show(agency: CurrentAgency, digest: Digest) -> PlanDetails:
+    """Shows a plan: whether it counts, what it promises, and under which conditions."""
+    return plans.show_plan(agency, digest)
+
+
+@router.get(
+    "/plans/{digest}/file",
+    summary="The plan file",
+    response_class=Response,
+    responses=errors(401, 404, 422)
+    | {
+        200: {
+            "description": "The exact file; its digest is its name.",
+            "content": {"application/json": {"example": {"kind": "elldelta plan", "format": 1}}},
+        }
+    },
+)
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def file(agency: CurrentAgency, digest: Digest) -> Response:
+    """Gives the plan file, byte for byte as it was issued and signed."""
+    content = plans.plan_file(agency, digest)
+    return Response(content, media_type="application/json", headers={"ETag": f'"{digest}"'})
+
+
+@router.get(
+    "/plans/{digest}/signature",
+    summary="The signature of a plan",
+    responses=errors(401, 404, 422)
+    | example(
+        200,
+        {
+            "kind": "elldelta plan signature",
+            "format": 1,
+            "algorithm": "Ed25519",
+            "key_id": _DIGEST,
+            "plan_digest": _DIGEST,
+            "signature": "c2lnbmF0dXJl",
+        },
+    ),
+)
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def signature(agency: CurrentAgency, digest: Digest) -> dict[str, Any]:
+    """Gives the signature, which can be checked offline with the agency's public key."""
+    return plans.plan_signature(agency, digest)
+
+
+@router.post(
+    "/plans/{digest}/supersede",
+    summary="Put another plan in its place",
+    responses=errors(401, 403, 404, 408, 409, 413, 422)
+    | example(200, {**_PLAN, "status": "superseded", "superseded_by": "sha256:" + "6f" * 32}),
+)
+@allow(AGENCY)
+def supersede(agency: CurrentAgency, digest: Digest, body: Successor) -> PlanView:
+    """Ends a plan in favour of another one about the same population."""
+    return plans.supersede_plan(agency, digest, body.by)
+
+
+@router.post(
+    "/plans/{digest}/withdraw",
+    summary="Withdraw a plan",
+    responses=errors(401, 403, 404, 408, 409, 413, 422)
+    | example(200, {**_PLAN, "status": "withdrawn", "reason": "The model has been replaced."}),
+)
+@allow(AGENCY)
+def withdraw(agency: CurrentAgency, digest: Digest, body: Reason) -> PlanView:
+    """Ends a plan. What it admitted stays in its ledger and still counts."""
+    return plans.withdraw_plan(agency, digest, body.reason)
+
+
+@router.put(
+    "/plans/{digest}/progress",
+    summary="Report how many records I have",
+    responses=errors(401, 403, 404, 408, 409, 413, 422) | example(200, _PROGRESS),
+)
+@allow(OWNER)
+def report(agency: CurrentAgency, caller: CurrentCaller, digest: Digest, body: NewProgress) -> ProgressView:
+    """Takes an owner's own number; a later one replaces it."""
+    return progress.report_progress(agency, caller, digest, body.records)
+
+
+@router.get(
+    "/plans/{digest}/progress",
+    summary="How far owners are",
+    responses=errors(401, 404, 422) | example(200, _PROGRESS),
+)
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def show_progress(agency: CurrentAgency, caller: CurrentCaller, digest: Digest) -> ProgressView:
+    """Shows every owner to the agency and to auditors, and to others only how many have reached N."""
+    return progress.show_progress(agency, caller, digest)

@@ -1,0 +1,180 @@
+"""The database: one engine, transactions that read and transactions that write.
+
+On SQLite a transaction that writes begins with BEGIN IMMEDIATE, so two of them never interleave, and writers
+of this process queue up in front of the database instead of polling it. On PostgreSQL whoever has to be alone
+locks a row (`SELECT ... FOR UPDATE`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import QueuePool
+
+from elldelta.errors import ElldeltaError, ParameterError
+from elldelta.server.errors import BusyError, DatabaseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection, Engine
+
+POOL_SIZE = 24
+"""Connections that one process may hold; as many as requests are handled at a time."""
+
+_LOCKED = frozenset({"55P03", "57014", "40001", "40P01"})
+"""PostgreSQL: a lock was not available, a statement was cancelled, serialization failed, a deadlock."""
+
+
+class Database:
+    """An engine and the two kinds of transaction."""
+
+    def __init__(self, url: str, *, timeout: float = 15.0) -> None:
+        try:
+            self.url = make_url(url)
+        except ArgumentError:
+            raise ParameterError(
+                "The URL of the database cannot be read.",
+                remedy="Write for example postgresql://user:password@host/name.",
+            ) from None
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._writer = threading.Lock()
+        self._timeout = timeout
+        self.engine: Engine = self._sqlite() if self.is_sqlite else self._postgresql()
+        self._writing_engine = self.engine.execution_options(elldelta_writes=True)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A transaction that only reads; on SQLite it sees one state of the database throughout."""
+        with _translated(), Session(self.engine, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A transaction that writes: everything in it happens, or nothing."""
+        with (
+            _translated(),
+            self._queue(),
+            Session(self._writing_engine, expire_on_commit=False) as session,
+            session.begin(),
+        ):
+            yield session
+
+    def close(self) -> None:
+        """Gives all connections back."""
+        self.engine.dispose()
+
+    @contextlib.contextmanager
+    def _queue(self) -> Iterator[None]:
+        """SQLite lets waiting writers sleep and try again; a lock in front wakes them in turn."""
+        if not self.is_sqlite:
+            yield
+            return
+        if not self._writer.acquire(timeout=self._timeout):
+            raise BusyError
+        try:
+            yield
+        finally:
+            self._writer.release()
+
+    def _sqlite(self) -> Engine:
+        if not self.url.database or self.url.database == ":memory:":
+            raise ParameterError(
+                "The service needs a database that several processes can open.",
+                found="It is an SQLite database in memory.",
+                remedy="Name a file: sqlite:///folder/agency.sqlite",
+            )
+        _create_private(Path(self.url.database))
+        engine = create_engine(
+            self.url,
+            poolclass=QueuePool,
+            pool_size=POOL_SIZE,
+            max_overflow=0,
+            pool_timeout=self._timeout,
+            hide_parameters=True,
+            connect_args={"timeout": self._timeout, "check_same_thread": False},
+        )
+
+        @event.listens_for(engine, "connect")
+        def _connected(connection: Any, _record: Any) -> None:  # noqa: ANN401 (the driver's own)
+            # The driver would begin transactions by itself, too late for a consistent read.
+            connection.isolation_level = None
+            for pragma in (
+                "journal_mode=WAL",
+                "synchronous=FULL",  # what was acknowledged survives a power cut
+                "foreign_keys=ON",
+                "trusted_schema=OFF",
+            ):
+                connection.execute(f"PRAGMA {pragma}").close()
+
+        @event.listens_for(engine, "begin")
+        def _begun(connection: Connection) -> None:
+            writes = connection.get_execution_options().get("elldelta_writes", False)
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+        return engine
+
+    def _postgresql(self) -> Engine:
+        milliseconds = int(self._timeout * 1000)
+        return create_engine(
+            self.url,
+            pool_size=POOL_SIZE,
+            max_overflow=0,
+            pool_timeout=self._timeout,
+            pool_pre_ping=True,
+            hide_parameters=True,
+            connect_args={
+                "connect_timeout": max(2, int(self._timeout)),
+                "options": f"-c lock_timeout={milliseconds} -c statement_timeout={milliseconds} "
+                f"-c idle_in_transaction_session_timeout={4 * milliseconds} -c timezone=UTC",
+            },
+        )
+
+
+def _create_private(path: Path) -> None:
+    """Makes an empty file that only its owner may read: it will hold models, which are nearly records."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            path.touch(0o600, exist_ok=False)
+    except OSError as problem:
+        raise ParameterError(
+            f"The database {path} cannot be made.",
+            found=f"The system says: {problem.strerror}.",
+            remedy="Choose another folder (--data) or another database (--database).",
+        ) from None
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """A database's error text quotes what was written: only its kind goes on."""
+    problem: ElldeltaError
+    try:
+        yield
+    except PoolTimeoutError:
+        problem = BusyError()
+    except OperationalError as error:
+        problem = BusyError() if _is_busy(error) else DatabaseError(type(error.orig).__name__)
+    except DBAPIError as error:
+        if _is_busy(error):
+            problem = BusyError()
+        else:
+            raise
+    except SQLAlchemyError:
+        raise
+    else:
+        return
+    raise problem
+
+
+def _is_busy(error: DBAPIError) -> bool:
+    state = getattr(error.orig, "sqlstate", None)
+    return state in _LOCKED or "database is locked" in str(error.orig)

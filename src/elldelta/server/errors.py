@@ -1,0 +1,154 @@
+"""What the service answers when something is wrong: one JSON shape, and the status that belongs to it.
+
+`{"error": {"problem": ..., "found": ..., "remedy": ...}}`, as on the command line. An exception that nobody
+foresaw becomes a 500 without its text, which might quote what somebody sent.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from elldelta.errors import ElldeltaError, InputError, RefusedError
+
+
+class HttpError(InputError):
+    """Something about a request, with the status of its answer."""
+
+    status: ClassVar[int] = 400
+    retry_after: int | None = None
+
+
+class NotFoundError(HttpError):
+    """There is no such thing, or not for this caller."""
+
+    status = 404
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"There is no such {what}.",
+            found="It does not exist, or it is not yours.",
+            remedy="Check its name.",
+        )
+
+
+class NotLoggedInError(HttpError):
+    """Nobody is known behind the request."""
+
+    status = 401
+
+    def __init__(self, found: str = "No token and no login came with the request.") -> None:
+        super().__init__(
+            "You have to say who you are.",
+            found=found,
+            remedy="Send a valid token (Authorization: Bearer ...), or log in.",
+        )
+
+
+class ForbiddenError(HttpError):
+    """The caller is known, and may not do this."""
+
+    status = 403
+
+
+class ConflictError(HttpError):
+    """What was asked for contradicts what is there."""
+
+    status = 409
+
+
+class TooLargeError(HttpError):
+    """A body is larger than it may be."""
+
+    status = 413
+
+
+class TooSlowError(HttpError):
+    """A body took too long to arrive."""
+
+    status = 408
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The request took too long to arrive.",
+            found="Its body was not complete in time.",
+            remedy="Send it again over a faster connection.",
+        )
+
+
+class WrongTypeError(HttpError):
+    """A body is of another kind than is expected."""
+
+    status = 415
+
+
+class UnprocessableError(HttpError):
+    """A request that is understood, but contradicts itself."""
+
+    status = 422
+
+
+class TooManyError(HttpError):
+    """A caller asks more often than it may."""
+
+    status = 429
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(
+            "There were too many requests.",
+            found="You have used what you may use for now.",
+            remedy=f"Try again in {retry_after} seconds.",
+        )
+        self.retry_after = retry_after
+
+
+class BusyError(HttpError):
+    """Others hold what the request needs."""
+
+    status = 503
+    retry_after = 2
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The service is busy.",
+            found="The database did not become free in time; nothing was changed.",
+            remedy="Send the request again, with the same Idempotency-Key if it has one.",
+        )
+
+
+class DatabaseError(HttpError):
+    """The database cannot be reached, or does not do what it must."""
+
+    status = 503
+    retry_after = 10
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            "The database cannot be used.",
+            found=f"It answered with {kind}.",
+            remedy="Try again later; whoever runs the service finds more in its log.",
+        )
+
+
+def status_of(error: ElldeltaError) -> int:
+    """The status of the answer to an error."""
+    if isinstance(error, HttpError):
+        return error.status
+    if isinstance(error, RefusedError):
+        return 409
+    return 422 if isinstance(error, InputError) else 500
+
+
+def document_of(error: ElldeltaError) -> dict[str, dict[str, str]]:
+    """The one JSON shape of every error."""
+    return {"error": {"problem": error.problem, "found": error.found, "remedy": error.remedy}}
+
+
+def unforeseen() -> dict[str, dict[str, str]]:
+    """What a caller is told about a mistake of ours."""
+    return {
+        "error": {
+            "problem": "The service met a situation it does not understand. This is a bug of ours.",
+            "found": "",
+            "remedy": "Please tell whoever runs the service the X-Request-Id of this answer.",
+        }
+    }

@@ -1,0 +1,42 @@
+"""Remembers a few values that are expensive to read and never change."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class Remembered(Generic[_Key, _Value]):
+    """The values that were used last, by key; safe between threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._values: OrderedDict[_Key, _Value] = OrderedDict()
+
+    def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
+        """The value of a key, made now if it is not remembered."""
+        found = self.peek(key)
+        if found is not None:
+            return found
+        made = make()
+        with self._lock:
+            self._values[key] = made
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return made
+
+    def peek(self, key: _Key) -> _Value | None:
+        """The value of a key, if it is remembered."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key]

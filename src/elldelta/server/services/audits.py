@@ -1,0 +1,57 @@
+"""The linkage audit across the registered releases of a plan: exact, and computed once for every state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from elldelta.app.audit_document import audit_document
+from elldelta.app.audit_measures import summarize
+from elldelta.app.evidence import OwnReleases
+from elldelta.data.canonical import digest
+from elldelta.server.errors import ConflictError
+from elldelta.server.services.jobs import JobView, enqueue, job_view, last_done
+from elldelta.server.services.ledger import n_registered, registered_under
+from elldelta.server.services.plans import find_plan, load_plan
+
+if TYPE_CHECKING:
+    from elldelta.server.agency import Agency
+    from elldelta.server.rights import Caller
+
+
+def ask_audit(agency: Agency, caller: Caller, plan_digest: str) -> JobView:
+    """The audit of what is registered now: the job that has done it, or the one that will.
+
+    Raises:
+        ConflictError: Nothing is registered yet.
+    """
+    with agency.database.reading() as session:
+        find_plan(session, plan_digest)
+        releases = n_registered(session, plan_digest)
+        subject = digest({"kind": "audit", "plan": plan_digest, "releases": releases})
+        done = last_done(session, subject)
+        if done is not None:
+            return job_view(done)
+    if not releases:
+        raise ConflictError(
+            "There is nothing to link yet.",
+            found="No release is registered under this plan.",
+            remedy="Wait until owners have registered theirs.",
+        )
+    with agency.database.writing() as session:
+        arguments = {"plan": plan_digest, "releases": releases}
+        return job_view(
+            enqueue(session, agency, caller, "audit", subject, arguments, plan_digest=plan_digest)
+        )
+
+
+def run_audit(agency: Agency, plan_digest: str, releases: int) -> dict[str, Any]:
+    """Links the first so many releases of a plan as anybody who holds them could."""
+    plan = load_plan(agency, plan_digest)
+    with agency.database.reading() as session:
+        entries = registered_under(session, agency, plan_digest)[:releases]
+    published = [
+        replace(item.published, name=f"{item.owner} ({number})") for number, item in enumerate(entries, 1)
+    ]
+    audit = summarize(OwnReleases.overlay(published), plan.ell)
+    return {"plan": plan_digest, "releases": len(entries), "audit": audit_document(audit, labels=True)}

@@ -1,0 +1,278 @@
+"""Registering a release: everything is checked again, and it is admitted in one transaction or not at all.
+
+Whoever registers is alone: the population is locked (releases of all of its plans are linked with each
+other), the lines are read again, and the line, the counts and the answer are written in one commit. The
+number of a line is unique, so even a mistake in the locking could not admit two releases in one place.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from elldelta.app.registration import Registration, check_registration
+from elldelta.data.canonical import digest
+from elldelta.errors import RefusedError
+from elldelta.server.errors import BusyError, ConflictError, NotFoundError, UnprocessableError, document_of
+from elldelta.server.rights import OWNER
+from elldelta.server.services.ledger import registered_elsewhere, registered_under
+from elldelta.server.services.plans import find_plan, load_plan, require_issued
+from elldelta.server.tables import Answer, LedgerLine, Party, Population, Refusal
+from elldelta.server.tables import Plan as PlanRow
+from elldelta.server.tables import Registration as RegistrationRow
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from elldelta.app.registration import Admission
+    from elldelta.data.plan_file import Plan
+    from elldelta.server.agency import Agency
+    from elldelta.server.rights import Caller
+
+CREATED, KNOWN, REFUSED = 201, 200, 409
+
+
+@dataclass(frozen=True)
+class RegistrationAnswer:
+    """What an owner is told, also when it asks again with the same key.
+
+    Attributes:
+        status: 201 admitted, 200 admitted before, 409 refused.
+        document: The JSON document of the answer.
+    """
+
+    status: int
+    document: dict[str, Any]
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the release is in the ledger."""
+        return self.status != REFUSED
+
+
+@dataclass(frozen=True)
+class ReleaseView:
+    """What everybody may know about a registered release."""
+
+    sequence: int
+    owner: str
+    content_digest: str
+    hash: str
+    records: int
+    classes: int
+    diversity: int | None
+    merged_classes: int
+    certified: bool
+    registered: dt.datetime
+
+
+@dataclass(frozen=True)
+class RefusalView:
+    """A registration that was refused."""
+
+    owner: str
+    problem: str
+    found: str
+    refused: dt.datetime
+
+
+def register_release(
+    agency: Agency, caller: Caller, plan_digest: str, key: str, content: bytes
+) -> RegistrationAnswer:
+    """Admits a release or refuses it; the same key gets the same answer.
+
+    Args:
+        agency: The service.
+        caller: The owner.
+        plan_digest: The plan that the release follows.
+        key: The Idempotency-Key.
+        content: The registration, as it was sent.
+
+    Raises:
+        InputError: The registration is malformed or is not what it says; nothing is kept of it.
+        UnprocessableError: The key came with another registration before.
+    """
+    with agency.database.reading() as session:
+        population_id = find_plan(session, plan_digest).population_id
+    registration = Registration.from_bytes(content)
+    asked = digest({"plan": plan_digest, "registration": registration.digest})
+    plan = load_plan(agency, plan_digest)
+    for _ in range(2):
+        try:
+            with agency.database.writing() as session:
+                _lock_population(session, population_id)
+                answer = _known_answer(session, caller, key, asked)
+                if answer is None:
+                    answer = _decide(session, agency, caller, plan, registration, asked, population_id)
+                    session.add(
+                        Answer(
+                            party_id=caller.id,
+                            key=key,
+                            request_digest=asked,
+                            status=answer.status,
+                            document=answer.document,
+                            answered_at=agency.clock(),
+                        )
+                    )
+                return answer
+        except IntegrityError:
+            continue  # the same key came at the same time for another population: its answer is there now
+    raise BusyError
+
+
+def list_releases(agency: Agency, plan_digest: str) -> tuple[ReleaseView, ...]:
+    """The releases that were admitted under a plan, in the order of their lines."""
+    with agency.database.reading() as session:
+        find_plan(session, plan_digest)
+        rows = session.execute(
+            select(RegistrationRow, LedgerLine.hash, LedgerLine.added_at, Party.name)
+            .join(
+                LedgerLine,
+                (RegistrationRow.plan_digest == LedgerLine.plan_digest)
+                & (RegistrationRow.sequence == LedgerLine.sequence),
+            )
+            .join(Party, Party.id == RegistrationRow.party_id)
+            .where(RegistrationRow.plan_digest == plan_digest)
+            .order_by(RegistrationRow.sequence)
+        )
+        return tuple(
+            ReleaseView(
+                sequence=row.sequence,
+                owner=name,
+                content_digest=row.content_digest,
+                hash=own_hash,
+                registered=added,
+                **row.facts,
+            )
+            for row, own_hash, added, name in rows
+        )
+
+
+def list_refusals(agency: Agency, caller: Caller, plan_digest: str) -> tuple[RefusalView, ...]:
+    """Registrations that were refused, the newest first; an owner sees its own."""
+    chosen = (
+        select(Refusal.problem, Refusal.found, Refusal.refused_at, Party.name)
+        .join(Party, Party.id == Refusal.party_id)
+        .where(Refusal.plan_digest == plan_digest)
+        .order_by(Refusal.id.desc())
+        .limit(agency.limits.page_size)
+    )
+    if caller.role == OWNER:
+        chosen = chosen.where(Refusal.party_id == caller.id)
+    with agency.database.reading() as session:
+        find_plan(session, plan_digest)
+        rows = session.execute(chosen).all()
+    return tuple(RefusalView(row.name, row.problem, row.found, row.refused_at) for row in rows)
+
+
+def _lock_population(session: Session, population_id: int) -> None:
+    """Nobody else decides about a release of these people until this transaction ends."""
+    session.execute(select(Population.id).where(Population.id == population_id).with_for_update())
+
+
+def _known_answer(session: Session, caller: Caller, key: str, asked: str) -> RegistrationAnswer | None:
+    known = session.get(Answer, (caller.id, key))
+    if known is None:
+        return None
+    if known.request_digest != asked:
+        raise UnprocessableError(
+            "The Idempotency-Key was used for another registration.",
+            found="The same key came with another plan or another content before.",
+            remedy="Use a new key for every registration, and the same one only to send it again.",
+        )
+    return RegistrationAnswer(known.status, known.document)
+
+
+def _decide(
+    session: Session,
+    agency: Agency,
+    caller: Caller,
+    plan: Plan,
+    registration: Registration,
+    asked: str,
+    population_id: int,
+) -> RegistrationAnswer:
+    """Checks a release against everything that is registered now, and writes down what follows."""
+    row = session.scalars(
+        select(PlanRow).where(PlanRow.digest == plan.digest).with_for_update(of=PlanRow)
+    ).one_or_none()
+    if row is None:
+        raise NotFoundError("plan")
+    try:
+        require_issued(row)
+        admission = check_registration(
+            plan,
+            registration,
+            registered_under(session, agency, plan.digest),
+            owner=caller.name,
+            elsewhere=registered_elsewhere(session, agency, population_id, plan.digest),
+        )
+    except (RefusedError, ConflictError) as error:
+        session.add(
+            Refusal(
+                plan_digest=plan.digest,
+                party_id=caller.id,
+                request_digest=asked,
+                problem=error.problem,
+                found=error.found,
+                refused_at=agency.clock(),
+            )
+        )
+        return RegistrationAnswer(REFUSED, {"accepted": False, **document_of(error)})
+    if admission.is_new:
+        _admit(session, agency, caller, registration, plan, admission)
+    entry = admission.entry
+    return RegistrationAnswer(
+        CREATED if admission.is_new else KNOWN,
+        {
+            "accepted": True,
+            "is_new": admission.is_new,
+            "plan": plan.digest,
+            "owner": caller.name,
+            "sequence": entry.sequence,
+            "hash": entry.hash,
+            "content_digest": entry.content_digest,
+        },
+    )
+
+
+def _admit(
+    session: Session,
+    agency: Agency,
+    caller: Caller,
+    registration: Registration,
+    plan: Plan,
+    admission: Admission,
+) -> None:
+    entry, manifest = admission.entry, registration.manifest
+    session.add(
+        LedgerLine(
+            plan_digest=plan.digest,
+            sequence=entry.sequence,
+            hash=entry.hash,
+            line=admission.line,
+            added_at=agency.clock(),
+        )
+    )
+    session.flush()
+    session.add(
+        RegistrationRow(
+            plan_digest=plan.digest,
+            sequence=entry.sequence,
+            party_id=caller.id,
+            content_digest=entry.content_digest,
+            document=registration.to_bytes(),
+            facts={
+                "records": registration.n_records,
+                "classes": manifest["classes_published"],
+                "diversity": manifest["diversity"],
+                "merged_classes": len(entry.merged),
+                "certified": entry.certified,
+            },
+        )
+    )
+    session.flush()
