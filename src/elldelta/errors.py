@@ -56,6 +56,10 @@ class DataError(InputError):
     """A table does not fit its schema: a missing column, a value outside its domain, a forbidden null."""
 
 
+class RemoteError(InputError):
+    """The agency's server cannot be reached, does not know the caller, or answers something else."""
+
+
 class RefusedError(ElldeltaError):
     """The request is well-formed, but the guarantee would not hold."""
 
