@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from itertools import chain
 from typing import Any
 
 from elldelta.errors import ParameterError
 
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _LISTS = {list, tuple}
 _SCALARS = {type(None), bool, int, str}
 """Types whose values are all plain; a list of them needs no look at each."""
@@ -40,6 +42,11 @@ def digest(document: Any) -> str:  # noqa: ANN401 (any plain JSON value)
 def digest_of_bytes(content: bytes) -> str:
     """The SHA-256 of bytes that are canonical already."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def is_digest(value: object) -> bool:
+    """Whether something is written like our digests: `sha256:` and 64 hexadecimal digits."""
+    return isinstance(value, str) and _DIGEST.match(value) is not None
 
 
 def _check_plain(document: object) -> None:

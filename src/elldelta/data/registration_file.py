@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta.data import manifest as manifest_file
+from elldelta.data.canonical import is_digest
 from elldelta.data.json_file import as_bytes, changed, seal, unseal
-from elldelta.data.signature import is_digest
 from elldelta.errors import FileError
 
 if TYPE_CHECKING:

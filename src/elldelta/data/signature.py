@@ -13,14 +13,13 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from elldelta.data.atomic import AtomicFiles
-from elldelta.data.canonical import canonical_json, digest_of_bytes
+from elldelta.data.canonical import canonical_json, digest_of_bytes, is_digest
 from elldelta.data.json_file import as_bytes, read_json
 from elldelta.data.plan_file import KIND as PLAN_KIND
 from elldelta.data.plan_file import Plan
@@ -46,7 +45,6 @@ _DOMAIN = b"elldelta/plan-signature\n"
 """What every signed text begins with: a signature of this key under anything else is none of a plan."""
 
 _KEYS = frozenset({"kind", "format", "algorithm", "key_id", "plan_digest", "signature"})
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,11 +336,6 @@ def _parsed(document: Mapping[str, Any], source: str) -> bytes:
     if len(signature) != _SIGNATURE_BYTES or base64.b64encode(signature).decode("ascii") != text:
         raise _damaged(source)
     return signature
-
-
-def is_digest(value: object) -> bool:
-    """Whether something is written like our digests: `sha256:` and 64 hexadecimal digits."""
-    return isinstance(value, str) and _DIGEST.match(value) is not None
 
 
 def _need_cryptography() -> None:
