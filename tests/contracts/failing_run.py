@@ -1,6 +1,7 @@
 """A run in a process of its own that meets a full disk or Ctrl-C: `failing_run MODE OUTPUT KIND`."""
 
 import itertools
+import json
 import os
 import resource
 import sys
@@ -29,7 +30,7 @@ def main(mode, output, kind):
             "name": rng.integers(0, 2**60, n),
         }
     )
-    with connect(os.environ["ENGINE"], threads=2) as engine:
+    with connect(os.environ["ENGINE"], **json.loads(os.environ["ENGINE_SETTINGS"])) as engine:
         if mode == "count":
             # Enough work that the interrupt always comes in the middle of it.
             table = pa.concat_tables([table] * 2000)

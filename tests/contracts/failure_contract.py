@@ -3,6 +3,7 @@
 import datetime as dt
 import gzip
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.contracts.placement import Placement, needs
 
 from elldelta.data.atomic import AtomicFiles
 from elldelta.data.class_map import ClassMap
@@ -115,10 +117,16 @@ def bad_files(folder):
     }
 
 
-class FailureContract:
-    """Subclasses give `start`, which starts the engine."""
+class FailureContract(Placement):
+    """Subclasses give `start`, which starts the engine, and the name that another process starts it by."""
+
+    @pytest.fixture
+    def engine_settings(self):
+        """What another process must say to start the engine."""
+        return {"threads": 2}
 
     def test_bad_files_are_refused_without_a_cell_and_stay_as_they_are(self, engine, tmp_path):
+        needs(engine, "files")
         files = bad_files(tmp_path)
         before = snapshot(tmp_path)
         for name, expected in files.items():
@@ -133,11 +141,18 @@ class FailureContract:
         assert snapshot(tmp_path) == before
 
     def test_lines_of_broken_csv_files_are_named(self, engine, tmp_path):
+        needs(engine, "files")
         bad_files(tmp_path)
         with pytest.raises(FileError, match="Line 3"):
             count(engine.open(tmp_path / "ragged.csv"), SCHEMA)
 
+    def test_sources_of_the_wrong_type(self, engine):
+        for source in (7, None):
+            with pytest.raises(ParameterError):
+                engine.open(source)
+
     def test_sources_that_are_none(self, engine, tmp_path):
+        needs(engine, "files")
         (tmp_path / "empty").mkdir()
         (tmp_path / "a.csv").write_text("a,s\n1,x\n")
         (tmp_path / "b.csv").write_text("b,t\n1,x\n")
@@ -146,9 +161,6 @@ class FailureContract:
                 engine.open(source)
         with pytest.raises(DataError, match="no column in common"):
             engine.open([tmp_path / "a.csv", tmp_path / "b.csv"])
-        for source in (7, None):
-            with pytest.raises(ParameterError):
-                engine.open(source)
         (tmp_path / "b.csv").write_text("a,t\n1,x\n")
         with pytest.raises(DataError, match="others lack it"):
             count(engine.open([tmp_path / "a.csv", tmp_path / "b.csv"]), SCHEMA)
@@ -165,6 +177,7 @@ class FailureContract:
         source = table
         if kind == "csv":
             source = tmp_path / "t.csv"
+            needs(engine, "files")
             source.write_text("i,d,c,b,s,k\n" + f"{','.join([CANARY] * 6)}\n,,,,,\n" * 3)
         domains = {
             "i": Integers(0, 9),
@@ -200,6 +213,7 @@ class FailureContract:
         assert CANARY not in everything_said(refusal.value)
 
     def test_files_that_cannot_be_one_table_fail_without_a_cell(self, engine, tmp_path):
+        needs(engine, "files")
         pq.write_table(pa.table({"a": [[1], [2]], "s": ["x", CANARY]}), tmp_path / "1.parquet")
         pq.write_table(pa.table({"a": [CANARY, CANARY], "s": ["x", "y"]}), tmp_path / "2.parquet")
         with pytest.raises(ElldeltaError) as refusal:
@@ -242,6 +256,7 @@ class FailureContract:
         assert (tmp_path / f"bad.{suffix}").stat().st_mode & 0o077 == 0  # whole records: for their owner only
 
     def test_an_input_that_changes_after_counting_is_noticed(self, engine, tmp_path):
+        needs(engine, "files")
         path = tmp_path / "t.csv"
         path.write_text("a,s,name\n1,x,n\n2,y,n\n")
         counted = count(engine.open(path), KEEPING)
@@ -271,16 +286,16 @@ class FailureContract:
 
     @pytest.mark.parametrize("suffix", ["parquet", "csv"])
     @pytest.mark.parametrize("kept", ["generated", "joined"])
-    def test_a_full_disk_is_named_and_leaves_nothing(self, tmp_path, suffix, kept):
-        with self._child("full", tmp_path / f"TURN.{suffix}", kept) as run:
+    def test_a_full_disk_is_named_and_leaves_nothing(self, engine_settings, tmp_path, suffix, kept):
+        with self._child(engine_settings, "full", tmp_path / f"TURN.{suffix}", kept) as run:
             said = finished(run)
         assert run.returncode == 2, said
         assert "There is no room" in said
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize("moment", ["count", "joined", "generated"])
-    def test_an_interrupt_is_heard_and_leaves_nothing(self, tmp_path, moment):
-        with self._child(moment, tmp_path / "TURN.parquet", moment) as run:
+    def test_an_interrupt_is_heard_and_leaves_nothing(self, engine_settings, tmp_path, moment):
+        with self._child(engine_settings, moment, tmp_path / "TURN.parquet", moment) as run:
             first = run.stdout.readline()
             time.sleep(0.4)
             run.send_signal(signal.SIGINT)
@@ -289,11 +304,11 @@ class FailureContract:
         assert run.returncode == 130, said
         assert list(tmp_path.iterdir()) == []
 
-    def _child(self, *arguments):
+    def _child(self, engine_settings, *arguments):
         return subprocess.Popen(
             [sys.executable, "-W", "error", Path(__file__).with_name("failing_run.py"), *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "ENGINE": self.engine_name},
+            env={**os.environ, "ENGINE": self.engine_name, "ENGINE_SETTINGS": json.dumps(engine_settings)},
         )

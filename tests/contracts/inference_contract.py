@@ -5,6 +5,7 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 from tests.contracts.engine_contract import write_csv
+from tests.contracts.placement import Placement
 
 from elldelta.data.counting import count
 from elldelta.data.infer import infer_schema
@@ -12,7 +13,7 @@ from elldelta.data.schema import Bins, Categories, Dates, Integers
 from elldelta.errors import DataError, ParameterError, SchemaError
 
 
-class InferenceContract:
+class InferenceContract(Placement):
     """Subclasses give `start`, which starts the engine."""
 
     def test_a_schema_is_inferred_from_text_as_from_typed_columns(self, engine, tmp_path):
@@ -24,7 +25,7 @@ class InferenceContract:
         ]
         rows = [dict(zip(names, row, strict=True)) for row in cells]
         write_csv(tmp_path / "t.csv", rows, names)
-        table = engine.open(tmp_path / "t.csv")
+        table = engine.open(self.place_file(engine, tmp_path / "t.csv"))
         schema = infer_schema(table, ["age", "zip", "code", "born", "x"], "s")
         age, zip_code, code, born, x = schema.quasi_identifiers
         assert (age.domain, age.nulls) == (Integers(23, 41), "category")
@@ -47,7 +48,10 @@ class InferenceContract:
                 "junk": [1, 2, 3],
             }
         )
-        assert infer_schema(engine.open(typed), ["age", "zip", "code", "born", "x"], "s") == schema
+        assert (
+            infer_schema(engine.open(self.place(engine, typed)), ["age", "zip", "code", "born", "x"], "s")
+            == schema
+        )
 
     def test_bins_are_made_as_told(self, engine):
         table = engine.open(

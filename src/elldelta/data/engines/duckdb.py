@@ -20,10 +20,11 @@ import pyarrow as pa
 from elldelta.data import sql
 from elldelta.data.atomic import unwritable
 from elldelta.data.csv_format import CsvFormat, transcode, wrong_encoding
+from elldelta.data.database_source import Query, TableName
 from elldelta.data.engines.task import Task
 from elldelta.data.frames import is_frame, to_arrow
 from elldelta.data.sources import SourceFile, SourceTable, check_distinct, hidden_names
-from elldelta.data.table import Capability, Table, TableColumn, ValueKind
+from elldelta.data.table import Capability, Table, TableColumn, ValueKind, require
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class DuckDBEngine:
         """Opens files, folders, globs, or a table in memory."""
         if is_frame(source):
             return self._open_frame(source)
+        if isinstance(source, Query | TableName):
+            require(self, "tables", "read a database")
         csv_format = csv_format or CsvFormat()
         found = SourceTable.find(source, csv_format)
         parts = [self._scan(group, found.columns, csv_format) for group in found.groups]

@@ -1,0 +1,61 @@
+"""Spark behind the engine contract: one session for all tests, because starting one takes seconds."""
+
+import os
+import shutil
+import sys
+
+import pytest
+from tests.contracts.engine_contract import EngineContract
+from tests.contracts.failure_contract import FailureContract
+from tests.contracts.inference_contract import InferenceContract
+
+from elldelta.data.engines.spark import connect
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("java") is None and "JAVA_HOME" not in os.environ,
+    reason="needs Java 17: apt install openjdk-17-jre-headless",
+)
+
+
+@pytest.fixture(scope="module")
+def session():
+    """A session as its owner starts it, with settings that are not ours."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.log.level", "OFF")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="class")
+def engine(session):
+    with connect(session=session) as engine:
+        yield engine
+
+
+class TestTables(EngineContract):
+    start = staticmethod(connect)
+    n_examples = 4
+    in_parts = True
+
+
+class TestInference(InferenceContract):
+    start = staticmethod(connect)
+
+
+class TestFailures(FailureContract):
+    engine_name = "spark"
+    start = staticmethod(connect)
+
+    @pytest.fixture
+    def engine_settings(self):
+        return {"master": "local[2]"}
