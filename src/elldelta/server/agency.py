@@ -13,6 +13,7 @@ from elldelta.errors import FileError
 from elldelta.server.database import Database
 from elldelta.server.limits import RateLimit
 from elldelta.server.memory import Remembered
+from elldelta.server.migrations import migrate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -95,6 +96,15 @@ class Agency:
     def close(self) -> None:
         """Gives the database's connections back."""
         self.database.close()
+
+
+def prepare(settings: Settings) -> None:
+    """Makes the folder, the key and the database, or brings them up to date; says what is wrong with them."""
+    agency = Agency.open(settings)
+    try:
+        migrate(agency.database)
+    finally:
+        agency.close()
 
 
 def _key(settings: Settings) -> AgencyKey:

@@ -19,6 +19,7 @@ from elldelta.cli.commands import (
     release,
     sample_size,
     schema,
+    serve,
     worst_case,
 )
 
@@ -29,5 +30,5 @@ if TYPE_CHECKING:
 def register_all(app: typer.Typer) -> None:
     """Adds every command to the application, in the order in which the help lists them."""
     story = (schema, hierarchy, estimate, model, frontier, plan, compare, release, ledger, audit, compose)
-    for module in (demo, *story, worst_case, sample_size, figures):
+    for module in (demo, *story, serve, worst_case, sample_size, figures):
         module.register(app)

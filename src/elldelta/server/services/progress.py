@@ -1,8 +1,7 @@
 """Progress: how many records owners have, on their way to the N of a plan.
 
 No owner sees another one's number. The agency and auditors see every owner. An owner sees its own number and
-how many owners have reached N; a
-client sees only how many have.
+how many owners have reached N; a client sees only how many have.
 """
 
 from __future__ import annotations

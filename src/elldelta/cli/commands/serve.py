@@ -1,0 +1,149 @@
+"""`elldelta serve`: the central agency as a service."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elldelta.cli import output
+from elldelta.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from elldelta.server.settings import Settings
+
+PASSWORD_VARIABLE = "ELLDELTA_ADMIN_PASSWORD"  # noqa: S105 (a name, not a password)
+DEMO_FOLDER = "demo"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(
+        "serve",
+        help="Run the central agency: requests, signed plans, progress, registered releases, the ledger.",
+        epilog="Example: elldelta serve --demo",
+    )(_serve)
+
+
+def _serve(
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port to listen on; 0 for any free one.")] = 8000,
+    database: Annotated[
+        str,
+        typer.Option(
+            "--database",
+            help="A database: postgresql://user:password@host/name or sqlite:///file; by default a file in "
+            "the data folder. The environment variable ELLDELTA_DATABASE says the same.",
+            envvar="ELLDELTA_DATABASE",
+            show_default=False,
+            show_envvar=False,
+        ),
+    ] = "",
+    data: Annotated[
+        Path, typer.Option("--data", help="The folder for the agency's private key and its database.")
+    ] = Path("agency"),
+    workers: Annotated[int, typer.Option("--workers", help="Processes that answer requests.")] = 1,
+    job_workers: Annotated[
+        int, typer.Option("--job-workers", help="Processes that plan and audit, apart from these.")
+    ] = 1,
+    behind_proxy: Annotated[
+        bool,
+        typer.Option(
+            "--behind-proxy",
+            help="A proxy on this machine ends https in front of the service: believe the address it names, "
+            "and send cookies over https only.",
+        ),
+    ] = False,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo",
+            help="Generated hospitals with an issued plan, in a database of their own, with logins that "
+            "everybody knows.",
+        ),
+    ] = False,
+    create_admin: Annotated[
+        str | None,
+        typer.Option(
+            "--create-admin",
+            help="Add a member of the agency's staff and end. Asks for the password, or takes it from the "
+            "environment variable ELLDELTA_ADMIN_PASSWORD.",
+        ),
+    ] = None,
+    log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info",
+) -> None:
+    _require_server()
+    from elldelta.server.run import create_admin as add_admin
+    from elldelta.server.run import serve
+    from elldelta.server.settings import Limits, Settings
+
+    if demo and (database or create_admin):
+        raise ParameterError(
+            "The demonstration has its own database and its own logins.",
+            found=f"--demo was given together with {'--database' if database else '--create-admin'}.",
+            remedy="Leave one of them out.",
+        )
+    settings = Settings(
+        folder=data / DEMO_FOLDER if demo else data,
+        database=database,
+        host=host,
+        port=port,
+        workers=workers,
+        job_workers=job_workers,
+        behind_proxy=behind_proxy,
+        is_demo=demo,
+        log_level=log_level,
+        limits=Limits.from_environment(),
+    )
+    if create_admin is not None:
+        add_admin(settings, create_admin, _new_password())
+        output.print_text(f"{create_admin} can log in now.")
+        return
+    if demo:
+        _fill_demo(settings)
+    serve(settings, ready=_tell)
+
+
+def _tell(url: str) -> None:
+    output.print_text(f"Serving on {url} (end with Ctrl-C)")
+    sys.stdout.flush()  # whoever waits for this line may read it from a pipe
+
+
+def _require_server() -> None:
+    from importlib.util import find_spec
+
+    needed = ("alembic", "argon2", "cryptography", "fastapi", "psycopg", "sqlalchemy", "uvicorn")
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise InputError(
+            "The service needs packages that are not installed.",
+            found=f"Missing: {', '.join(missing)}.",
+            remedy="Run: pip install 'elldelta[server]'",
+        )
+
+
+def _fill_demo(settings: Settings) -> None:
+    from elldelta.server.demo import fill
+
+    output.print_note("Preparing the demonstration ...")
+    logins = fill(settings)
+    output.print_table(
+        "Logins of the demonstration (generated data only)",
+        ("name", "role", "password"),
+        [(login.name, login.role, login.password) for login in logins],
+    )
+
+
+def _new_password() -> str:
+    given = os.environ.get(PASSWORD_VARIABLE)
+    if given is not None:
+        return given
+    import getpass
+
+    first = getpass.getpass("Password (at least 12 characters): ")
+    if getpass.getpass("Again: ") != first:
+        raise ParameterError("The two passwords differ.", remedy="Try again.")
+    return first
