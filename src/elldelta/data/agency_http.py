@@ -146,7 +146,9 @@ class AgencyServer:
             raise ParameterError("The time limit lies between 0 and 3600 seconds.")
         return cls(_checked_url(url, insecure_http=insecure_http), token, timeout, attempts)
 
-    def get(self, *path: str, most_bytes: int = MOST_JSON_BYTES, **query: str) -> Answer:
+    def get(
+        self, *path: str, most_bytes: int = MOST_JSON_BYTES, query: Mapping[str, str] | None = None
+    ) -> Answer:
         """Asks for something.
 
         Args:
@@ -169,7 +171,9 @@ class AgencyServer:
         return _fine(self._send("PUT", path, content, {"Content-Type": "application/json"}, MOST_JSON_BYTES))
 
     def post(self, *path: str, content: bytes, key: str) -> Answer:
-        """Sends a document under an Idempotency-Key, so that it may be sent again; the caller judges the answer.
+        """Sends a document under an Idempotency-Key, so that it may be sent again.
+
+        What the answer says is for the caller to judge.
 
         Raises:
             RemoteError: There is no answer.

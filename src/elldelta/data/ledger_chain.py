@@ -137,7 +137,10 @@ class LedgerEntry:
             for missed in document["misses"]
         )
         texts = [document[name] for name in ("owner", "content_digest", "software")]
-        if not all(isinstance(text, str) for text in texts) or not isinstance(document["certified"], bool):
+        # Ledgers come from servers, too: nothing in them may steer a terminal.
+        if not all(isinstance(text, str) and text.isprintable() for text in texts) or not isinstance(
+            document["certified"], bool
+        ):
             raise ParameterError("An entry of a ledger is malformed.")
         return cls(
             sequence=document["sequence"],

@@ -58,7 +58,7 @@ class Receipt:
         except TypeError:
             raise changed(source) from None
         digests = (receipt.plan_digest, receipt.content_digest, receipt.registration_digest, receipt.hash)
-        texts = (receipt.server, receipt.owner)
+        texts: tuple[object, ...] = (receipt.server, receipt.owner)
         if (
             not all(map(is_digest, digests))
             or not all(isinstance(text, str) and text.isprintable() for text in texts)
