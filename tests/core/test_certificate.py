@@ -76,8 +76,8 @@ def test_few_records_of_a_witness_do_not_count():
 
 
 def test_terms_of_a_planner():
-    ranks = np.array([[2, 0, 1, 3], [3, 2, 1, 0]])
-    terms = CertificateTerms.from_witnesses(Witnesses(ranks, np.array([4, 2]), ell=2, releases=2))
+    witnesses = Witnesses(np.array([2, 0, 1, 3, 3, 2]), np.array([4, 2]), n_values=4, ell=2, releases=2)
+    terms = CertificateTerms.from_witnesses(witnesses)
     assert terms.membership.tolist() == [[True] * 4, [False, False, True, True]]
     assert terms.allowances.tolist() == [1, 0]
     assert terms.n_witnesses.tolist() == [4, 2]

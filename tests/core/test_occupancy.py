@@ -96,6 +96,40 @@ def test_certifiable_class_failure_is_the_best_over_all_witness_sets(releases, e
     assert oracle.lemma_b_prime(cells[:size], 8, (size - ell) // releases) == exact
 
 
+@pytest.mark.parametrize("certifiable", [False, True], ids=["pooled", "certifiable"])
+@pytest.mark.parametrize("poissonized", [False, True], ids=["lemma B'", "lemma B"])
+@pytest.mark.parametrize("releases", [1, 2, 3, 7])
+def test_no_prefix_and_no_k_that_is_left_out_would_have_been_better(certifiable, poissonized, releases):
+    from elldelta.core.occupancy_kernels import best_prefix
+
+    rng = np.random.default_rng(releases)
+    for _ in range(60):
+        n_cells, ell = int(rng.integers(5, 160)), int(rng.integers(1, 6))
+        # From classes that hardly fail to hopeless ones, and from even to very uneven cells.
+        chances = np.sort(rng.beta(*rng.choice([0.2, 1.0, 4.0], 2), n_cells)) * rng.choice([0.1, 0.9, 1.0])
+        found, length = best_prefix(
+            chances, n_cells, ell, releases, certifiable, poissonized, np.empty(n_cells + 3)
+        )
+        exact = oracle.best_prefix(chances, ell, releases, certifiable, poissonized)
+        assert found == pytest.approx(exact, rel=1e-9, abs=1e-200)
+        assert ell <= length <= n_cells
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+def test_ranks_fall_and_ties_are_broken_by_index(kind):
+    from elldelta.core.occupancy_kernels import rank
+
+    rng = np.random.default_rng(0)
+    for n_cells in (1, 2, 15, 16, 17, 127, 128, 129, 400, 1000):
+        for most in (1, 3, 1000):  # mostly zeros, many ties, few ties
+            cells = rng.integers(0, most + 1, n_cells).astype(kind)
+            order = np.arange(n_cells, dtype=np.int32)
+            rank(cells, order)
+            assert order.tolist() == np.argsort(-cells, kind="stable").tolist()
+            rank(cells, order)  # an order that holds already is kept
+            assert order.tolist() == np.argsort(-cells, kind="stable").tolist()
+
+
 WORST = [
     ([Fraction(1, 4)] * 4, 8),
     ([Fraction(2, 5), Fraction(3, 10), Fraction(1, 5), Fraction(1, 10)], 12),
@@ -217,7 +251,8 @@ def test_counts_and_probabilities_agree():
     by_count = class_failures_upper(counts, 2, 50, 2, total=101)
     by_chance = class_failures_upper(counts / 101, 2, 50, 2)
     np.testing.assert_allclose(by_count.failures_upper, by_chance.failures_upper, rtol=1e-12)
-    assert by_count.witnesses.ranked_values[1].tolist() == [0, 1, 2, 3, 4]  # ties by index
+    chosen = by_count.witnesses.of(1)
+    assert chosen == tuple(range(len(chosen)))  # ties by index
 
 
 def test_one_lambda_for_many_classes_is_still_a_bound_and_hardly_worse():
@@ -247,12 +282,22 @@ def test_witnesses_say_what_each_release_may_miss():
 
 
 @pytest.mark.parametrize(
-    ("ranked", "lengths"),
-    [([[0, 0, 1]], [2]), ([[0, 1, 3]], [2]), ([[0, 1, 2]], [1]), ([[0, 1, 2]], [4]), ([[0, 1, 2]], [2, 2])],
+    ("values", "lengths"),
+    [
+        ([0, 0], [2]),
+        ([0, 3], [2]),
+        ([-1, 0], [2]),
+        ([0], [1]),
+        ([0, 1, 2, 0], [4]),
+        ([0, 1, 2], [2]),
+        ([0, 1], [2, 2]),
+        ([[0, 1]], [2]),
+    ],
 )
-def test_witnesses_are_validated(ranked, lengths):
+def test_witnesses_are_validated(values, lengths):
+    Witnesses(np.array([0, 1, 1, 0]), np.array([2, 2]), n_values=3, ell=2, releases=1)
     with pytest.raises(ParameterError):
-        Witnesses(np.array(ranked), np.array(lengths), ell=2, releases=1)
+        Witnesses(np.array(values), np.array(lengths), n_values=3, ell=2, releases=1)
 
 
 def test_bad_input_is_named():

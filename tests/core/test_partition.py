@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from elldelta.core import mass_table
 from elldelta.core import partition as partition_module
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.partition import Partition
@@ -89,7 +90,7 @@ def test_compiled_class_sums_equal_plain_ones(monkeypatch, dtype):
         partition = Partition(np.unique(class_of, return_inverse=True)[1])
         plain = partition_module.sum_by_class(table, partition)
         with monkeypatch.context() as patch:
-            patch.setattr(partition_module, "LARGE_TABLE", 1)
+            patch.setattr(mass_table, "LARGE_TABLE", 1)
             compiled = partition_module.sum_by_class(table, partition)
         assert (plain == compiled).all()
         assert compiled.dtype == dtype

@@ -155,3 +155,34 @@ def most_runs(fails, n_rows):
                 candidate = best[start] + 1
                 best[stop] = candidate if best[stop] is None else max(best[stop], candidate)
     return best[n_rows]
+
+
+def best_prefix(chances, ell, releases, certifiable, poissonized):
+    """The smallest bound over every prefix of the rising chances of missing, with every k tried for each.
+
+    In floats, for lists too long for fractions. Lemma B' (or Lemma B, `poissonized`): certifiable for one
+    release, otherwise pooled over all of them, or with the allowance spread over them as evenly as it goes.
+    """
+    best = np.inf
+    weights = np.ones(1)  # of W = 0, 1, ...
+    for length, chance in enumerate(chances, start=1):
+        weights = np.convolve(weights, [1.0 - chance, chance])
+        if length < ell:
+            continue
+        hits = np.arange(weights.size)
+        spare = length - ell
+        share, rest = divmod(spare, releases)
+        if poissonized:
+            tails = [weights[hits > share + extra].sum() for extra in (0, 1)]
+            if certifiable:
+                best = min(best, tails[0])
+            else:
+                best = min(best, (releases - rest) * tails[0] + rest * tails[1])
+            continue
+        excess = [(weights * np.maximum(0, hits - k)).sum() for k in range(share + 2)]
+        if certifiable:
+            best = min(best, *(excess[k] / (share + 1 - k) for k in range(share + 1)))
+        else:
+            best = min(best, (releases - rest) * excess[share] + rest * excess[share + 1])
+            best = min(best, *(releases * excess[k] / (spare + 1 - releases * k) for k in range(share + 1)))
+    return best

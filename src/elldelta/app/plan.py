@@ -10,11 +10,10 @@ import numpy as np
 from elldelta.app.plan_request import PlanRequest
 from elldelta.app.shapes import SHAPES, default_shape
 from elldelta.core.checks import check_ell
-from elldelta.core.distribution import JointDistribution
 from elldelta.core.frontier import most_classes
 from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
-from elldelta.core.generalize.runs import evaluate_sharp
-from elldelta.core.partition import Partition
+from elldelta.core.generalize.runs import evaluate_classes
+from elldelta.core.mass_table import dense_blocks, without_below
 from elldelta.core.sample_size import Mechanism, p_ell
 from elldelta.core.union import union_failure_upper, union_search
 from elldelta.data.plan_file import BOUNDS, Plan
@@ -23,10 +22,10 @@ from elldelta.errors import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from elldelta.core.generalize.criteria import Criterion
     from elldelta.core.generalize.runs import SharpPlan
+    from elldelta.core.mass_table import MassTable
+    from elldelta.core.partition import Partition
     from elldelta.data.classes import Classes
     from elldelta.data.model import Model
     from elldelta.data.plan_file import Bound
@@ -122,7 +121,7 @@ class Planner:
             failure = union_failure_upper(
                 masses, self.distribution.total, request.ell, n_records, request.eta
             )
-        witnesses = tuple(map(tuple, most_probable(masses, request.ell).tolist()))
+        witnesses = most_probable(masses, request.ell)
         return self._finished(bound, n_records, classes, masses, witnesses, request.releases * failure, p)
 
     def _sharp(self, n_records: int) -> Plan:
@@ -140,7 +139,7 @@ class Planner:
                     self.model, self.distribution, self._criterion(planned_for, share)
                 )
                 masses = self._shown(partition)
-                sharp = self._evaluated(masses, n_records)
+                sharp = self._evaluated(partition, masses, n_records)
                 excess = self._excess(sharp)
                 if excess <= 1.0:
                     witnesses = tuple(sharp.witnesses.of(index) for index in range(sharp.n_classes))
@@ -162,12 +161,13 @@ class Planner:
         risk = request.waiting_risk * share / request.min_records
         return EachFailure(request.ell, part, releases, risk, request.sharp_options)
 
-    def _evaluated(self, masses: NDArray[Any], n_records: int) -> SharpPlan:
+    def _evaluated(self, partition: Partition, masses: MassTable, n_records: int) -> SharpPlan:
         """The sharp bound of classes, from their masses alone."""
         request = self.request
-        return evaluate_sharp(
-            JointDistribution(masses, self.distribution.total),
-            Partition(np.arange(len(masses))),
+        return evaluate_classes(
+            partition,
+            masses,
+            self.distribution.total,
             request.ell,
             n_records // request.min_records,
             request.releases * request.min_records,
@@ -181,11 +181,9 @@ class Planner:
             return sharp.failure_upper / request.budget
         return float(sharp.class_failures_upper.max()) * request.min_records / request.waiting_risk
 
-    def _shown(self, partition: Partition) -> NDArray[Any]:
+    def _shown(self, partition: Partition) -> MassTable:
         """The masses of the classes, without cells that are rare in the past records."""
-        masses = partition.class_masses(self.distribution)
-        shown: NDArray[Any] = np.where(masses < self.request.fewest_past, 0, masses)
-        return shown
+        return without_below(partition.class_masses(self.distribution), self.request.fewest_past)
 
     def _model_too_small(self) -> RefusedError:
         return RefusedError(
@@ -200,12 +198,12 @@ class Planner:
         bound: Bound,
         n_records: int,
         classes: Classes,
-        masses: NDArray[Any],
+        masses: MassTable,
         witnesses: tuple[tuple[int, ...], ...],
         failure_upper: float,
         p: float | None,
     ) -> Plan:
-        request, total = self.request, self.distribution.total
+        request = self.request
         return Plan(
             schema=self.model.schema,
             classes=classes,
@@ -217,7 +215,9 @@ class Planner:
             bound=bound,
             witnesses=witnesses,
             witness_cells=tuple(
-                tuple((masses[row, list(values)] / total).tolist()) for row, values in enumerate(witnesses)
+                tuple((cells[list(witnesses[start + row])] / self.distribution.total).tolist())
+                for start, block in dense_blocks(masses)
+                for row, cells in enumerate(block)
             ),
             p=p,
             eta=request.eta,
@@ -316,6 +316,10 @@ class _Remembered:
         return self._classes[partition]
 
 
-def most_probable(masses: NDArray[Any], ell: int) -> NDArray[np.intp]:
+def most_probable(masses: MassTable, ell: int) -> tuple[tuple[int, ...], ...]:
     """The ell most probable values of each class, ties by index: the witnesses S_c|ell of Theorem 2."""
-    return np.argsort(-masses, axis=1, kind="stable")[:, :ell]
+    return tuple(
+        tuple(values)
+        for _, block in dense_blocks(masses)
+        for values in np.argsort(-block, axis=1, kind="stable")[:, :ell].tolist()
+    )

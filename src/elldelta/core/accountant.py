@@ -15,6 +15,7 @@ import numpy as np
 
 from elldelta.core.additive_error import check_eta
 from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.core.mass_table import to_dense
 from elldelta.core.occupancy import poisson_rates
 from elldelta.errors import ParameterError, RefusedError
 
@@ -62,7 +63,7 @@ class ReleaseEvent:
         cls, distribution: JointDistribution, partition: Partition, n_records: int, releases: int = 1
     ) -> ReleaseEvent:
         """The event of releases on `partition` whose records come from `distribution`."""
-        cells = partition.class_masses(distribution) / distribution.total
+        cells = to_dense(partition.class_masses(distribution)) / distribution.total
         return cls(partition, cells, n_records, releases)
 
     def is_like(self, other: ReleaseEvent) -> bool:

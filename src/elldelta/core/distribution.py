@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import check_count
+from elldelta.core.mass_table import column_sums, dense_blocks, frozen, row_sums, sparse_rows
 from elldelta.errors import DistributionError, ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.mass_table import MassTable
 
 SUM_TOLERANCE = 1e-9
 """How far probabilities may be from summing to 1."""
@@ -31,14 +34,15 @@ class JointDistribution:
     """P(Q, S) as a table with one row per quasi-identifier, in their fixed order, and one column per value.
 
     Integer counts stay integers: class sums are then exact and `P(c, s) >= p` is decided on integers.
-    Create it with `from_counts`, `from_probabilities` or `product`.
+    Create it with `from_counts`, `from_cells`, `from_probabilities` or `product`.
 
     Attributes:
-        mass: The table, |Q| x |S|, read-only: counts (int64) or probabilities (float64).
+        mass: The table, |Q| x |S|, read-only: counts (int64) or probabilities (float64); a dense array, or
+            sparse rows that store only the cells above zero.
         total: What the table sums to: the number of records, or 1.0.
     """
 
-    mass: NDArray[Any]
+    mass: MassTable
     total: float
 
     @classmethod
@@ -60,36 +64,33 @@ class JointDistribution:
         table = table.astype(np.int64)
         if (table < 0).any():
             raise _negative(int((table < 0).sum()))
-        if table.sum(dtype=np.float64) >= 2.0**62:
-            raise _overflow()
-        total = int(table.sum())
-        if total == 0:
-            raise DistributionError(
-                "The table of counts is empty.",
-                found="All counts are zero.",
-                remedy="Estimate from at least one record.",
-            )
-        return cls(_frozen(table), total)
+        return cls(_frozen(table), _total(table))
+
+    @classmethod
+    def from_cells(
+        cls, offsets: ArrayLike, values: ArrayLike, counts: ArrayLike, n_values: int
+    ) -> JointDistribution:
+        """The same for counts given as sparse rows: what does not occur takes no memory.
+
+        Args:
+            offsets: Where the cells of each quasi-identifier begin, and at last where they end.
+            values: The sensitive value of each cell, rising for each quasi-identifier.
+            counts: The whole-number count of each cell, at least 1; a read-only array is shared, not copied.
+            n_values: |S|.
+
+        >>> JointDistribution.from_cells([0, 2, 3], [0, 1, 1], [3, 1, 4], 2).value_marginal.tolist()
+        [0.375, 0.625]
+        """
+        cells = np.asarray(counts)
+        if cells.dtype.kind not in "iu":
+            raise DistributionError("Counts must be whole numbers.", found=f"They are of type {cells.dtype}.")
+        table = sparse_rows(np.asarray(offsets), np.asarray(values), cells, n_values)
+        return cls(table, _total(table.cells))
 
     @classmethod
     def from_probabilities(cls, probabilities: ArrayLike) -> JointDistribution:
         """Takes P as given: finite, non-negative, summing to 1 within 1e-9."""
-        table = _as_table(probabilities).astype(np.float64)
-        if not np.isfinite(table).all():
-            raise DistributionError(
-                "Probabilities must be finite.",
-                found=f"{int((~np.isfinite(table)).sum())} cells are infinite or not a number.",
-            )
-        if (table < 0).any():
-            raise _negative(int((table < 0).sum()))
-        total = float(table.sum())
-        if abs(total - 1.0) > SUM_TOLERANCE:
-            raise DistributionError(
-                f"Probabilities must sum to 1 within {SUM_TOLERANCE:g}.",
-                found=f"They sum to {total!r}.",
-                remedy="Divide by the sum, or use from_counts for counts.",
-            )
-        return cls(_frozen(table), 1.0)
+        return cls(_frozen(_probabilities(probabilities)), 1.0)
 
     @classmethod
     def product(cls, quasi_identifiers: ArrayLike, values: ArrayLike) -> JointDistribution:
@@ -107,6 +108,11 @@ class JointDistribution:
         return int(self.mass.shape[1])
 
     @property
+    def n_cells(self) -> int:
+        """The cells that are stored: all of them, or those above zero."""
+        return int(self.mass.size) if isinstance(self.mass, np.ndarray) else int(self.mass.cells.size)
+
+    @property
     def is_counted(self) -> bool:
         """Whether the table holds integer counts, so that sums are exact."""
         return bool(self.mass.dtype.kind == "i")
@@ -114,12 +120,12 @@ class JointDistribution:
     @cached_property
     def value_marginal(self) -> NDArray[np.float64]:
         """P_S, one probability per sensitive value."""
-        return _frozen(self.mass.sum(axis=0) / self.total)
+        return _frozen(column_sums(self.mass) / self.total)
 
     @cached_property
     def quasi_identifier_marginal(self) -> NDArray[np.float64]:
         """P_Q, one probability per quasi-identifier."""
-        return _frozen(self.mass.sum(axis=1) / self.total)
+        return _frozen(row_sums(self.mass) / self.total)
 
     @cached_property
     def ranked_marginal(self) -> NDArray[np.float64]:
@@ -143,8 +149,12 @@ class JointDistribution:
 
         Relative, because cells far below any absolute tolerance still decide whether a class is admissible.
         """
-        expected = np.outer(self.quasi_identifier_marginal, self.value_marginal)
-        return bool(np.isclose(self.mass / self.total, expected, rtol=tolerance, atol=0.0).all())
+        for start, block in dense_blocks(self.mass):
+            shares = self.quasi_identifier_marginal[start : start + len(block)]
+            expected = np.outer(shares, self.value_marginal)
+            if not np.isclose(block / self.total, expected, rtol=tolerance, atol=0.0).all():
+                return False
+        return True
 
 
 def uniform_marginal(n_values: int) -> NDArray[np.float64]:
@@ -173,8 +183,7 @@ def check_marginal(marginal: ArrayLike) -> NDArray[np.float64]:
         raise DistributionError(
             "A marginal must be a single row of probabilities.", found=f"It has {array.ndim} dimensions."
         )
-    row: NDArray[np.float64] = JointDistribution.from_probabilities(array[np.newaxis, :]).mass[0]
-    return row
+    return _frozen(_probabilities(array[np.newaxis, :])[0])
 
 
 def ranked(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -202,10 +211,41 @@ def _as_table(cells: ArrayLike) -> NDArray[Any]:
     return table
 
 
+def _probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
+    table = _as_table(probabilities).astype(np.float64)
+    if not np.isfinite(table).all():
+        raise DistributionError(
+            "Probabilities must be finite.",
+            found=f"{int((~np.isfinite(table)).sum())} cells are infinite or not a number.",
+        )
+    if (table < 0).any():
+        raise _negative(int((table < 0).sum()))
+    total = float(table.sum())
+    if abs(total - 1.0) > SUM_TOLERANCE:
+        raise DistributionError(
+            f"Probabilities must sum to 1 within {SUM_TOLERANCE:g}.",
+            found=f"They sum to {total!r}.",
+            remedy="Divide by the sum, or use from_counts for counts.",
+        )
+    return table
+
+
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array = np.ascontiguousarray(array)
-    array.setflags(write=False)
-    return array
+    return frozen(array, array.dtype)
+
+
+def _total(counts: NDArray[Any]) -> int:
+    """The number of records; a table without any is refused, and so is one too large to add up."""
+    if counts.sum(dtype=np.float64) >= 2.0**62:
+        raise _overflow()
+    total = int(counts.sum())
+    if total == 0:
+        raise DistributionError(
+            "The table of counts is empty.",
+            found="All counts are zero.",
+            remedy="Estimate from at least one record.",
+        )
+    return total
 
 
 def _negative(n_cells: int) -> DistributionError:

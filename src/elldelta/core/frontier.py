@@ -9,21 +9,20 @@ sum of the table.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from elldelta.core.checks import check_count, check_delta, check_ell
 from elldelta.core.distribution import RELATIVE_TOLERANCE
 from elldelta.core.generalize.greedy import greedy, greedy_at_threshold
+from elldelta.core.mass_table import sum_by_group
 from elldelta.core.partition import Partition, ell_th_largest, sum_by_class
 from elldelta.core.sample_size import Mechanism, smallest_p, union_records
 from elldelta.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-
-    from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
 
@@ -254,32 +253,18 @@ class _Search:
 
 def _next_change(distribution: JointDistribution, ell: int, threshold: float, partition: Partition) -> float:
     """The largest ell-th cell of anything that almost closed: each class without its last row, the rest."""
-    mass = distribution.mass
-    starts = partition.starts
-    last_end = _closing_row(mass, ell, threshold, int(starts[-1]))
-    ends = np.append(starts[1:], last_end)
-    candidates = [_run_masses(mass, starts, ends - 1)]
-    if last_end < len(mass):
-        candidates.append(mass[last_end:].sum(axis=0, keepdims=True))
-    return float(max((ell_th_largest(cells, ell).max() for cells in candidates if cells.size), default=0))
+    last_end = _closing_row(distribution, ell, threshold, int(partition.starts[-1]))
+    ends = np.append(partition.starts[1:], last_end)
+    group_of = partition.class_of.copy()
+    group_of[ends - 1] = -1
+    group_of[last_end:] = partition.n_classes
+    almost = sum_by_group(distribution.mass, group_of, partition.n_classes + 1)
+    return float(ell_th_largest(almost, ell).max())
 
 
-def _closing_row(mass: NDArray[Any], ell: int, threshold: float, start: int) -> int:
+def _closing_row(distribution: JointDistribution, ell: int, threshold: float, start: int) -> int:
     """The row (exclusive) at which a sweep from `start` closes its first class, or the end."""
     from elldelta.core.kernels import greedy_ends
 
-    ends = greedy_ends(mass[start:], ell, threshold)
-    return start + int(ends[0]) if ends.size else len(mass)
-
-
-def _run_masses(mass: NDArray[Any], starts: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[Any]:
-    """Sums the rows of each half-open run; empty runs are left out."""
-    keep = ends > starts
-    starts, ends = starts[keep], ends[keep]
-    if not starts.size:
-        return mass[:0]
-    # reduceat sums from one index to the next: every second sum is a run, the others are the gaps.
-    bounds = np.column_stack((starts, ends)).ravel()
-    if bounds[-1] == len(mass):
-        bounds = bounds[:-1]
-    return np.add.reduceat(mass, bounds, axis=0)[::2]
+    ends = greedy_ends(distribution.mass, ell, threshold, start, 1)
+    return int(ends[0]) if ends.size else distribution.n_quasi_identifiers

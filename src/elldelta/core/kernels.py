@@ -6,17 +6,26 @@ print a formula must not wait for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numba
 import numpy as np
+from numba.extending import overload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from elldelta.core.mass_table import MassTable, SparseRows
+
 Function = TypeVar("Function", bound="Callable[..., Any]")
+
+Typed: TypeAlias = Any
+"""Something whose type only the compiler knows."""
+
+FEW_CELLS = 32
+"""So few values of a group are sorted; of more, all values are looked at in their order."""
 
 
 def compiled(function: Function) -> Function:
@@ -27,35 +36,185 @@ def compiled(function: Function) -> Function:
         return numba.njit(nogil=True)(function)  # type: ignore[return-value]
 
 
+def add_row(table: MassTable, row: int, out: NDArray[Any]) -> None:
+    """Adds one row of a table to a dense row. For compiled code, which reads either form through this."""
+    raise NotImplementedError
+
+
+@overload(add_row)
+def _add_row(table: Typed, row: Typed, out: Typed) -> Typed:
+    if isinstance(table, numba.types.Array):
+
+        def dense(table: Typed, row: Typed, out: Typed) -> Typed:
+            for value in range(out.size):
+                out[value] += table[row, value]
+
+        return dense
+
+    def sparse(table: Typed, row: Typed, out: Typed) -> Typed:
+        for place in range(table.offsets[row], table.offsets[row + 1]):
+            out[table.values[place]] += table.cells[place]
+
+    return sparse
+
+
+def add_row_reaching(table: MassTable, row: int, out: NDArray[Any], threshold: float) -> int:
+    """As `add_row`; returns how many cells the row has lifted to the threshold. For compiled code."""
+    raise NotImplementedError
+
+
+@overload(add_row_reaching)
+def _add_row_reaching(table: Typed, row: Typed, out: Typed, threshold: Typed) -> Typed:
+    if isinstance(table, numba.types.Array):
+
+        def dense(table: Typed, row: Typed, out: Typed, threshold: Typed) -> Typed:
+            n_lifted = 0
+            for value in range(out.size):
+                before = out[value]
+                cell = before + table[row, value]
+                out[value] = cell
+                n_lifted += (cell >= threshold) & (before < threshold)
+            return n_lifted
+
+        return dense
+
+    def sparse(table: Typed, row: Typed, out: Typed, threshold: Typed) -> Typed:
+        n_lifted = 0
+        for place in range(table.offsets[row], table.offsets[row + 1]):
+            value = table.values[place]
+            before = out[value]
+            cell = before + table.cells[place]
+            out[value] = cell
+            n_lifted += (cell >= threshold) & (before < threshold)
+        return n_lifted
+
+    return sparse
+
+
+def empty_row(table: MassTable) -> NDArray[Any]:
+    """A dense row of zeros that rows of the table can be added to. For compiled code."""
+    raise NotImplementedError
+
+
+@overload(empty_row)
+def _empty_row(table: Typed) -> Typed:
+    if isinstance(table, numba.types.Array):
+
+        def dense(table: Typed) -> Typed:
+            return np.zeros(table.shape[1], dtype=table.dtype)
+
+        return dense
+
+    def sparse(table: Typed) -> Typed:
+        return np.zeros(table.shape[1], dtype=table.cells.dtype)
+
+    return sparse
+
+
+def n_stored(table: MassTable, rows: NDArray[np.int64]) -> int:
+    """How many cells have to be read to add up some rows. For compiled code."""
+    raise NotImplementedError
+
+
+@overload(n_stored)
+def _n_stored(table: Typed, rows: Typed) -> Typed:
+    if isinstance(table, numba.types.Array):
+
+        def dense(table: Typed, rows: Typed) -> Typed:
+            return rows.size * table.shape[1]
+
+        return dense
+
+    def sparse(table: Typed, rows: Typed) -> Typed:
+        n_cells = 0
+        for row in rows:
+            n_cells += table.offsets[row + 1] - table.offsets[row]
+        return n_cells
+
+    return sparse
+
+
 @compiled
-def greedy_ends(mass: NDArray[Any], ell: int, threshold: float) -> NDArray[np.intp]:
-    """The rows (exclusive) at which Greedy-Generalize closes a class, in one sweep.
+def greedy_ends(
+    table: MassTable, ell: int, threshold: float, first_row: int, most_ends: int
+) -> NDArray[np.intp]:
+    """The rows (exclusive) at which Greedy-Generalize closes a class, in one sweep from a row on.
 
     Sums are accumulated inside each class, not taken as differences of prefix sums: the relative error
     of a cell then grows with the length of its class only, also for cells as small as 1e-12.
     """
-    n_rows, n_values = mass.shape
-    ends = np.empty(n_rows, dtype=np.intp)
+    n_rows = table.shape[0]
+    ends = np.empty(n_rows - first_row, dtype=np.intp)
     n_ends = 0
-    cells = np.zeros(n_values, dtype=mass.dtype)
-    for row in range(n_rows):
-        n_reached = 0
-        for value in range(n_values):
-            cell = cells[value] + mass[row, value]
-            cells[value] = cell
-            n_reached += cell >= threshold
+    cells = empty_row(table)
+    n_reached = 0
+    for row in range(first_row, n_rows):
+        n_reached += add_row_reaching(table, row, cells, threshold)
         if n_reached >= ell:
             ends[n_ends] = row + 1
             n_ends += 1
+            if n_ends == most_ends:
+                break
             cells[:] = 0
+            n_reached = 0
     return ends[:n_ends]
 
 
 @compiled
-def sum_rows(table: NDArray[Any], class_of: NDArray[np.intp], sums: NDArray[Any]) -> None:
-    """Adds every row of a table to the sum of its class, in one pass and without a sorted copy."""
-    n_rows, n_values = table.shape
-    for row in range(n_rows):
-        target = class_of[row]
-        for value in range(n_values):
-            sums[target, value] += table[row, value]
+def sum_rows(table: MassTable, group_of: NDArray[np.intp], sums: NDArray[Any]) -> None:
+    """Adds every row of a table to the sum of its group, in one pass; rows of group -1 are left out."""
+    for row in range(table.shape[0]):
+        if group_of[row] >= 0:
+            add_row(table, row, sums[group_of[row]])
+
+
+@compiled
+def sparse_group_sums(
+    table: SparseRows,
+    order: NDArray[np.intp],
+    starts: NDArray[np.intp],
+    stops: NDArray[np.intp],
+    lengths: NDArray[np.int64],
+    values: NDArray[np.int32],
+    cells: NDArray[Any],
+) -> int:
+    """Sums of groups of rows as sparse rows: fills in how many cells each has, their values and their mass.
+
+    Returns how many cells were filled in altogether.
+    """
+    n_values = table.shape[1]
+    sums = empty_row(table)
+    touched = np.empty(n_values, dtype=np.int32)
+    n_filled = 0
+    for group in range(starts.size):
+        n_touched = 0
+        for i in range(starts[group], stops[group]):
+            row = order[i]
+            for place in range(table.offsets[row], table.offsets[row + 1]):
+                value = table.values[place]
+                if sums[value] == 0:
+                    touched[n_touched] = value
+                    n_touched += 1
+                sums[value] += table.cells[place]
+        if n_touched < FEW_CELLS:
+            for i in range(1, n_touched):
+                value = touched[i]
+                j = i
+                while j > 0 and touched[j - 1] > value:
+                    touched[j] = touched[j - 1]
+                    j -= 1
+                touched[j] = value
+        else:
+            n_touched = 0
+            for value in range(n_values):
+                if sums[value] > 0:
+                    touched[n_touched] = value
+                    n_touched += 1
+        for i in range(n_touched):
+            value = touched[i]
+            values[n_filled] = value
+            cells[n_filled] = sums[value]
+            sums[value] = 0
+            n_filled += 1
+        lengths[group] = n_touched
+    return n_filled

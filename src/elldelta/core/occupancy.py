@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.core.mass_table import SparseRows, take_rows, to_dense, with_floats
 from elldelta.core.witnesses import Witnesses
 from elldelta.errors import DistributionError, ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.mass_table import MassTable
 
 POISSON_SHIFTS = (1.0, 1.75, 2.5, 3.25)
 """The z tried in Lemma B, lambda = N - z sqrt(N). Every z is valid; the best is flat between these."""
@@ -38,10 +41,12 @@ class ClassFailures:
             chance that *one* release misses more than the allowance; otherwise it is the chance that the
             *linkage* of all releases shows fewer than ell values in this class.
         witnesses: The witness sets for which the bounds hold.
+        peaks: The largest P(c, s) of each class, read-only; nothing has been subtracted from it.
     """
 
     failures_upper: NDArray[np.float64]
     witnesses: Witnesses
+    peaks: NDArray[np.float64]
 
 
 def missing_tail_upper(cells: ArrayLike, n_records: int, allowance: int) -> float:
@@ -70,7 +75,7 @@ def lemma_b_upper(cells: ArrayLike, n_records: int, allowance: int) -> float:
 
 
 def class_failures_upper(
-    cells: NDArray[Any],
+    cells: MassTable,
     ell: int,
     n_records: int,
     releases: int = 1,
@@ -85,7 +90,7 @@ def class_failures_upper(
     For every class the witness set is the best prefix of the values ranked by P(c, s). Errs upwards.
 
     Args:
-        cells: Mass of every (class, value) cell, R x |S|: counts or probabilities.
+        cells: Mass of every (class, value) cell, R x |S|, dense or sparse: counts or probabilities.
         ell: How many values must survive the linkage.
         n_records: N, the fewest records of any release.
         releases: t, how many releases on these classes are linked.
@@ -105,39 +110,26 @@ def class_failures_upper(
     from elldelta.core import occupancy_kernels
 
     n_classes, n_values = cells.shape
-    orders = np.empty((n_classes, n_values), dtype=np.int32)
-    failures = np.empty(n_classes, dtype=np.float64)
-    lengths = np.empty(n_classes, dtype=np.int32)
 
-    def evaluate(some: NDArray[Any], poisson: NDArray[np.float64]) -> float:
-        n_some = some.shape[0]
-        occupancy_kernels.class_failures(
-            some,
-            1.0 / total,
-            deficit,
-            float(n_records),
-            n_apart,
-            poisson,
-            ell,
-            releases,
-            certifiable,
-            orders[:n_some],
-            failures[:n_some],
-            lengths[:n_some],
+    def evaluate(some: MassTable, poisson: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
+        found: tuple[NDArray[Any], ...] = occupancy_kernels.class_failures(
+            some, 1.0 / total, deficit, float(n_records), n_apart, poisson, ell, releases, certifiable
         )
-        return float(failures[:n_some].sum())
+        return found
 
     poisson = poisson_rates(n_records, n_apart, releases)
     if n_classes > FEW_CLASSES and len(poisson):
         # Any lambda is valid, so the one that is best for a sample of the classes serves them all.
-        sample = np.ascontiguousarray(cells[:: -(-n_classes // FEW_CLASSES)])
-        sums = [evaluate(sample, poisson[row : row + 1]) for row in range(len(poisson))]
+        sample = take_rows(cells, np.arange(0, n_classes, -(-n_classes // FEW_CLASSES)))
+        sums = [float(evaluate(sample, poisson[row : row + 1])[0].sum()) for row in range(len(poisson))]
         best = int(np.argmin(sums))
         poisson = poisson[best : best + 1]
-    evaluate(cells, poisson)
+    failures, lengths, witnesses, largest = evaluate(cells, poisson)
     failures.setflags(write=False)
+    peaks = largest / total
+    peaks.setflags(write=False)
     # A class that cannot succeed (fewer than ell possible values) has an infinite bound and no witnesses.
-    return ClassFailures(failures, Witnesses(orders, np.maximum(lengths, ell), ell, releases))
+    return ClassFailures(failures, Witnesses(witnesses, lengths, n_values, ell, releases), peaks)
 
 
 def records_apart(n_records: int, shared_records_upper: int | None) -> float:
@@ -172,7 +164,7 @@ def poisson_rates(n_records: float, n_apart: float, releases: int) -> NDArray[np
 
 
 def _tail_upper(cells: ArrayLike, n_records: int, allowance: int, *, poissonized: bool) -> float:
-    row = _checked_cells(np.atleast_2d(np.asarray(cells, dtype=np.float64)))
+    row = to_dense(_checked_cells(np.atleast_2d(np.asarray(cells, dtype=np.float64))))
     n_records = check_count("the number of records", n_records)
     if isinstance(allowance, bool) or int(allowance) != allowance or allowance < 0:
         raise ParameterError("The allowance must be a whole number, 0 or more.", found=f"It is {allowance}.")
@@ -200,14 +192,14 @@ def _tail_upper(cells: ArrayLike, n_records: int, allowance: int, *, poissonized
     return min(bounds)
 
 
-def _checked_cells(cells: NDArray[Any]) -> NDArray[Any]:
-    cells = np.ascontiguousarray(cells)
-    if cells.ndim != 2 or cells.size == 0 or cells.dtype.kind not in "if":
-        raise DistributionError(
-            "Cells must be a table of numbers with one row per class and one column per value.",
-            found=f"Shape {cells.shape} of {cells.dtype}.",
-        )
-    cells = cells.astype(np.float64, copy=False)  # one compiled version is enough here
-    if not (np.isfinite(cells).all() and (cells >= 0).all()):
-        raise DistributionError("Cells must be finite and not negative.", found="At least one is not.")
-    return cells
+def _checked_cells(cells: MassTable) -> MassTable:
+    if not isinstance(cells, SparseRows):
+        cells = np.ascontiguousarray(cells)
+        if cells.ndim != 2 or cells.size == 0 or cells.dtype.kind not in "if":
+            raise DistributionError(
+                "Cells must be a table of numbers with one row per class and one column per value.",
+                found=f"Shape {cells.shape} of {cells.dtype}.",
+            )
+        if not (np.isfinite(cells).all() and (cells >= 0).all()):
+            raise DistributionError("Cells must be finite and not negative.", found="At least one is not.")
+    return with_floats(cells)  # one compiled version of each form is enough here

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.kernels import compiled
+from elldelta.core.kernels import add_row, compiled, empty_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from elldelta.core.mass_table import MassTable
 
 ROUND_UP = 1.0 + 1e-9
 """Covers all rounding: a term of T_k that has not underflowed is a product of exponentials whose exponents
@@ -27,16 +29,69 @@ add up to less than 750, so its relative error is below 750 x a few 1e-16, plus 
 TINY = 1e-306
 """Added to every bound: more than all terms together that can be lost to underflow."""
 
+FEW_CELLS = 128
+"""So few cells are ranked by counting; more are sorted."""
+
+SHORT_RUN = 16
+"""Cells that a sort puts in order one by one before it merges."""
+
 FAN_OUT = 8
-"""Rows per node in the tree of sums."""
+"""Sums per node in the tree of sums; rows per node at its lowest level, if they are dense."""
+
+
+@compiled
+def merge_ranked(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
+    """Fills in the indices by falling cells, ties by index: short runs by insertion, then merged."""
+    n_cells = cells.size
+    for start in range(0, n_cells, SHORT_RUN):
+        for i in range(start, min(start + SHORT_RUN, n_cells)):
+            j = i
+            while j > start and cells[order[j - 1]] < cells[i]:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = i
+    merged = np.empty(n_cells, dtype=np.int32)
+    length = SHORT_RUN
+    while length < n_cells:
+        for start in range(0, n_cells, 2 * length):
+            left, middle = start, min(start + length, n_cells)
+            right, stop = middle, min(start + 2 * length, n_cells)
+            for i in range(start, stop):
+                if right >= stop or (left < middle and cells[order[left]] >= cells[order[right]]):
+                    merged[i] = order[left]
+                    left += 1
+                else:
+                    merged[i] = order[right]
+                    right += 1
+        order[:] = merged
+        length *= 2
+
+
+@compiled
+def rank_positive(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
+    """Fills in the indices by falling cells, ties by index.
+
+    Of few cells every one counts those before it: quadratic, but without branches, and faster than a sort.
+    """
+    if cells.size > FEW_CELLS:
+        merge_ranked(cells, order)
+        return
+    order[:] = -1
+    for i in range(cells.size):
+        cell = cells[i]
+        place = 0
+        for j in range(cells.size):
+            place += cells[j] > cell
+        while order[place] >= 0:  # an equal cell of smaller index sits there
+            place += 1
+        order[place] = i
 
 
 @compiled
 def rank(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
     """Rearranges `order` so that the cells fall; ties by index. On entry it must hold every index once.
 
-    The order of the previous class often still holds. Otherwise every cell counts those before it:
-    quadratic like the recurrence that follows, but without branches, and several times faster than a sort.
+    The order of the previous class often still holds. Otherwise the cells above zero are ranked.
     """
     n_cells = cells.size
     is_ranked = True
@@ -47,15 +102,29 @@ def rank(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
             break
     if is_ranked:
         return
-    order[:] = -1
+    n_positive = 0
     for i in range(n_cells):
-        cell = cells[i]
-        place = 0
-        for j in range(n_cells):
-            place += cells[j] > cell
-        while order[place] >= 0:  # an equal cell of smaller index sits there
-            place += 1
-        order[place] = i
+        n_positive += cells[i] > 0
+    if n_positive == n_cells:
+        rank_positive(cells, order)
+        return
+    # Values that do not occur come last, in their order: only the others need ranks.
+    positive = np.empty(n_positive, dtype=cells.dtype)
+    places = np.empty(n_positive, dtype=np.int32)
+    ranks = np.empty(n_positive, dtype=np.int32)
+    n_positive = 0
+    n_ranked = positive.size
+    for i in range(n_cells):
+        if cells[i] > 0:
+            positive[n_positive] = cells[i]
+            places[n_positive] = i
+            n_positive += 1
+        else:
+            order[n_ranked] = i
+            n_ranked += 1
+    rank_positive(positive, ranks)
+    for i in range(n_positive):
+        order[i] = places[ranks[i]]
 
 
 @compiled
@@ -107,23 +176,28 @@ def best_prefix(
 
     Pooled (Theorem C): min over k of t T_k / (a - ell + 1 - t k), and the same with the whole allowance
     spread over the releases. Certifiable: min over k of T_k / (b + 1 - k), b = (a - ell) / t, per release.
-    For convex T the quotient falls, then rises in k, so the search goes down from the largest k until it
-    rises. Stopping early would give a larger bound, never a wrong one.
+    For convex T the quotient falls, then rises in k, so the search goes from the best k of the last prefix to
+    where it rises. Stopping early would give a larger bound, never a wrong one.
+
+    Prefixes that cannot win are left out. No quotient is below Pr[W > b] = T_b - T_{b+1}, b = (a - ell) / t
+    rounded down. And once E W >= (a - ell) / t + 1 with q >= 1 / t, that holds for all longer prefixes too,
+    since the chances rise: then W > b with probability at least a half, its median being next to its mean.
     """
     spare = n_cells - ell
     if spare < 0:
         return inf, 0
-    top = spare // releases
-    if not certifiable:
-        top += 1
+    top = spare // releases + 1
     for i in range(top + 1):
         tails[i] = 0.0
     tails[top + 1] = 1.0
     best = inf
     best_length = 0
+    best_k = top
+    expected = 0.0
     for length in range(1, n_cells + 1):
         q = missing[length - 1]
         keep = 1.0 - q
+        expected += q
         for i in range(max(0, top - length + 1), top + 1):
             tails[i] = keep * tails[i] + q * tails[i + 1]
         if not poissonized:
@@ -131,8 +205,12 @@ def best_prefix(
         if length < ell:
             continue
         spare = length - ell
+        if best < 0.49 and q * releases >= 1.0 and expected * releases >= spare + releases:
+            break
         share = spare // releases
         rest = spare - share * releases
+        if 0.999 * (tails[top - share] - tails[top - share - 1]) > best:
+            continue
         if certifiable:
             if rest:  # one witness fewer has the same allowance
                 continue
@@ -148,16 +226,25 @@ def best_prefix(
             if rest:
                 bound += rest * tails[top - share - 1]
         else:
-            bound = times * tails[top - share] / room
-            if rest:
-                spread = (releases - rest) * tails[top - share] + rest * tails[top - share - 1]
-                bound = min(bound, spread)
-            for k in range(share - 1, -1, -1):
-                room += step
-                lower = times * tails[top - k] / room
+            k = min(best_k, share)
+            bound = times * tails[top - k] / (room + step * (share - k))
+            while k > 0:
+                lower = times * tails[top - k + 1] / (room + step * (share - k + 1))
                 if lower >= bound:
                     break
                 bound = lower
+                k -= 1
+            if k == min(best_k, share):
+                while k < share:
+                    lower = times * tails[top - k - 1] / (room + step * (share - k - 1))
+                    if lower >= bound:
+                        break
+                    bound = lower
+                    k += 1
+            best_k = k
+            if rest:
+                spread = (releases - rest) * tails[top - share] + rest * tails[top - share - 1]
+                bound = min(bound, spread)
         if bound < best:
             best = bound
             best_length = length
@@ -264,7 +351,7 @@ def missing_somewhere(missing: NDArray[np.float64], n_cells: int, releases: int)
 
 @compiled
 def class_failures(
-    cells: NDArray[Any],
+    table: MassTable,
     scale: float,
     deficit: float,
     n_records: float,
@@ -273,18 +360,27 @@ def class_failures(
     ell: int,
     releases: int,
     certifiable: bool,
-    orders: NDArray[np.int32],
-    failures: NDArray[np.float64],
-    lengths: NDArray[np.int32],
-) -> None:
-    """`class_failure` for every row of a table R x |S|: orders, bounds and numbers of witnesses."""
-    n_rows, n_values = cells.shape
+) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    """`class_failure` for every row of a table R x |S|.
+
+    Returns the bounds, the numbers of witnesses (at least ell), the witnesses class after class, and the
+    largest cell of each class.
+    """
+    n_rows, n_values = table.shape
+    cells = np.empty(n_values, dtype=np.float64)
     order = np.arange(n_values).astype(np.int32)
     missing = np.empty(n_values, dtype=np.float64)
     tails = np.empty(n_values + 3, dtype=np.float64)
+    failures = np.empty(n_rows, dtype=np.float64)
+    peaks = np.empty(n_rows, dtype=np.float64)
+    lengths = np.empty(n_rows, dtype=np.int32)
+    witnesses = np.empty(n_values + n_rows * ell, dtype=np.int32)
+    n_filled = 0
     for row in range(n_rows):
-        failures[row], lengths[row] = class_failure(
-            cells[row],
+        cells[:] = 0.0
+        add_row(table, row, cells)
+        failures[row], length = class_failure(
+            cells,
             order,
             scale,
             deficit,
@@ -297,88 +393,78 @@ def class_failures(
             missing,
             tails,
         )
-        orders[row] = order
+        length = max(length, ell)
+        lengths[row] = length
+        peaks[row] = cells[order[0]]
+        if n_filled + length > witnesses.size:
+            larger = np.empty(2 * witnesses.size, dtype=np.int32)
+            larger[:n_filled] = witnesses[:n_filled]
+            witnesses = larger
+        witnesses[n_filled : n_filled + length] = order[:length]
+        n_filled += length
+    return failures, lengths, witnesses[:n_filled].copy(), peaks
 
 
 @compiled
-def run_sums(mass: NDArray[Any], starts: NDArray[np.intp], sums: NDArray[np.float64]) -> None:
-    """Adds up the rows of every run, from scratch; a run ends where the next begins."""
-    n_rows, n_values = mass.shape
-    cells = np.zeros(n_values, dtype=mass.dtype)
-    for run in range(starts.size):
-        cells[:] = 0
-        for row in range(starts[run], starts[run + 1] if run + 1 < starts.size else n_rows):
-            for value in range(n_values):
-                cells[value] += mass[row, value]
-        sums[run] = cells
-
-
-@compiled
-def sum_tree(mass: NDArray[Any], nodes: NDArray[Any], offsets: NDArray[np.int64]) -> None:
-    """Sums of FAN_OUT rows, of FAN_OUT such sums, and so on; `offsets[d]` is where depth d + 1 begins.
+def sum_tree(table: MassTable, n_leaf_rows: int, nodes: NDArray[Any], offsets: NDArray[np.int64]) -> None:
+    """Sums of `n_leaf_rows` rows, of FAN_OUT such sums, and so on; `offsets[d]` is where depth d + 1 begins.
 
     A tree instead of prefix sums: a range is then a sum of positive terms, not a difference, so that small
     cells keep their accuracy; and it takes a seventh of the memory of the table, not as much again.
     """
-    n_values = mass.shape[1]
+    for node in range(nodes.shape[0]):
+        nodes[node, :] = 0
     for depth in range(offsets.size - 1):
         first = offsets[depth]
         for node in range(offsets[depth + 1] - first):
-            for value in range(n_values):
-                nodes[first + node, value] = 0
-            for child in range(node * FAN_OUT, (node + 1) * FAN_OUT):
-                if depth == 0:
-                    for value in range(n_values):
-                        nodes[first + node, value] += mass[child, value]
-                else:
-                    below = offsets[depth - 1] + child
-                    for value in range(n_values):
-                        nodes[first + node, value] += nodes[below, value]
+            if depth == 0:
+                for row in range(node * n_leaf_rows, (node + 1) * n_leaf_rows):
+                    add_row(table, row, nodes[first + node])
+            else:
+                for child in range(node * FAN_OUT, (node + 1) * FAN_OUT):
+                    add_row(nodes, offsets[depth - 1] + child, nodes[first + node])
 
 
 @compiled
 def range_sum(
-    mass: NDArray[Any],
+    table: MassTable,
+    n_leaf_rows: int,
     nodes: NDArray[Any],
     offsets: NDArray[np.int64],
     start: int,
     stop: int,
     out: NDArray[Any],
 ) -> None:
-    """Sums the rows start..stop-1 of `mass` with the help of its `sum_tree`."""
-    n_values = mass.shape[1]
-    for value in range(n_values):
-        out[value] = 0
+    """Sums the rows start..stop-1 of a table with the help of its `sum_tree`."""
+    out[:] = 0
     depth = 0
     while True:
-        last = depth == offsets.size - 1 or stop - start < 2 * FAN_OUT
-        head = stop if last else start + (-start) % FAN_OUT
-        tail = stop if last else stop - stop % FAN_OUT
+        width = n_leaf_rows if depth == 0 else FAN_OUT
+        last = depth == offsets.size - 1 or stop - start < 2 * width
+        head = stop if last else start + (-start) % width
+        tail = stop if last else stop - stop % width
         if depth == 0:
             for row in range(start, head):
-                for value in range(n_values):
-                    out[value] += mass[row, value]
+                add_row(table, row, out)
             for row in range(tail, stop):
-                for value in range(n_values):
-                    out[value] += mass[row, value]
+                add_row(table, row, out)
         else:
             first = offsets[depth - 1]
             for row in range(first + start, first + head):
-                for value in range(n_values):
-                    out[value] += nodes[row, value]
+                add_row(nodes, row, out)
             for row in range(first + tail, first + stop):
-                for value in range(n_values):
-                    out[value] += nodes[row, value]
+                add_row(nodes, row, out)
         if last:
             return
-        start = head // FAN_OUT
-        stop = tail // FAN_OUT
+        start = head // width
+        stop = tail // width
         depth += 1
 
 
 @compiled
 def sweep(
-    mass: NDArray[Any],
+    table: MassTable,
+    n_leaf_rows: int,
     nodes: NDArray[Any],
     offsets: NDArray[np.int64],
     scale: float,
@@ -410,9 +496,9 @@ def sweep(
     then by bisection: the failure falls as a class grows (Lemma A holds for growing cells as well).
     """
     n_rows = last_row
-    n_values = mass.shape[1]
+    n_values = table.shape[1]
     no_poisson = np.empty((0, 4), dtype=np.float64)  # Lemma B gains a little at four times the cost
-    cells = np.empty(n_values, dtype=mass.dtype)
+    cells = empty_row(table)
     order = np.arange(n_values).astype(np.int32)
     missing = np.empty(n_values, dtype=np.float64)
     tails = np.empty(n_values + 3, dtype=np.float64)
@@ -430,7 +516,7 @@ def sweep(
         step = 1
         n_tries = 0
         while high - low > 1:
-            range_sum(mass, nodes, offsets, start, start + guess, cells)
+            range_sum(table, n_leaf_rows, nodes, offsets, start, start + guess, cells)
             failure, _ = class_failure(
                 cells,
                 order,

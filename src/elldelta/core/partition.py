@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from elldelta.core.checks import check_count, check_ell
+from elldelta.core.mass_table import dense_blocks, sum_by_group
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.distribution import JointDistribution
+    from elldelta.core.mass_table import MassTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +124,11 @@ class Partition:
     def __hash__(self) -> int:
         return hash(self.class_of.tobytes())
 
-    def class_masses(self, distribution: JointDistribution) -> NDArray[Any]:
-        """The mass of every (class, value) cell, R x |S|: integers for counts, floats otherwise."""
+    def class_masses(self, distribution: JointDistribution) -> MassTable:
+        """The mass of every (class, value) cell, R x |S|: integers for counts, floats otherwise.
+
+        A dense array, or sparse rows where those of the distribution are and the classes are many.
+        """
         self._check_fits(distribution)
         return sum_by_class(distribution.mass, self)
 
@@ -146,25 +151,24 @@ class Partition:
             )
 
 
-LARGE_TABLE = 1 << 22
-"""Cells from which on class sums are compiled: below, starting the compiler would take longer."""
+@overload
+def sum_by_class(table: NDArray[Any], partition: Partition) -> NDArray[Any]: ...
+@overload
+def sum_by_class(table: MassTable, partition: Partition) -> MassTable: ...
+def sum_by_class(table: MassTable, partition: Partition) -> MassTable:
+    """Adds up the rows of a |Q| x |S| table class by class; sparse rows may give sparse rows."""
+    return sum_by_group(table, partition.class_of, partition.n_classes)
 
 
-def sum_by_class(table: NDArray[Any], partition: Partition) -> NDArray[Any]:
-    """Adds up the rows of a |Q| x |S| table class by class."""
-    if table.size >= LARGE_TABLE:
-        from elldelta.core.kernels import sum_rows
-
-        sums = np.zeros((partition.n_classes, table.shape[1]), dtype=table.dtype)
-        sum_rows(np.ascontiguousarray(table), partition.class_of, sums)
-        return sums
-    if partition.is_contiguous:
-        return np.add.reduceat(table, partition.starts, axis=0)
-    order = np.argsort(partition.class_of, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(np.bincount(partition.class_of))[:-1]))
-    return np.add.reduceat(table[order], starts, axis=0)
-
-
-def ell_th_largest(masses: NDArray[Any], ell: int) -> NDArray[Any]:
+def ell_th_largest(masses: MassTable, ell: int) -> NDArray[Any]:
     """The ell-th largest cell of every row."""
-    return np.partition(masses, masses.shape[1] - ell, axis=1)[:, masses.shape[1] - ell]
+    return largest_cells(masses, ell)[:, 0]
+
+
+def largest_cells(masses: MassTable, ell: int) -> NDArray[Any]:
+    """The ell largest cells of every row: the smallest of them first, the others in any order."""
+    found = np.empty((masses.shape[0], ell), dtype=masses.dtype)
+    first = masses.shape[1] - ell
+    for start, block in dense_blocks(masses):
+        found[start : start + len(block)] = np.partition(block, first, axis=1)[:, first:]
+    return found

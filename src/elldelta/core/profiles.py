@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.distribution import JointDistribution
+from elldelta.core.mass_table import to_dense
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -34,9 +35,9 @@ def order_by_profile(counts: ArrayLike) -> NDArray[np.intp]:
     """
     table = np.asarray(counts)
     if table.dtype.kind == "f":
-        table = JointDistribution.from_probabilities(table).mass
+        table = to_dense(JointDistribution.from_probabilities(table).mass)
     else:
-        table = JointDistribution.from_counts(table).mass
+        table = to_dense(JointDistribution.from_counts(table).mass)
     n_categories = table.shape[0]
     if n_categories < 3:
         return np.arange(n_categories)

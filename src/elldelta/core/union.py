@@ -7,26 +7,24 @@ cell down to p and the number of classes up to m, gives Σ_c Σ_{s in S_c|ell} (
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from elldelta.core.additive_error import cellwise_lower
 from elldelta.core.checks import check_count, check_delta, check_ell
+from elldelta.core.partition import largest_cells
 from elldelta.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from elldelta.core.distribution import JointDistribution
+    from elldelta.core.mass_table import MassTable
     from elldelta.core.partition import Partition
 
 
-def union_failure_upper(
-    masses: NDArray[Any], total: float, ell: int, n_records: int, eta: float = 0.0
-) -> float:
+def union_failure_upper(masses: MassTable, total: float, ell: int, n_records: int, eta: float = 0.0) -> float:
     """Σ_c Σ_{s in S_c|ell} (1 - P(c, s))^N: bounds the failure of one release. Errs upwards; at most 1.
 
     Args:
@@ -38,8 +36,7 @@ def union_failure_upper(
     """
     ell = check_ell(ell, masses.shape[1])
     n_records = check_count("the number of records", n_records)
-    top = np.partition(masses, masses.shape[1] - ell, axis=1)[:, masses.shape[1] - ell :]
-    top = cellwise_lower(top / total, eta)
+    top = cellwise_lower(largest_cells(masses, ell) / total, eta)
     with np.errstate(divide="ignore"):  # a cell that has all the mass is missed with probability 0
         missing = np.exp(n_records * np.log1p(-np.minimum(top, 1.0)))
     # Exponents below 750 lose less than 1e-12 of each term: rounded up by more than that.

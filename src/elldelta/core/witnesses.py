@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,42 +18,46 @@ if TYPE_CHECKING:
 class Witnesses:
     """The witness set A_c of every class, and the allowances that Theorems C and E need.
 
-    A_c is a prefix of the values ranked by P(c, s), so one table of ranks and one length per class say it
-    all. The allowance b_c = floor((a_c - ell) / t) is what each of t releases may miss so that the pigeonhole
-    of Theorems C and E leaves ell values, t b_c <= a_c - ell.
+    A_c is a prefix of the values ranked by P(c, s). Only the witnesses themselves are stored: a class of a
+    large plan has some tens of them, out of a thousand values. The allowance b_c = floor((a_c - ell) / t) is
+    what each of t releases may miss so that the pigeonhole of Theorems C and E leaves ell values,
+    t b_c <= a_c - ell.
 
     Attributes:
-        ranked_values: Value indices by falling P(c, s), ties by index, R x |S|, read-only.
+        values: The witnesses of the first class by falling P(c, s), ties by index, then those of the second,
+            and so on, read-only.
         n_witnesses: a_c = |A_c|, one per class, read-only, from ell to |S|.
+        n_values: |S|.
         ell: How many values must survive the linkage.
         releases: t, how many releases are linked.
     """
 
-    ranked_values: NDArray[np.int32]
+    values: NDArray[np.int32]
     n_witnesses: NDArray[np.int32]
+    n_values: int
     ell: int
     releases: int
 
     def __post_init__(self) -> None:
-        ranked_values = _read_only(self.ranked_values, np.int32)
+        values = _read_only(self.values, np.int32)
         n_witnesses = _read_only(self.n_witnesses, np.int32)
-        if ranked_values.ndim != 2 or n_witnesses.shape != ranked_values.shape[:1]:
+        if values.ndim != 1 or n_witnesses.ndim != 1 or n_witnesses.sum(dtype=np.int64) != values.size:
             raise ParameterError(
-                "Witnesses need one ranking and one number of witnesses per class.",
-                found=f"Shapes {ranked_values.shape} and {n_witnesses.shape}.",
+                "Witnesses need one number of witnesses per class, and so many values.",
+                found=f"{values.size} values for {n_witnesses.size} classes.",
             )
-        if not _ranks_each_value_once(ranked_values):
+        if (n_witnesses < self.ell).any() or (n_witnesses > self.n_values).any():
             raise ParameterError(
-                "Every class must rank every sensitive value exactly once.",
-                found="A value is missing from a ranking, or appears twice.",
-            )
-        if (n_witnesses < self.ell).any() or (n_witnesses > ranked_values.shape[1]).any():
-            raise ParameterError(
-                f"Every class needs from ell = {self.ell} to {ranked_values.shape[1]} witnesses.",
+                f"Every class needs from ell = {self.ell} to {self.n_values} witnesses.",
                 found=f"From {n_witnesses.min()} to {n_witnesses.max()} witnesses.",
             )
-        object.__setattr__(self, "ranked_values", ranked_values)
+        object.__setattr__(self, "values", values)
         object.__setattr__(self, "n_witnesses", n_witnesses)
+        if not self._names_each_value_once():
+            raise ParameterError(
+                "A witness must be a sensitive value, and counts once.",
+                found="A value lies outside the sensitive values, or appears twice in a class.",
+            )
 
     @property
     def n_classes(self) -> int:
@@ -65,17 +70,23 @@ class Witnesses:
         allowances: NDArray[np.int32] = (self.n_witnesses - self.ell) // self.releases
         return allowances
 
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the witnesses of each class begin in `values`, and at last where the last one's end."""
+        starts = np.zeros(self.n_classes + 1, dtype=np.int64)
+        np.cumsum(self.n_witnesses, out=starts[1:])
+        starts.setflags(write=False)
+        return starts
+
     def of(self, class_index: int) -> tuple[int, ...]:
         """A_c: the witness values of one class, most probable first."""
-        n_witnesses = int(self.n_witnesses[class_index])
-        ranked: list[int] = self.ranked_values[class_index].tolist()
-        return tuple(ranked[:n_witnesses])
+        start, stop = self.starts[class_index : class_index + 2]
+        return tuple(self.values[start:stop].tolist())
 
     def split(self, class_index: int) -> tuple[int, ...]:
         """The allowances of the t releases for one class; the remainder of (a - ell) / t is spread, not lost.
 
-        >>> ranks = np.arange(6)[np.newaxis]
-        >>> Witnesses(ranks, np.array([5]), ell=2, releases=2).split(0)
+        >>> Witnesses(np.arange(5), np.array([5]), n_values=6, ell=2, releases=2).split(0)
         (2, 1)
         """
         share, rest = divmod(int(self.n_witnesses[class_index]) - self.ell, self.releases)
@@ -83,20 +94,15 @@ class Witnesses:
 
     def membership(self) -> NDArray[np.bool_]:
         """R x |S|: whether a value is a witness of a class."""
-        chosen = np.zeros(self.ranked_values.shape, dtype=np.bool_)
-        n_values = np.size(self.ranked_values, axis=1)
-        within = np.arange(n_values) < self.n_witnesses.reshape(-1, 1)
-        np.put_along_axis(chosen, self.ranked_values.astype(np.intp), within, axis=1)
+        chosen = np.zeros((self.n_classes, self.n_values), dtype=np.bool_)
+        chosen[np.repeat(np.arange(self.n_classes), self.n_witnesses), self.values] = True
         return chosen
 
-
-def _ranks_each_value_once(ranked_values: NDArray[np.int32]) -> bool:
-    n_values = ranked_values.shape[1]
-    if ((ranked_values < 0) | (ranked_values >= n_values)).any():
-        return False
-    seen = np.zeros(ranked_values.shape, dtype=np.bool_)
-    np.put_along_axis(seen, ranked_values.astype(np.intp), True, axis=1)
-    return bool(seen.all())
+    def _names_each_value_once(self) -> bool:
+        if ((self.values < 0) | (self.values >= self.n_values)).any():
+            return False
+        class_of = np.repeat(np.arange(self.n_classes, dtype=np.int64), self.n_witnesses)
+        return np.unique(class_of * self.n_values + self.values).size == self.values.size
 
 
 def _read_only(array: NDArray[Any], dtype: type) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.checks import check_count
+from elldelta.core.mass_table import column, row_sums
 from elldelta.core.tiling import check_positions
 from elldelta.errors import ParameterError
 
@@ -123,14 +124,15 @@ def true_shares(
     for query, value in enumerate(workload.values.tolist()):
         inside = np.ones(row_mass.size, dtype=np.bool_)
         for attribute in np.flatnonzero(~whole[query]).tolist():
-            column = columns[attribute]
-            inside &= (column >= workload.lows[query, attribute]) & (
-                column <= workload.highs[query, attribute]
+            places = columns[attribute]
+            inside &= (places >= workload.lows[query, attribute]) & (
+                places <= workload.highs[query, attribute]
             )
         if value == ANY_VALUE:
             shares[query] = row_mass[inside].sum()
         else:
-            shares[query] = distribution.mass[inside, value].sum() / distribution.total
+            rows, cells = column(distribution.mass, value)
+            shares[query] = cells[inside[rows]].sum() / distribution.total
     return shares
 
 
@@ -153,14 +155,18 @@ def answered_shares(
             "Every class needs a low and a high end for every attribute.",
             found=f"Shapes {first.shape} and {last.shape} for {partition.n_classes} classes.",
         )
-    masses = partition.class_masses(distribution) / distribution.total
-    by_value = np.column_stack((masses, masses.sum(axis=1)))  # the last column stands for any value
+    masses = partition.class_masses(distribution)
+    class_mass = row_sums(masses)
     lengths = last - first + 1
     shares = np.empty(workload.n_queries)
     for query, value in enumerate(workload.values.tolist()):
         common = np.minimum(last, workload.highs[query]) - np.maximum(first, workload.lows[query]) + 1
         covered = (np.maximum(common, 0) / lengths).prod(axis=1)
-        shares[query] = covered @ by_value[:, value]
+        if value == ANY_VALUE:
+            shares[query] = covered @ (class_mass / distribution.total)
+        else:
+            rows, cells = column(masses, value)
+            shares[query] = covered[rows] @ (cells / distribution.total)
     return shares
 
 

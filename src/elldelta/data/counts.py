@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.distribution import JointDistribution
+from elldelta.core.mass_table import LARGEST_DENSE, is_sparse_better
 from elldelta.errors import DataError, InternalError, SchemaError
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.data.schema import Schema
-
-LARGEST_TABLE = 2**29
-"""Cells of a dense table of counts above which it is refused (4 GiB)."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +106,7 @@ class Counts:
 
     def __post_init__(self) -> None:
         for name in ("ranks", "rows", "values", "n"):
-            array = np.array(getattr(self, name), dtype=np.int64, copy=True)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, _frozen(getattr(self, name)))
         problem = self._contradiction()
         if problem:
             raise DataError("A table of counts contradicts itself.", found=problem)
@@ -119,16 +115,31 @@ class Counts:
     def from_cells(
         cls, schema: Schema, ranks: ArrayLike, values: ArrayLike, n: ArrayLike, accounting: Accounting
     ) -> Counts:
-        """Adds up cells given in any order, repetitions included."""
+        """Adds up cells given in any order, repetitions included.
+
+        Read-only arrays of cells that are in order already are shared, not copied.
+        """
         ranks, values, n = (np.asarray(array, dtype=np.int64) for array in (ranks, values, n))
         if n.size == 0:
             return cls(schema, ranks, ranks, values, n, accounting)
-        order = _order_of_cells(schema, ranks, values)
-        ranks, values, n = ranks[order], values[order], n[order]
-        new_rank = np.diff(ranks, prepend=-1) != 0
-        starts = np.flatnonzero(new_rank | (np.diff(values, prepend=-1) != 0))
-        rows = np.cumsum(new_rank)[starts] - 1
-        return cls(schema, ranks[new_rank], rows, values[starts], np.add.reduceat(n, starts), accounting)
+        if not _are_ordered(ranks, values):
+            order = _order_of_cells(schema, ranks, values)
+            ranks, values, n = ranks[order], values[order], n[order]
+            values.setflags(write=False)
+            n.setflags(write=False)
+        new_rank = np.ones(ranks.size, dtype=np.bool_)
+        np.not_equal(ranks[1:], ranks[:-1], out=new_rank[1:])
+        new_cell = new_rank.copy()
+        new_cell[1:] |= values[1:] != values[:-1]
+        rows: NDArray[np.int64] = np.cumsum(new_rank, dtype=np.int64)
+        rows -= 1
+        ranks = ranks[new_rank]
+        if not new_cell.all():
+            starts = np.flatnonzero(new_cell)
+            rows, values, n = rows[starts], values[starts], np.add.reduceat(n, starts)
+        ranks.setflags(write=False)  # made here: no further copy is needed
+        rows.setflags(write=False)
+        return cls(schema, ranks, rows, values, n, accounting)
 
     @property
     def n_records(self) -> int:
@@ -158,11 +169,11 @@ class Counts:
         return _bincount(self.values, self.n, self.schema.n_values)
 
     def dense(self) -> NDArray[np.int64]:
-        """The table of occupied combinations x all sensitive values."""
+        """The table of occupied combinations x all sensitive values, for what needs all cells at once."""
         shape = (self.n_combinations, self.schema.n_values)
-        if shape[0] * shape[1] > LARGEST_TABLE:
+        if shape[0] * shape[1] > LARGEST_DENSE:
             raise DataError(
-                "The table of combinations and sensitive values does not fit into memory.",
+                "The table of combinations and sensitive values, zeros included, does not fit into memory.",
                 found=f"{shape[0]} combinations occur with {shape[1]} sensitive values.",
                 remedy="Use wider ranges or coarser dates, or put sensitive values into bins.",
             )
@@ -171,14 +182,24 @@ class Counts:
         return table
 
     def to_distribution(self) -> JointDistribution:
-        """P(Q, S) over the occupied combinations, in the order of `ranks`."""
+        """P(Q, S) over the occupied combinations, in the order of `ranks`.
+
+        Sparse where that is smaller: what does not occur then takes no memory, and the counts are shared.
+        """
+        return self._distribution
+
+    @cached_property
+    def _distribution(self) -> JointDistribution:
         if self.n_records == 0:
             raise DataError(
                 "There is no record to estimate from.",
                 found=f"{self.accounting.n_read} records were read, none was counted.",
                 remedy="Give a table with records that fit the schema.",
             )
-        return JointDistribution.from_counts(self.dense())
+        if not is_sparse_better(self.n_combinations, self.schema.n_values, self.n.size):
+            return JointDistribution.from_counts(self.dense())
+        offsets = np.searchsorted(self.rows, np.arange(self.n_combinations + 1))
+        return JointDistribution.from_cells(offsets, self.values, self.n, self.schema.n_values)
 
     def _is_sorted(self) -> bool:
         """Whether the rows of the cells are 0, ..., 0, 1, ..., 1, 2, ... with rising values inside each."""
@@ -236,6 +257,22 @@ def _order_of_cells(schema: Schema, ranks: NDArray[np.int64], values: NDArray[np
     if schema.n_combinations * schema.n_values < 2**63:
         return np.argsort(ranks * schema.n_values + values, kind="stable")  # three times as fast
     return np.lexsort((values, ranks))
+
+
+def _are_ordered(ranks: NDArray[np.int64], values: NDArray[np.int64]) -> bool:
+    """Whether cells are sorted by rank, then value: those of a model file are, and need no more memory."""
+    steps = np.diff(ranks)
+    return bool(((steps > 0) | ((steps == 0) & (np.diff(values) >= 0))).all())
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[np.int64]:
+    """The array itself if nobody can change it any more, otherwise a read-only copy."""
+    given = np.asarray(array)
+    if given.dtype == np.int64 and given.base is None and not given.flags.writeable:
+        return given
+    copy = np.array(given, dtype=np.int64, copy=True)
+    copy.setflags(write=False)
+    return copy
 
 
 def _rises_below(ranks: NDArray[np.int64], limit: int) -> bool:

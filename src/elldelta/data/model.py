@@ -18,9 +18,8 @@ from elldelta.errors import ElldeltaError, FileError, SchemaError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
@@ -143,19 +142,25 @@ def read_model(path: str | os.PathLike[str]) -> Model:
             f"There is no model {path}.", found="The file does not exist.", remedy="Check its name."
         )
     try:
-        table = pq.read_table(path, partitioning=None, memory_map=False)
+        metadata = pq.read_schema(path).metadata
     except (pa.ArrowException, OSError):
         raise _not_a_model(path, "It is not a whole, readable Parquet file.") from None
-    head = _head(path, table)
+    head = _head(path, metadata)
     try:
         schema = Schema.from_dict(head["schema"])
-        ranks, values, n = (_column(table, name) for name in ("rank", "value", "n"))
-        model = Model(Counts.from_cells(schema, ranks, values, n, Accounting.from_dict(head["accounting"])))
+        # Column by column: the whole table beside its arrays would take twice the memory.
+        ranks, values, n = (_column(path, name) for name in ("rank", "value", "n"))
+        n_cells = n.size
+        counts = Counts.from_cells(schema, ranks, values, n, Accounting.from_dict(head["accounting"]))
+        del ranks, values, n
+        model = Model(counts)
         intact = (
             schema.digest == head["schema_digest"]
             and model.digest == head["digest"]
-            and model.counts.n.size == table.num_rows
+            and counts.n.size == n_cells
         )
+    except (pa.ArrowException, OSError):
+        raise _not_a_model(path, "It is not a whole, readable Parquet file.") from None
     except (ElldeltaError, KeyError, TypeError, ValueError):
         intact = False
     if not intact:
@@ -189,8 +194,8 @@ def _other_schema(found: str) -> SchemaError:
     )
 
 
-def _head(path: Path, table: pa.Table) -> dict[str, Any]:
-    text = (table.schema.metadata or {}).get(_METADATA_KEY)
+def _head(path: Path, metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    text = (metadata or {}).get(_METADATA_KEY)
     if text is None:
         raise _not_a_model(path, "It is a Parquet file of another kind.")
     try:
@@ -208,10 +213,16 @@ def _head(path: Path, table: pa.Table) -> dict[str, Any]:
     return dict(head)
 
 
-def _column(table: pa.Table, name: str) -> NDArray[np.int64]:
+def _column(path: Path, name: str) -> NDArray[np.int64]:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path, columns=[name], partitioning=None, memory_map=False)
     column: NDArray[np.int64] = table.column(name).to_numpy()
     if column.dtype != np.int64:
         raise TypeError
+    if column.base is not None:
+        column = column.copy()
+    column.setflags(write=False)
     return column
 
 
@@ -220,7 +231,7 @@ def _cells_digest(*arrays: NDArray[np.int64]) -> str:
 
     state = hashlib.sha256()
     for array in arrays:
-        state.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+        state.update(np.ascontiguousarray(array, dtype="<i8").data)
     return "sha256:" + state.hexdigest()
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from elldelta.core.checks import check_count, check_ell, check_p
 from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
 from elldelta.core.generalize.runs import evaluate_sharp, fewest_records
+from elldelta.core.mass_table import take_rows, with_floats
 from elldelta.core.occupancy import records_apart
 from elldelta.core.partition import Partition
 from elldelta.core.tiling import Tiling, check_positions
@@ -175,18 +176,22 @@ class _Search:
         marginal = distribution.quasi_identifier_marginal
         self.occupied = np.flatnonzero(marginal > 0.0)
         every = self.occupied.size == marginal.size
-        mass = distribution.mass if every else distribution.mass[self.occupied]
+        mass = distribution.mass if every else take_rows(distribution.mass, self.occupied)
         self.grid = boxes_kernels.Grid(
             # Counts below 2^53 are exact as floats; one type of table keeps one compiled program.
-            np.ascontiguousarray(mass, dtype=np.float64),
+            with_floats(mass),
             np.ascontiguousarray(marginal if every else marginal[self.occupied]),
             np.ascontiguousarray(points if every else points[self.occupied], dtype=np.int32),
             np.array([1.0 / (len(sizes) * (size - 1)) if size > 1 else 0.0 for size in sizes]),
             np.concatenate(_depths(trees, sizes)),
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
         )
-        for array in self.grid:
-            array.setflags(write=False)  # always, so that there is one compiled program, not one for each mix
+        for array in self.grid[1:]:
+            array.setflags(
+                write=False
+            )  # always, as with the table, so that there is one compiled program, not one for each mix
+        # All cells, stored or not: the same table in another form must give the same boxes.
+        self.n_cells = self.occupied.size * distribution.n_values
         self.many = self.occupied.size >= MANY_ROWS
 
     def best_trade_off(self) -> _Found:
@@ -210,7 +215,7 @@ class _Search:
 
     def with_emphases(self, best: _Found) -> _Found:
         """Makes one attribute at a time more or less urgent, or the floor, while that lowers the loss."""
-        n_left = 0 if self.many or len(self.sizes) == 1 else min(MOST_RUNS, EFFORT // self.grid.mass.size)
+        n_left = 0 if self.many or len(self.sizes) == 1 else min(MOST_RUNS, EFFORT // self.n_cells)
         for factor in EMPHASES:
             improves = True
             while improves and n_left > 0:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.generalize.cuts_kernels import CELLS, EACH, TOTAL, Grid, Rule, Scratch, best_cut, strain_of
-from elldelta.core.kernels import compiled
+from elldelta.core.kernels import add_row, compiled, empty_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,11 +74,12 @@ def split(
     class falls as it grows, so what is left only shrinks.
     """
     n_rows, n_attributes = grid.positions.shape
-    n_values = grid.mass.shape[1]
+    n_values = grid.table.shape[1]
     scratch = Scratch(
         np.arange(n_values).astype(np.int32),
         np.empty(n_values, dtype=np.float64),
         np.empty(n_values + 3, dtype=np.float64),
+        np.empty((2, n_values), dtype=np.float64),
     )
     order = np.arange(n_rows)
     buffer = np.empty(n_rows, dtype=np.int64)
@@ -91,10 +92,9 @@ def split(
     facts = np.empty((1024, 4), dtype=np.float64)  # loss, strain, what the cut adds, spent when it was found
     cuts = np.empty((1024, 6), dtype=np.float64)
     attributes = np.empty((1024, 1), dtype=np.int64)
-    cells = np.zeros(n_values, dtype=grid.mass.dtype)
+    cells = empty_row(grid.table)
     for row in range(n_rows):
-        for value in range(n_values):
-            cells[value] += grid.mass[row, value]
+        add_row(grid.table, row, cells)
     strain, price = strain_of(cells, rule, scratch)
     facts[0, 0] = loss_of(grid, order)
     facts[0, 1] = strain

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from elldelta.core.kernels import compiled
+from elldelta.core.kernels import add_row, compiled, n_stored
 from elldelta.core.occupancy_kernels import class_failure, rank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from elldelta.core.mass_table import MassTable
 
 TOTAL, EACH, CELLS = 0, 1, 2
 """What is bounded: the sum of the class failures, each of them, or the ell-th largest cell of each class."""
@@ -25,10 +27,14 @@ MOST_CUTS = 512
 """Cuts of one box that are looked at per attribute, evenly spread over the positions if there are more."""
 
 
+TABLE_PER_CELL = 4
+"""The sums for all cuts are made at once unless they take more than so many times the cells of the box."""
+
+
 class Grid(NamedTuple):
     """What stays the same while boxes are cut: the table and where its rows lie."""
 
-    mass: NDArray[Any]  # n x |S|
+    table: MassTable  # n x |S|, floats
     row_mass: NDArray[np.float64]  # the probability of each row
     positions: NDArray[np.int32]  # n x d
     weights: NDArray[np.float64]  # loss per position of length, one per attribute
@@ -62,6 +68,7 @@ class Scratch(NamedTuple):
     ranks: NDArray[np.int32]
     missing: NDArray[np.float64]
     tails: NDArray[np.float64]
+    sides: NDArray[np.float64]  # the cells below and above a cut, 2 x |S|
 
 
 @compiled
@@ -248,7 +255,7 @@ def losses_removed(
 
 @compiled
 def sums_beside(
-    mass: NDArray[Any],
+    table: MassTable,
     rows: NDArray[np.int64],
     bins: NDArray[np.int32],
     below: NDArray[Any],
@@ -260,12 +267,9 @@ def sums_beside(
     """
     n_bins, n_values = below.shape
     for here in range(n_bins):
-        for value in range(n_values):
-            below[here, value] = 0
+        below[here, :] = 0
     for i in range(rows.size):
-        row, here = rows[i], bins[i]
-        for value in range(n_values):
-            below[here, value] += mass[row, value]
+        add_row(table, rows[i], below[bins[i]])
     for value in range(n_values):
         above[n_bins - 1, value] = below[n_bins - 1, value]
     for here in range(n_bins - 2, -1, -1):
@@ -274,6 +278,20 @@ def sums_beside(
     for here in range(1, n_bins):
         for value in range(n_values):
             below[here, value] += below[here - 1, value]
+
+
+@compiled
+def sums_at(
+    table: MassTable,
+    rows: NDArray[np.int64],
+    bins: NDArray[np.int32],
+    cut: int,
+    sides: NDArray[np.float64],
+) -> None:
+    """Fills in the cells of the rows below one cut and above it, where doing so for all cuts is too much."""
+    sides[:, :] = 0.0
+    for i in range(rows.size):
+        add_row(table, rows[i], sides[1 if bins[i] > cut else 0])
 
 
 @compiled
@@ -314,7 +332,7 @@ def best_cut(
     loss removed downwards, and no further than a cut that adds no failure at all could still win.
     """
     n_attributes = grid.weights.size
-    n_values = grid.mass.shape[1]
+    n_values = grid.table.shape[1]
     room = 0
     for attribute in range(n_attributes):
         room += min(MOST_CUTS, rows.size, highs[attribute] - lows[attribute] + 1) + 1
@@ -341,8 +359,10 @@ def best_cut(
         first[attribute + 1] = stop
     n_cuts = first[n_attributes]
     # One table of sums per attribute, made when the first of its cuts is tried; bins are one more than cuts.
-    below = np.empty((n_cuts + n_attributes, n_values), dtype=grid.mass.dtype)
-    above = np.empty((n_cuts + n_attributes, n_values), dtype=grid.mass.dtype)
+    # Where rows are so sparse that this table would be much larger, each cut is summed by itself.
+    n_cells = n_stored(grid.table, rows)
+    below = np.empty((n_cuts + n_attributes, n_values), dtype=np.float64)
+    above = np.empty((n_cuts + n_attributes, n_values), dtype=np.float64)
     is_made = np.zeros(n_attributes, dtype=np.bool_)
     strains = np.empty(2, dtype=np.float64)
     prices = np.empty(2, dtype=np.float64)
@@ -361,19 +381,23 @@ def best_cut(
         attribute = 0
         while first[attribute + 1] <= cut:
             attribute += 1
-        if not is_made[attribute]:
-            start, stop = first[attribute] + attribute, first[attribute + 1] + attribute + 1
-            sums_beside(grid.mass, rows, bins[attribute], below[start:stop], above[start:stop])
-            is_made[attribute] = True
-        here = cut + attribute
+        start, stop = first[attribute] + attribute, first[attribute + 1] + attribute + 1
+        if (stop - start) * n_values > TABLE_PER_CELL * n_cells:
+            sums_at(grid.table, rows, bins[attribute], cut - first[attribute], scratch.sides)
+            cells_below, cells_above = scratch.sides[0], scratch.sides[1]
+        else:
+            if not is_made[attribute]:
+                sums_beside(grid.table, rows, bins[attribute], below[start:stop], above[start:stop])
+                is_made[attribute] = True
+            cells_below, cells_above = below[cut + attribute], above[cut + attribute + 1]
         # The lighter side decides most often: look at it first.
         balance = 0.0
         for value in range(n_values):
-            balance += below[here, value] - above[here + 1, value]
+            balance += cells_below[value] - cells_above[value]
         side = 1 if balance > 0.0 else 0
         passes = True
         for turn in range(2):
-            cells = below[here] if side == 0 else above[here + 1]
+            cells = cells_below if side == 0 else cells_above
             strains[side], prices[side] = strain_of(cells, rule, scratch)
             if rule.mode == TOTAL:
                 added = strains[side] - strain if turn == 0 else strains[0] + strains[1] - strain

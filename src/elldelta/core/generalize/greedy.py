@@ -34,7 +34,8 @@ def greedy_at_threshold(distribution: JointDistribution, ell: int, threshold: fl
     """The same for a threshold on the mass of a cell, in the unit of `distribution.mass`."""
     from elldelta.core.kernels import greedy_ends
 
-    ends = greedy_ends(distribution.mass, ell, threshold)
+    n_rows = distribution.n_quasi_identifiers
+    ends = greedy_ends(distribution.mass, ell, threshold, 0, n_rows)
     # No class closed although p <= p_ell: only rounding of the sums can do that, and Q is admissible.
     starts = np.concatenate(([0], ends[:-1])) if ends.size else np.zeros(1, dtype=np.intp)
-    return Partition.from_starts(starts, distribution.n_quasi_identifiers)
+    return Partition.from_starts(starts, n_rows)

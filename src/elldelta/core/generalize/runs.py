@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from elldelta.core.checks import check_count
 from elldelta.core.generalize.sweep import SharpOptions, Sweeper
+from elldelta.core.mass_table import dense_blocks
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.partition import Partition
 from elldelta.errors import InternalError, ParameterError, RefusedError
@@ -22,9 +21,11 @@ from elldelta.errors import InternalError, ParameterError, RefusedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
+    from elldelta.core.mass_table import MassTable
     from elldelta.core.witnesses import Witnesses
 
 Plan = TypeVar("Plan")
@@ -80,19 +81,32 @@ def evaluate_sharp(
     options: SharpOptions = ANY_DEPENDENCE,
 ) -> SharpPlan:
     """Witnesses and failure of any partition, from scratch (Theorem C, or D'). Errs upwards."""
-    masses = _class_masses(distribution, partition)
+    return evaluate_classes(
+        partition, partition.class_masses(distribution), distribution.total, ell, n_records, releases, options
+    )
+
+
+def evaluate_classes(
+    partition: Partition,
+    masses: MassTable,
+    total: float,
+    ell: int,
+    n_records: int,
+    releases: int = 1,
+    options: SharpOptions = ANY_DEPENDENCE,
+) -> SharpPlan:
+    """The same from the masses of the classes alone, of which some may have been set to zero."""
     classes = class_failures_upper(
         masses,
         ell,
         n_records,
         releases,
-        total=distribution.total,
+        total=total,
         certifiable=options.certifiable,
         shared_records_upper=options.shared_records_upper,
         deficit=options.deficit,
     )
-    peaks = masses.max(axis=1) / distribution.total
-    total = options.total(classes.failures_upper, peaks, n_records, releases)
+    failure = options.total(classes.failures_upper, classes.peaks, n_records, releases)
     return SharpPlan(
         partition,
         ell,
@@ -100,7 +114,7 @@ def evaluate_sharp(
         releases,
         classes.witnesses,
         classes.failures_upper,
-        total,
+        failure,
         options,
     )
 
@@ -239,17 +253,6 @@ def fewest_records_for_classes(
     return plan
 
 
-def _class_masses(distribution: JointDistribution, partition: Partition) -> NDArray[np.float64]:
-    """P's mass in every (class, value) cell, as floats; counts are added up as integers first."""
-    if not partition.is_contiguous or partition.n_quasi_identifiers != distribution.n_quasi_identifiers:
-        return partition.class_masses(distribution).astype(np.float64)
-    from elldelta.core import occupancy_kernels
-
-    sums = np.empty((partition.n_classes, distribution.n_values), dtype=np.float64)
-    occupancy_kernels.run_sums(distribution.mass, partition.starts, sums)
-    return sums
-
-
 def _fewest(at: Callable[[int], Plan | None], passes: Callable[[Plan], bool], start: int) -> Plan | None:
     """The plan at the smallest number of records that passes, by doubling and bisection."""
     low, high = 0, max(1, start)
@@ -290,8 +293,11 @@ def _check_budget(budget: float) -> float:
 
 
 def _cannot(distribution: JointDistribution, partition: Partition, ell: int, options: SharpOptions) -> str:
-    masses = partition.class_masses(distribution) / distribution.total
-    fewest = int((masses > options.deficit).sum(axis=1).min())
+    masses = partition.class_masses(distribution)
+    fewest = min(
+        int((block / distribution.total > options.deficit).sum(axis=1).min())
+        for _, block in dense_blocks(masses)
+    )
     return f"the class with the fewest possible values has {fewest}, and ell is {ell}."
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
+    from elldelta.core.mass_table import MassTable
 
 MANY_ROWS = 1 << 17
 """From here on eps is fitted on a sample of the rows, and about one sweep sees all of them."""
@@ -114,7 +115,7 @@ class Sweeper:
         from elldelta.core import occupancy_kernels
 
         self._kernels = occupancy_kernels
-        self.mass: NDArray[Any] = distribution.mass
+        self.table: MassTable = distribution.mass
         self.n_rows: int = distribution.n_quasi_identifiers
         self.scale = 1.0 / distribution.total
         self.ell = check_ell(ell, distribution.n_values)
@@ -122,24 +123,23 @@ class Sweeper:
         self.releases = check_releases(releases)
         self.options = options
         self.n_apart = records_apart(n_records, options.shared_records_upper)
+        # The nodes are dense. A node of sparse rows takes as many of them as store the cells of FAN_OUT dense
+        # rows, so that the tree never takes more than a seventh of the cells that the table stores.
+        n_cells = self.n_rows * distribution.n_values
+        self.n_leaf_rows: int = self._kernels.FAN_OUT * -(-n_cells // distribution.n_cells)
         self.nodes, self.offsets = self._sum_tree()
 
     def _sum_tree(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         sizes = [0]
-        n_nodes = self.n_rows
-        while n_nodes >= 2 * self._kernels.FAN_OUT:
-            n_nodes //= self._kernels.FAN_OUT
+        n_nodes, width = self.n_rows, self.n_leaf_rows
+        while n_nodes >= 2 * width:
+            n_nodes //= width
             sizes.append(n_nodes)
+            width = self._kernels.FAN_OUT
         offsets = np.cumsum(sizes, dtype=np.int64)
-        nodes = np.empty((int(offsets[-1]), self.mass.shape[1]), dtype=self.mass.dtype)
-        self._kernels.sum_tree(self.mass, nodes, offsets)
+        nodes = np.empty((int(offsets[-1]), self.table.shape[1]), dtype=self.table.dtype)
+        self._kernels.sum_tree(self.table, self.n_leaf_rows, nodes, offsets)
         return nodes, offsets
-
-    def whole(self) -> NDArray[Any]:
-        """The cells of the single class Q, 1 x |S|."""
-        cells = np.empty(self.mass.shape[1], dtype=self.mass.dtype)
-        self._kernels.range_sum(self.mass, self.nodes, self.offsets, 0, self.n_rows, cells)
-        return cells[np.newaxis]
 
     def run(
         self,
@@ -156,7 +156,8 @@ class Sweeper:
         failures = np.empty(room, dtype=np.float64)
         peaks = np.empty(room, dtype=np.float64)
         n_closed, just_above, row = self._kernels.sweep(
-            self.mass,
+            self.table,
+            self.n_leaf_rows,
             self.nodes,
             self.offsets,
             self.scale,

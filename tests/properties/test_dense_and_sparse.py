@@ -1,0 +1,232 @@
+"""One table in two forms, dense and sparse: the same classes, witnesses and bounds, to the last bit.
+
+Counts are whole numbers, so their sums have no rounding and nothing may depend on the form. The sparse
+results are also judged by the definitions (`tests.oracles`), so that the two cannot be wrong together.
+"""
+
+import numpy as np
+import pytest
+from tests.oracles import boxes as oracle
+
+from elldelta.app.plan import make_plan
+from elldelta.app.plan_request import PlanRequest
+from elldelta.core import mass_table
+from elldelta.core.accountant import Accountant, ReleaseEvent
+from elldelta.core.distribution import JointDistribution
+from elldelta.core.frontier import frontier, most_classes, piece_at
+from elldelta.core.generalize import boxes as boxes_module
+from elldelta.core.generalize import sweep
+from elldelta.core.generalize.boxes import boxes
+from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
+from elldelta.core.generalize.greedy import greedy
+from elldelta.core.generalize.runs import evaluate_sharp, fewest_records, sharp_runs, sharp_runs_per_class
+from elldelta.core.generalize.sweep import SharpOptions
+from elldelta.core.mass_table import SparseRows, to_dense, to_sparse
+from elldelta.core.partition import Partition
+from elldelta.core.union import union_failure_upper
+from elldelta.core.utility import measure_utility
+from elldelta.core.workload import answered_shares, random_workload, true_shares
+from elldelta.data.counts import Accounting, Counts
+from elldelta.data.model import Model
+from elldelta.data.schema import Categories, Column, Integers, Schema
+
+SEEDS = range(6)
+
+
+@pytest.fixture(autouse=True)
+def _every_table_is_large(monkeypatch):
+    """Sums of sparse rows stay sparse, and are read in small blocks, however small the table of a test."""
+    monkeypatch.setattr(mass_table, "LARGE_TABLE", 0)
+    monkeypatch.setattr(mass_table, "BLOCK", 100)
+
+
+def random_table(seed, n_rows=300, density=None):
+    """Counts of which from nearly none to nearly all are above zero; every row and every value occurs."""
+    rng = np.random.default_rng(seed)
+    n_values = int(rng.integers(4, 40))
+    density = density or float(rng.choice([0.03, 0.1, 0.4, 0.9]))
+    table = rng.geometric(0.3, (n_rows, n_values)) * (rng.random((n_rows, n_values)) < density)
+    table[np.arange(n_rows), rng.integers(0, n_values, n_rows)] += 1
+    table[rng.integers(0, n_rows, n_values), np.arange(n_values)] += 1
+    return table
+
+
+def both_forms(table):
+    dense = JointDistribution.from_counts(table)
+    sparse = JointDistribution(to_sparse(dense.mass), dense.total)
+    return dense, sparse
+
+
+def same_plan(one, other):
+    assert one.partition == other.partition
+    assert one.failure_upper == other.failure_upper
+    assert one.n_records == other.n_records
+    assert one.class_failures_upper.tolist() == other.class_failures_upper.tolist()
+    assert one.witnesses.values.tolist() == other.witnesses.values.tolist()
+    assert one.witnesses.n_witnesses.tolist() == other.witnesses.n_witnesses.tolist()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_greedy_and_the_frontier(seed):
+    dense, sparse = both_forms(random_table(seed))
+    p_ell = float(dense.ranked_marginal[2])
+    for share in (1.0, 0.3, 0.05, 0.01):
+        partition = greedy(dense, 3, share * p_ell)
+        assert partition == greedy(sparse, 3, share * p_ell)
+        assert isinstance(partition.class_masses(sparse), SparseRows)
+        assert (to_dense(partition.class_masses(sparse)) == partition.class_masses(dense)).all()
+        assert partition.snapped_p(sparse, 3) == partition.snapped_p(dense, 3)
+        assert partition.is_admissible(sparse, 3, share * p_ell)
+        one, other = (piece_at(d, 3, d.threshold(share * p_ell)) for d in (dense, sparse))
+        assert (one.low, one.high, one.partition) == (other.low, other.high, other.partition)
+        bounds = [union_failure_upper(partition.class_masses(d), d.total, 3, 500) for d in (dense, sparse)]
+        assert bounds[0] == bounds[1]
+    assert frontier(dense, 3, 0.01) == frontier(sparse, 3, 0.01)
+    assert most_classes(dense, 3, 0.01, 20_000) == most_classes(sparse, 3, 0.01, 20_000)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        SharpOptions(),
+        SharpOptions(certifiable=True),
+        SharpOptions(eta=1e-6),
+        SharpOptions(eta=1e-6, cellwise=True),
+        SharpOptions(shared_records_upper=20),
+    ],
+    ids=["pooled", "certifiable", "eta", "eta by cell", "few shared"],
+)
+def test_sharp_runs(seed, options):
+    table = random_table(seed)
+    dense, sparse = both_forms(table)
+    one, other = (sharp_runs(d, 2, 3000, 2, 0.05, options) for d in (dense, sparse))
+    same_plan(one, other)
+    assert one.n_classes > 1
+    same_plan(*(evaluate_sharp(d, one.partition, 2, 2000, 3, options) for d in (dense, sparse)))
+    same_plan(*(fewest_records(d, one.partition, 2, 2, 0.05, options) for d in (dense, sparse)))
+    same_plan(*(sharp_runs_per_class(d, 2, 3000, 2, 0.05, options) for d in (dense, sparse)))
+    masses = to_dense(one.partition.class_masses(sparse)) / sparse.total
+    exact = [oracle.chance_of_too_few(cells[cells > 0], 2, 3000) for cells in masses[:5]]
+    assert (
+        other.class_failures_upper[:5] * (2 if options.certifiable else 1) >= np.array(exact) - 1e-12
+    ).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_sharp_runs_fitted_on_a_sample(seed, monkeypatch):
+    """The way of large tables: few stretches of rows are looked at first, and sums come from a tree."""
+    monkeypatch.setattr(sweep, "MANY_ROWS", 1000)
+    table = random_table(seed, n_rows=8000, density=0.05)
+    dense, sparse = both_forms(table)
+    same_plan(*(sharp_runs(d, 2, 50_000, 2, 0.05) for d in (dense, sparse)))
+    sweeper = sweep.Sweeper(sparse, 2, 1000, 1, SharpOptions())
+    assert 7 * sweeper.nodes.size <= 8 * sparse.n_cells / sweeper._kernels.FAN_OUT + table.shape[1]
+
+
+def test_every_range_of_sparse_rows():
+    from elldelta.core import occupancy_kernels
+
+    table = random_table(3, n_rows=700, density=0.5)
+    _, sparse = both_forms(table)
+    sweeper = sweep.Sweeper(sparse, 2, 1000, 1, SharpOptions())
+    assert len(sweeper.offsets) > 2
+    out = np.empty(table.shape[1], dtype=np.int64)
+    rng = np.random.default_rng(1)
+    for start, stop in np.sort(rng.integers(0, 701, (300, 2)), axis=1).tolist():
+        occupancy_kernels.range_sum(
+            sparse.mass, sweeper.n_leaf_rows, sweeper.nodes, sweeper.offsets, start, stop, out
+        )
+        assert out.tolist() == table[start:stop].sum(axis=0).tolist()
+
+
+CRITERIA = {
+    "total": TotalFailure(2, 3000, 1, 0.05),
+    "total, certifiable": TotalFailure(2, 3000, 2, 0.05, SharpOptions(certifiable=True)),
+    "total, eta": TotalFailure(2, 3000, 1, 0.05, SharpOptions(eta=1e-6)),
+    "each": EachFailure(2, 3000, 2, 0.1),
+    "paper": Admissible(2, 0.002),
+}
+
+
+@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA.keys())
+@pytest.mark.parametrize("many", [False, True], ids=["few rows", "many rows"])
+@pytest.mark.parametrize("seed", SEEDS[:4])
+def test_boxes(criterion, many, seed, monkeypatch):
+    if many:
+        monkeypatch.setattr(boxes_module, "MANY_ROWS", 1)
+    rng = np.random.default_rng(seed)
+    table, sizes = random_table(seed, n_rows=200), (12, 11, 9)
+    ranks = np.sort(rng.choice(np.prod(sizes), len(table), replace=False))
+    positions = np.stack(np.unravel_index(ranks, sizes), axis=1)
+    if seed == 1:
+        table[5:9] = 0  # rows that never occur belong to the box around them
+    dense, sparse = both_forms(table)
+    one, other = (boxes(d, positions, sizes, criterion) for d in (dense, sparse))
+    assert one.n_classes > 1
+    assert one.partition == other.partition
+    assert one.loss == other.loss
+    assert (one.lows == other.lows).all()
+    assert (one.highs == other.highs).all()
+    if one.plan is not None:
+        same_plan(one.plan, other.plan)
+    assert other.loss == pytest.approx(
+        oracle.ncp(table, positions, sizes, other.partition.class_of), rel=1e-9, abs=1e-12
+    )
+    measured = [measure_utility(d, one.partition, positions, sizes, k=2) for d in (dense, sparse)]
+    assert measured[0] == measured[1]
+    workload = random_workload(rng, sizes, table.shape[1], n_queries=60)
+    truths = [true_shares(d, positions, workload) for d in (dense, sparse)]
+    assert truths[0].tolist() == truths[1].tolist()
+    answers = [answered_shares(d, one.partition, one.lows, one.highs, workload) for d in (dense, sparse)]
+    np.testing.assert_allclose(*answers, rtol=1e-12)
+
+
+def test_the_accountant():
+    dense, sparse = both_forms(random_table(1))
+    partition = greedy(dense, 3, float(dense.ranked_marginal[2]) / 5)
+    profiles = [Accountant((ReleaseEvent.of(d, partition, 500, 2),)).profile for d in (dense, sparse)]
+    assert profiles[0].failures_upper.tolist() == profiles[1].failures_upper.tolist()
+
+
+def test_a_form_that_loses_a_cell_is_noticed():
+    """What these tests would catch: one record fewer in one cell changes the plan."""
+    dense, sparse = both_forms(random_table(2))
+    cells = sparse.mass.cells.copy()
+    cells[int(np.argmax(cells))] -= 1
+    broken = JointDistribution(sparse.mass._replace(cells=cells), dense.total)
+    partition = Partition.single(dense.n_quasi_identifiers)
+    one, other = (evaluate_sharp(d, partition, 2, 40) for d in (dense, broken))
+    assert one.failure_upper != other.failure_upper
+
+
+@pytest.mark.parametrize("bound", ["sharp", "union", "paper"])
+@pytest.mark.parametrize("shape", ["runs", "boxes"])
+def test_a_plan_is_the_same_file_whatever_the_form(bound, shape, monkeypatch):
+    table = random_table(4, n_rows=250, density=0.3)
+    rows, values = np.nonzero(table)
+    ranks = np.sort(np.random.default_rng(4).choice(30 * 20, len(table), replace=False))
+    schema = Schema(
+        quasi_identifiers=(Column("code", Integers(0, 29)), Column("age", Integers(0, 19))),
+        sensitive=Column("value", Categories(tuple(f"v{value:02d}" for value in range(table.shape[1])))),
+    )
+    n = table[rows, values]
+    accounting = Accounting(int(n.sum()), int(n.sum()))
+    request = PlanRequest(
+        ell=2, releases=2, delta=0.02, records=5000, bound=bound, shape=shape, fewest_past=2
+    )
+
+    def made():
+        return make_plan(Model(Counts.from_cells(schema, ranks[rows], values, n, accounting)), request)
+
+    def form():
+        return Counts.from_cells(schema, ranks[rows], values, n, accounting).to_distribution().mass
+
+    assert isinstance(form(), SparseRows)
+    sparse = made()
+    monkeypatch.setattr(mass_table, "LARGE_TABLE", 1 << 22)
+    assert isinstance(form(), np.ndarray)
+    dense = made()
+    assert sparse.plan.digest == dense.plan.digest
+    assert sparse.alternatives == dense.alternatives
+    assert sparse.plan.n_classes > 1
