@@ -297,6 +297,21 @@ def write_public_key(key: PublicKey, path: str | os.PathLike[str], *, overwrite:
         files.stage(path).write_bytes(key.to_pem())
 
 
+def write_key_pair(key: AgencyKey, private: str | os.PathLike[str], public: str | os.PathLike[str]) -> None:
+    """Writes both parts of a new key, or none; never over a key that is there."""
+    with AtomicFiles(overwrite=False) as files:
+        files.stage(private, private=True).write_bytes(key.to_pem())
+        files.stage(public).write_bytes(key.public_key.to_pem())
+
+
+def write_signature(
+    document: Mapping[str, Any], plan: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Writes a signature beside its plan."""
+    with AtomicFiles(overwrite=overwrite) as files:
+        files.stage(signature_path(plan)).write_bytes(signature_bytes(document))
+
+
 def _message(plan_digest: str, key_id: str) -> bytes:
     """What is signed."""
     said = {"format": FORMAT_VERSION, "algorithm": ALGORITHM, "key_id": key_id, "plan_digest": plan_digest}

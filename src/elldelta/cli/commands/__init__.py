@@ -17,9 +17,11 @@ from elldelta.cli.commands import (
     model,
     plan,
     release,
+    remote,
     sample_size,
     schema,
     serve,
+    signature,
     worst_case,
 )
 
@@ -30,5 +32,5 @@ if TYPE_CHECKING:
 def register_all(app: typer.Typer) -> None:
     """Adds every command to the application, in the order in which the help lists them."""
     story = (schema, hierarchy, estimate, model, frontier, plan, compare, release, ledger, audit, compose)
-    for module in (demo, *story, serve, worst_case, sample_size, figures):
+    for module in (demo, *story, serve, remote, signature, worst_case, sample_size, figures):
         module.register(app)

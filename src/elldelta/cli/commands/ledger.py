@@ -88,21 +88,13 @@ def _verify(
     ] = None,
     json: options.Json = False,
 ) -> None:
+    from elldelta.app.admitted import admitted_hash
     from elldelta.app.certify import terms_of
     from elldelta.data.ledger_report import verify_ledger
-    from elldelta.data.manifest import manifest_path, read_manifest
     from elldelta.data.plan_file import read_plan
-    from elldelta.errors import FileError
 
     known = read_plan(plan) if plan is not None else None
-    head = None
-    if release is not None:
-        line = read_manifest(manifest_path(release)).ledger
-        if line is None:
-            raise FileError(
-                f"The release {release} was not admitted by a ledger.", found="Its manifest names none."
-            )
-        head = str(line["hash"])
+    head = admitted_hash(release) if release is not None else None
     report = verify_ledger(
         ledger,
         plan_digest=known.digest if known else None,

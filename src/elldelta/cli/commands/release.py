@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from elldelta.cli import options, output
+from elldelta.cli import agency, options, output
 from elldelta.cli.progress import progress_bar
 from elldelta.core.coarsen import OnFailure
 
@@ -68,6 +68,7 @@ def _release(
     owner: Annotated[
         str | None, typer.Option("--owner", help="The name under which the ledger knows you.")
     ] = None,
+    agency_key: agency.AgencyKeyFile = None,
     overwrite: options.Overwrite = False,
     encoding: options.Encoding = "utf-8",
     separator: options.Separator = None,
@@ -79,10 +80,11 @@ def _release(
     json: options.Json = False,
 ) -> None:
     from elldelta.app.release import release_to_file
+    from elldelta.cli.signed_plan import read_plan_file
     from elldelta.data.manifest import manifest_path
-    from elldelta.data.plan_file import read_plan
+    from elldelta.data.signature import signature_path
 
-    checked = read_plan(plan)
+    checked = read_plan_file(plan, agency_key)
     form = options.csv_format(encoding, separator, quote)
     with (
         options.engine(engine, master, spark_conf, database) as active,
@@ -99,7 +101,7 @@ def _release(
             most_suppressed=max_suppressed,
             order=order,
             overwrite=overwrite,
-            read_only=[plan],
+            read_only=[plan, signature_path(plan)],
             csv_format=form,
             engine=active,
             progress=progress,

@@ -1,0 +1,41 @@
+"""Which line of a ledger a release has, by what lies beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from elldelta.data.manifest import manifest_path, read_manifest
+from elldelta.data.receipt import read_receipt, receipt_path
+from elldelta.errors import FileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def admitted_hash(release: Path) -> str:
+    """The hash of the line with which a ledger has admitted a release.
+
+    A release that was written through a ledger names it in its manifest, one that was registered with an
+    agency in its receipt.
+
+    Raises:
+        FileError: Neither names a line, or the receipt is that of another release.
+    """
+    manifest = read_manifest(manifest_path(release))
+    beside = receipt_path(release)
+    if beside.exists():
+        receipt = read_receipt(beside)
+        if (receipt.plan_digest, receipt.content_digest) != (manifest.plan_digest, manifest.content_digest):
+            raise FileError(
+                f"The receipt {beside} is that of another release.",
+                found="Its plan or its content is not the one in the manifest.",
+                remedy="Register the release again; that fetches its receipt.",
+            )
+        return receipt.hash
+    if manifest.ledger is None:
+        raise FileError(
+            f"The release {release} was not admitted by a ledger.",
+            found="Its manifest names none, and there is no receipt beside it.",
+            remedy="Register it with the agency, or release it with --ledger.",
+        )
+    return str(manifest.ledger["hash"])

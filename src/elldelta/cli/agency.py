@@ -1,0 +1,99 @@
+"""Options about the agency's server: where it is, who asks, and which key is the agency's."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elldelta.errors import FileError, ParameterError
+
+if TYPE_CHECKING:
+    from elldelta.data.agency_http import AgencyServer, Token
+
+TOKEN_VARIABLE = "ELLDELTA_TOKEN"  # noqa: S105 (the name of a variable)
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server", envvar="ELLDELTA_SERVER", help="The address of the agency's server, https://..."
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        help="A file with your token that only you may read. Without it the variable ELLDELTA_TOKEN counts.",
+    ),
+]
+InsecureHttp = Annotated[
+    bool,
+    typer.Option(
+        "--insecure-http",
+        help="Allow http:// to another machine: everybody on the way can read your token.",
+    ),
+]
+Timeout = Annotated[float, typer.Option("--timeout", help="Seconds that one attempt may take.")]
+AgencyKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--agency-key",
+        help="The agency's public key, a .pem file: the plan must then carry its signature.",
+    ),
+]
+PlanDigest = Annotated[str, typer.Argument(help="The digest of the plan, sha256:...")]
+
+_MOST_TOKEN_BYTES = 4096
+
+
+def agency_server(
+    server: str | None,
+    token_file: Path | None,
+    *,
+    insecure_http: bool,
+    timeout: float,
+    needs_token: bool = True,
+) -> AgencyServer:
+    """The server, from the options; a token is never an option itself, for options are seen by everybody."""
+    from elldelta.data.agency_http import AgencyServer
+
+    if server is None:
+        raise ParameterError(
+            "It is not said where the agency's server is.",
+            found="There is no --server, and ELLDELTA_SERVER is not set.",
+            remedy="Give --server https://...",
+        )
+    token = _token(token_file)
+    if token is None and needs_token:
+        raise ParameterError(
+            "The agency's server wants to know who you are.",
+            found=f"There is no --token-file, and {TOKEN_VARIABLE} is not set.",
+            remedy="Put the token that the agency has given you into a file of mode 600 and name it.",
+        )
+    return AgencyServer.at(server, token, insecure_http=insecure_http, timeout=timeout)
+
+
+def _token(path: Path | None) -> Token | None:
+    from elldelta.data.agency_http import Token
+
+    if path is None:
+        text = os.environ.get(TOKEN_VARIABLE)
+        return Token(text.strip()) if text else None
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            content = file.read(_MOST_TOKEN_BYTES)
+    except OSError as problem:
+        raise FileError(
+            f"The token file {path} cannot be read.", found=f"The system says: {problem.strerror}."
+        ) from None
+    if os.name == "posix" and mode & 0o077:
+        raise FileError(
+            f"Others may read the token file {path}.",
+            found=f"Its permissions are {mode:04o}.",
+            remedy=f"Run: chmod 600 {path}. If somebody may have read it, ask the agency for a new token.",
+        )
+    return Token(content.decode("utf-8", "replace").strip())

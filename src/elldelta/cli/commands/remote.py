@@ -1,0 +1,285 @@
+"""`elldelta remote`: an owner works with the agency's server."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elldelta.cli import agency, options, output
+from elldelta.cli.progress import progress_bar
+from elldelta.data.agency_http import TIMEOUT
+
+PlanFile = Annotated[Path, typer.Option("--plan", help="The plan, as it was fetched.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the family of commands to the application."""
+    family = typer.Typer(help="Work with the agency's server.", no_args_is_help=True)
+    for name, command, words, example in (
+        ("key", _key, "Show the agency's public key, and keep it in a file.", "-o agency.pem"),
+        ("plans", _plans, "List the plans that the agency has issued.", "--population region"),
+        (
+            "plan",
+            _plan,
+            "Fetch a plan with its signature, and check it.",
+            "sha256:... -o plan.json --agency-key agency.pem",
+        ),
+        ("status", _status, "What the agency says about a plan now.", "sha256:..."),
+        ("progress", _progress, "Tell the agency how many records you have.", "sha256:... --records 6400"),
+        (
+            "register",
+            _register,
+            "Register a release; the agency checks it and admits or refuses it.",
+            "release_a.parquet --plan plan.json",
+        ),
+        (
+            "ledger",
+            _ledger,
+            "Fetch the ledger of a plan, and check its chain.",
+            "sha256:... -o releases.ledger",
+        ),
+    ):
+        family.command(name, help=words, epilog=f"Example: elldelta remote {name} {example}")(command)
+    app.add_typer(family, name="remote")
+
+
+def _key(
+    server: agency.Server = None,
+    target: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the key in this file.")] = None,
+    overwrite: options.Overwrite = False,
+    token_file: agency.TokenFile = None,
+    insecure_http: agency.InsecureHttp = False,
+    timeout: agency.Timeout = TIMEOUT,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.remote import fetch_key
+    from elldelta.data.signature import ALGORITHM, write_public_key
+
+    at = agency.agency_server(
+        server, token_file, insecure_http=insecure_http, timeout=timeout, needs_token=False
+    )
+    key = fetch_key(at)
+    if target is not None:
+        write_public_key(key, target, overwrite=overwrite)
+    if json:
+        result = {"id": key.id, "algorithm": ALGORITHM, "public_key": key.to_pem().decode("ascii")}
+        output.print_json({**result, "file": str(target) if target else None})
+        return
+    output.print_text(key.id)
+    output.print_note("Compare this name with the agency by another way, for instance on the telephone.")
+    if target is not None:
+        output.print_text(f"Wrote {target}.")
+
+
+def _plans(
+    server: agency.Server = None,
+    population: Annotated[
+        str | None, typer.Option("--population", help="Only plans for this population.")
+    ] = None,
+    token_file: agency.TokenFile = None,
+    insecure_http: agency.InsecureHttp = False,
+    timeout: agency.Timeout = TIMEOUT,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.remote import list_plans
+
+    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
+    plans = list_plans(at, population)
+    if json:
+        output.print_json({"plans": [asdict(plan) for plan in plans]})
+        return
+    output.print_table(
+        "Plans",
+        ("digest", "population", "status", "ell", "releases", "records", "classes", "guarantee"),
+        [
+            (
+                plan.digest,
+                plan.population,
+                plan.status,
+                str(plan.ell),
+                str(plan.releases),
+                str(plan.records),
+                str(plan.classes),
+                plan.guarantee,
+            )
+            for plan in plans
+        ],
+    )
+
+
+def _plan(
+    digest: agency.PlanDigest,
+    target: Annotated[Path, typer.Option("--output", "-o", help="The plan; its signature lies beside it.")],
+    server: agency.Server = None,
+    agency_key: agency.AgencyKeyFile = None,
+    trust_first_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--trust-first-key",
+            help="If this file is not there: believe the server's key this once and keep it here. "
+            "If it is there: the same as --agency-key.",
+        ),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    token_file: agency.TokenFile = None,
+    insecure_http: agency.InsecureHttp = False,
+    timeout: agency.Timeout = TIMEOUT,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.remote import fetch_plan
+
+    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
+    fetched = fetch_plan(
+        at, digest, target, agency_key=agency_key, trust_first_key=trust_first_key, overwrite=overwrite
+    )
+    plan = fetched.plan
+    if json:
+        output.print_json(
+            {
+                "plan": str(target),
+                "digest": plan.digest,
+                "key_id": fetched.key.id,
+                "key_is_new": fetched.is_first,
+                "records": plan.records,
+                "promise": plan.promise,
+            }
+        )
+        return
+    output.print_text(plan.promise, f"Signed with the key {fetched.key.id}.")
+    if fetched.is_first:
+        output.print_text(
+            f"This key was believed because it is the first one; it is kept in {trust_first_key}.",
+            "Compare its name with the agency by another way, for instance on the telephone.",
+        )
+    output.print_text(f"Wrote {target} and its signature.")
+
+
+def _status(
+    digest: agency.PlanDigest,
+    server: agency.Server = None,
+    token_file: agency.TokenFile = None,
+    insecure_http: agency.InsecureHttp = False,
+    timeout: agency.Timeout = TIMEOUT,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.remote import plan_status
+
+    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
+    status = plan_status(at, digest)
+    if json:
+        output.print_json(asdict(status))
+        return
+    plan, progress = status.plan, status.progress
+    output.print_text(plan.promise, "")
+    output.print_pairs(
+        "The agency says",
+        [
+            ("population", plan.population),
+            ("status", plan.status),
+            ("records needed", f"{progress.needed:,}"),
+            ("reported by you", "nothing yet" if progress.own is None else f"{progress.own:,}"),
+            ("owners with enough", str(progress.owners_reached)),
+            ("registered releases", str(status.registered)),
+        ],
+    )
+
+
+def _progress(
+    digest: agency.PlanDigest,
+    records: Annotated[int, typer.Option("--records", help="How many records you have that can be used.")],
+    server: agency.Server = None,
+    token_file: agency.TokenFile = None,
+    insecure_http: agency.InsecureHttp = False,
+    timeout: agency.Timeout = TIMEOUT,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.remote import report_progress
+
+    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
+    progress = report_progress(at, digest, records)
+    if json:
+        output.print_json(asdict(progress))
+        return
+    missing = max(0, progress.needed - records)
+    output.print_text(
+        f"Reported: {records:,} of {progress.needed:,} records."
+        + (f" {missing:,} are missing." if missing else " That is enough."),
+        f"{progress.owners_reached} owners have enough.",
+    )
+
+
+def _register(
+    release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
+    plan: PlanFile,
+    server: agency.Server = None,
+    agency_key: agency.AgencyKeyFile = None,
+    receipt: Annotated[
+        bool, typer.Option("--receipt/--no-receipt", help="Keep the agency's answer beside the release.")
+    ] = True,
+    overwrite: options.Overwrite = False,
+    token_file: agency.TokenFile = None,
+    insecure_http: agency.InsecureHttp = False,
+    timeout: agency.Timeout = TIMEOUT,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.remote import register_release
+    from elldelta.cli.signed_plan import read_plan_file
+
+    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
+    known = read_plan_file(plan, agency_key)
+    with progress_bar("Reading") as progress:
+        done = register_release(
+            at, release, known, keep_receipt=receipt, overwrite=overwrite, progress=progress
+        )
+    if json:
+        output.print_json(
+            {
+                "release": str(release),
+                "accepted": True,
+                "is_new": done.is_new,
+                "receipt": str(done.path) if done.path else None,
+                **asdict(done.receipt),
+            }
+        )
+        return
+    output.print_text(
+        f"Admitted: release {done.receipt.sequence} in the ledger of the plan."
+        if done.is_new
+        else f"It was admitted before: release {done.receipt.sequence} in the ledger of the plan.",
+        f"Its line has the hash {done.receipt.hash}.",
+    )
+    if done.path is not None:
+        output.print_text(f"The receipt is {done.path}.")
+
+
+def _ledger(
+    digest: agency.PlanDigest,
+    target: options.Output,
+    server: agency.Server = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="The plan; then its terms are compared too.")
+    ] = None,
+    overwrite: options.Overwrite = False,
+    token_file: agency.TokenFile = None,
+    insecure_http: agency.InsecureHttp = False,
+    timeout: agency.Timeout = TIMEOUT,
+    json: options.Json = False,
+) -> None:
+    from elldelta.app.remote import fetch_ledger
+    from elldelta.data.plan_file import read_plan
+
+    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
+    known = read_plan(plan) if plan is not None else None
+    chain = fetch_ledger(at, digest, target, plan=known, overwrite=overwrite)
+    if json:
+        output.print_json(
+            {"ledger": str(target), "releases": len(chain.active), "head": chain.head, "intact": True}
+        )
+        return
+    output.print_text(
+        f"The chain is intact: {len(chain.active)} releases, the last line has the hash {chain.head}.",
+        f"Wrote {target}.",
+    )

@@ -1,0 +1,88 @@
+"""`elldelta signature`: sign plans, and check offline that a plan is the agency's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elldelta.cli import options, output
+
+PlanArgument = Annotated[Path, typer.Argument(help="The plan; its signature lies beside it, plan.json.sig.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the family of commands to the application."""
+    family = typer.Typer(help="Sign plans, and check signatures without a server.", no_args_is_help=True)
+    family.command(
+        "key",
+        help="Make a key: the private part stays with the agency, the public part goes to all owners.",
+        epilog="Example: elldelta signature key agency.key --public agency.pem",
+    )(_key)
+    family.command(
+        "sign",
+        help="Sign a plan with the agency's private key.",
+        epilog="Example: elldelta signature sign plan.json --key agency.key",
+    )(_sign)
+    family.command(
+        "verify",
+        help="Check that the agency has signed a plan.",
+        epilog="Example: elldelta signature verify plan.json --agency-key agency.pem",
+    )(_verify)
+    app.add_typer(family, name="signature")
+
+
+def _key(
+    private: Annotated[Path, typer.Argument(help="The private key; only you may read the file.")],
+    public: Annotated[Path, typer.Option("--public", help="The public key, for everybody.")],
+    json: options.Json = False,
+) -> None:
+    from elldelta.data.signature import AgencyKey, write_key_pair
+
+    key = AgencyKey.create()
+    write_key_pair(key, private, public)
+    if json:
+        output.print_json({"id": key.id, "private": str(private), "public": str(public)})
+        return
+    output.print_text(key.id, f"Wrote {private}, which stays with you, and {public}, for everybody.")
+
+
+def _sign(
+    plan: PlanArgument,
+    key: Annotated[Path, typer.Option("--key", help="The agency's private key, a file of mode 600.")],
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    from elldelta.data.plan_file import read_plan
+    from elldelta.data.signature import read_agency_key, sign_plan, signature_path, write_signature
+
+    agency_key = read_agency_key(key)
+    known = read_plan(plan)
+    write_signature(sign_plan(known, agency_key), plan, overwrite=overwrite)
+    if json:
+        output.print_json(
+            {
+                "plan": str(plan),
+                "signature": str(signature_path(plan)),
+                "plan_digest": known.digest,
+                "key_id": agency_key.id,
+            }
+        )
+        return
+    output.print_text(f"Signed {known.digest}.", f"Wrote {signature_path(plan)}.")
+
+
+def _verify(
+    plan: PlanArgument,
+    agency_key: Annotated[Path, typer.Option("--agency-key", help="The agency's public key, a .pem file.")],
+    json: options.Json = False,
+) -> None:
+    from elldelta.data.signature import read_public_key, read_signed_plan
+
+    key = read_public_key(agency_key)
+    known = read_signed_plan(plan, key)
+    if json:
+        output.print_json({"valid": True, "plan_digest": known.digest, "key_id": key.id})
+        return
+    output.print_text(f"The agency has signed this plan, {known.digest}.", known.promise)
