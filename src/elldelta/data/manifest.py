@@ -177,17 +177,17 @@ def content_digest(
     It does not depend on the file format, the order of the rows or the engine.
     """
     # The digest of the list of all [*labels, value, n], sorted by their repr: written without making the
-    # lists, of which there may be millions.
-    rows, columns = np.nonzero(counts)
-    occupied = list(zip(rows.tolist(), columns.tolist(), counts[rows, columns].tolist(), strict=True))
-    class_keys = [f"[{', '.join(map(repr, texts))}, " for texts in labels]
-    value_keys = [f"{value!r}, " for value in values]
-    keys = [f"{class_keys[row]}{value_keys[column]}{n}]" for row, column, n in occupied]
-    class_texts = [_spelt(list(texts))[:-1] for texts in labels]
-    value_texts = [_spelt(value) for value in values]
-    texts = [f"{class_texts[row]},{value_texts[column]},{n}]" for row, column, n in occupied]
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    return digest_of_bytes(f"[{','.join([texts[place] for place in order])}]".encode())
+    # lists, of which there may be millions. No repr of a class or of a value is the beginning of another one,
+    # so that sorting classes and values by theirs sorts the cells.
+    class_order = sorted(range(len(labels)), key=[f"{list(texts)!r}" for texts in labels].__getitem__)
+    value_order = sorted(range(len(values)), key=[f"{value!r}, " for value in values].__getitem__)
+    class_texts = [_spelt(list(labels[place]))[:-1] for place in class_order]
+    value_texts = [_spelt(values[place]) for place in value_order]
+    ordered = counts[np.ix_(class_order, value_order)]
+    rows, columns = np.nonzero(ordered)
+    cells = zip(rows.tolist(), columns.tolist(), ordered[rows, columns].tolist(), strict=True)
+    texts = [f"{class_texts[row]},{value_texts[column]},{n}]" for row, column, n in cells]
+    return digest_of_bytes(f"[{','.join(texts)}]".encode())
 
 
 def _spelt(value: Any) -> str:  # noqa: ANN401 (plain JSON)
