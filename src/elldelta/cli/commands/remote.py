@@ -91,23 +91,15 @@ def _plans(
     if json:
         output.print_json({"plans": [asdict(plan) for plan in plans]})
         return
-    output.print_table(
-        "Plans",
-        ("digest", "population", "status", "ell", "releases", "records", "classes", "guarantee"),
-        [
-            (
-                plan.digest,
-                plan.population,
-                plan.status,
-                str(plan.ell),
-                str(plan.releases),
-                str(plan.records),
-                str(plan.classes),
-                plan.guarantee,
-            )
-            for plan in plans
-        ],
-    )
+    # No table: a digest must stay in one piece, or it cannot be copied.
+    for plan in plans:
+        output.print_text(
+            plan.digest,
+            f"    {plan.population}, {plan.status}: ell {plan.ell} for {plan.releases} releases of at least "
+            f"{plan.records:,} records, {plan.classes:,} classes, {plan.guarantee}",
+        )
+    if not plans:
+        output.print_note("There is no plan yet.")
 
 
 def _plan(

@@ -1,0 +1,150 @@
+"""A small agency over HTTP: the interface of the real one, with its admission behind it.
+
+For tests of the owner's side. `spoil` changes or breaks answers.
+"""
+
+import contextlib
+import json
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
+
+from tests.app.registrations import Agency
+
+from elldelta.app.registration import ledger_export
+from elldelta.data.json_file import as_bytes
+from elldelta.data.registration_file import Registration
+from elldelta.data.signature import AgencyKey, sign_plan
+from elldelta.errors import ElldeltaError, RefusedError
+
+TOKENS = {"token-of-hospital-a": "A", "token-of-hospital-b": "B"}
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A client that hangs up is nothing to talk about."""
+
+
+class TinyAgency:
+    def __init__(self, *plans):
+        self.key = AgencyKey.create()
+        self.plans = {plan.digest: plan for plan in plans}
+        self.agency = Agency(*plans)
+        self.progress = {}
+        self.answers = {}
+        self.keys = []
+        self.requests = []
+        self.spoil = None
+
+    def answer(self, verb, path, headers, body):
+        """The status and the content of an answer."""
+        if path == "/api/v1/key":
+            public = self.key.public_key
+            return 200, {"id": public.id, "algorithm": "Ed25519", "public_key": public.to_pem().decode()}
+        owner = TOKENS.get(headers.get("authorization", "").removeprefix("Bearer "))
+        if owner is None:
+            return 401, error("You have to say who you are.", "The token is not known.", "Send a valid one.")
+        if path == "/api/v1/plans":
+            return 200, {"plans": [self.view(plan) for plan in self.plans.values()]}
+        found = re.fullmatch(r"/api/v1/plans/([^/]+)(?:/(\w+))?", path)
+        plan = self.plans.get(unquote(found[1])) if found else None
+        if plan is None:
+            return 404, error("There is no such plan.", "", "Check its name.")
+        return getattr(self, f"_{verb.lower()}_{found[2] or 'plan'}")(plan, owner, headers, body)
+
+    def view(self, plan):
+        return {
+            "digest": plan.digest, "population": "region", "status": "issued", "ell": plan.ell,
+            "releases": plan.releases, "records": plan.records, "classes": plan.n_classes,
+            "guarantee": plan.guarantee, "promise": plan.promise,
+        }  # fmt: skip
+
+    def _get_plan(self, plan, owner, headers, body):
+        return 200, {"plan": self.view(plan), "conditions": list(plan.conditions)}
+
+    def _get_file(self, plan, owner, headers, body):
+        return 200, as_bytes(plan.to_dict())
+
+    def _get_signature(self, plan, owner, headers, body):
+        return 200, sign_plan(plan, self.key)
+
+    def _get_progress(self, plan, owner, headers, body):
+        reached = [n for n in self.progress.values() if n >= plan.records]
+        own = self.progress.get(owner)
+        return 200, {"plan": plan.digest, "needed": plan.records, "owners_reached": len(reached), "own": own}
+
+    def _put_progress(self, plan, owner, headers, body):
+        self.progress[owner] = json.loads(body)["records"]
+        return self._get_progress(plan, owner, headers, body)
+
+    def _get_releases(self, plan, owner, headers, body):
+        return 200, {"releases": [{"sequence": n + 1} for n in range(len(self.agency.lines(plan)))]}
+
+    def _get_ledger(self, plan, owner, headers, body):
+        return 200, ledger_export(plan, self.agency.lines(plan))
+
+    def _post_releases(self, plan, owner, headers, body):
+        key = (owner, headers["idempotency-key"])
+        self.keys.append(key)
+        if key not in self.answers:
+            self.answers[key] = self._registered(plan, owner, body)
+        return self.answers[key]
+
+    def _registered(self, plan, owner, body):
+        try:
+            admission = self.agency.register(plan, Registration.from_bytes(body), owner)
+        except RefusedError as refusal:
+            return 409, {"accepted": False, **error(refusal.problem, refusal.found, refusal.remedy)}
+        except ElldeltaError as problem:
+            return 422, error(problem.problem, problem.found, problem.remedy)
+        entry = admission.entry
+        return 201 if admission.is_new else 200, {
+            "accepted": True, "is_new": admission.is_new, "plan": plan.digest, "owner": owner,
+            "sequence": entry.sequence, "hash": entry.hash, "content_digest": entry.content_digest,
+        }  # fmt: skip
+
+    @contextlib.contextmanager
+    def serving(self):
+        """Yields the address."""
+        tiny = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def handle_any(self):
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                path = self.path.partition("?")[0]
+                tiny.requests.append((self.command, self.path, headers))
+                status, content = tiny.answer(self.command, path, headers, body)
+                if not isinstance(content, bytes):
+                    content = json.dumps(content).encode()
+                if tiny.spoil is not None:
+                    spoilt = tiny.spoil(self, path, status, content)
+                    if spoilt is None:
+                        return
+                    status, content = spoilt
+                self.send_response(status)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_PUT = do_POST = handle_any
+
+            def log_message(self, *words):
+                pass
+
+        server = Server(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+
+def error(problem, found, remedy):
+    return {"error": {"problem": problem, "found": found, "remedy": remedy}}
