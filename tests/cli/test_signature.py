@@ -1,0 +1,120 @@
+"""`elldelta signature`, and releases that ask for the agency's signature before anything is read."""
+
+import json
+
+import pytest
+
+from elldelta.data.plan_file import read_plan
+from elldelta.data.signature import signature_path
+
+
+@pytest.fixture
+def plan(story, tmp_path):
+    """A plan of one's own, to sign and to spoil."""
+    path = tmp_path / "plan.json"
+    path.write_bytes(story.plan.read_bytes())
+    return path
+
+
+@pytest.fixture
+def keys(elldelta, tmp_path):
+    private, public = tmp_path / "agency.key", tmp_path / "agency.pem"
+    made = elldelta("signature", "key", private, "--public", public, "--json").json
+    assert private.stat().st_mode & 0o777 == 0o600
+    assert "PRIVATE" not in public.read_text()
+    return private, public, made["id"]
+
+
+@pytest.fixture
+def signed(elldelta, plan, keys):
+    done = elldelta("signature", "sign", plan, "--key", keys[0], "--json").json
+    assert done["plan_digest"] == read_plan(plan).digest
+    assert done["key_id"] == keys[2]
+    return plan
+
+
+def test_a_signed_plan_is_verified_offline(elldelta, signed, keys):
+    said = elldelta("signature", "verify", signed, "--agency-key", keys[1], "--json").json
+    assert said == {"valid": True, "plan_digest": read_plan(signed).digest, "key_id": keys[2]}
+    assert (
+        "The agency has signed this plan"
+        in elldelta("signature", "verify", signed, "--agency-key", keys[1]).out
+    )
+
+
+def test_keys_and_signatures_are_not_overwritten(elldelta, signed, keys, tmp_path):
+    before = keys[0].read_bytes()
+    elldelta("signature", "key", keys[0], "--public", tmp_path / "new.pem", code=2)
+    elldelta("signature", "key", tmp_path / "new.key", "--public", keys[1], code=2)
+    assert keys[0].read_bytes() == before
+    assert not (tmp_path / "new.pem").exists()
+    assert not (tmp_path / "new.key").exists()
+    elldelta("signature", "sign", signed, "--key", keys[0], code=2)
+    elldelta("signature", "sign", signed, "--key", keys[0], "--overwrite")
+
+
+def test_a_private_key_that_others_can_read_does_not_sign(elldelta, plan, keys):
+    keys[0].chmod(0o644)
+    refused = elldelta("signature", "sign", plan, "--key", keys[0], "--json", code=2)
+    assert "Others may read" in refused.error["problem"]
+    assert not signature_path(plan).exists()
+
+
+def another_ell(plan):
+    document = json.loads(plan.read_bytes())
+    document["ell"] += 1
+    plan.write_text(json.dumps(document))
+
+
+def another_key(plan):
+    document = json.loads(signature_path(plan).read_bytes())
+    document["key_id"] = "sha256:" + "0" * 64
+    signature_path(plan).write_text(json.dumps(document))
+
+
+def one_bit(plan):
+    document = json.loads(signature_path(plan).read_bytes())
+    document["signature"] = ("B" if document["signature"][0] == "A" else "A") + document["signature"][1:]
+    signature_path(plan).write_text(json.dumps(document))
+
+
+def no_signature(plan):
+    signature_path(plan).unlink()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"), [(another_ell, 2), (another_key, 3), (one_bit, 3), (no_signature, 2)]
+)
+def test_what_was_changed_is_neither_verified_nor_released(
+    elldelta, signed, keys, story, tmp_path, spoil, code
+):
+    spoil(signed)
+    elldelta("signature", "verify", signed, "--agency-key", keys[1], code=code)
+    target = tmp_path / "release.parquet"
+    elldelta("release", story.owner_a, "--plan", signed, "--agency-key", keys[1], "-o", target, code=code)
+    assert not target.exists()
+
+
+def test_the_signature_is_checked_before_anything_is_read(elldelta, signed, keys, tmp_path):
+    one_bit(signed)
+    refused = elldelta(
+        "release", tmp_path / "no such table.parquet", "--plan", signed, "--agency-key", keys[1],
+        "-o", tmp_path / "release.parquet", "--json", code=3,
+    )  # fmt: skip
+    assert "does not hold" in refused.error["problem"]
+
+
+def test_a_signed_plan_is_released(elldelta, signed, keys, story, tmp_path):
+    target = tmp_path / "release.parquet"
+    elldelta("release", story.owner_a, "--plan", signed, "--agency-key", keys[1], "-o", target)
+    elldelta("verify", target, "--plan", signed)
+
+
+def test_a_release_does_not_overwrite_the_signature(elldelta, signed, keys, story):
+    before = signature_path(signed).read_bytes()
+    elldelta("release", story.owner_a, "--plan", signed, "-o", signature_path(signed), "--overwrite", code=2)
+    elldelta(
+        "release", story.owner_a, "--plan", signed, "-o", signed.parent / "r.csv",
+        "--quarantine", signature_path(signed), "--overwrite", code=2,
+    )  # fmt: skip
+    assert signature_path(signed).read_bytes() == before
