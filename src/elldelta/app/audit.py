@@ -17,10 +17,12 @@ from elldelta.app.targets import audit_targets, read_people
 from elldelta.app.verification import Verification, verify_published
 from elldelta.core.checks import check_count
 from elldelta.data.atomic import check_writable
+from elldelta.data.database_source import Query, TableName
 from elldelta.data.foreign_rules import rules_of
 from elldelta.data.frames import is_frame
 from elldelta.data.manifest import manifest_path, read_manifest
 from elldelta.data.published import read_published
+from elldelta.data.release_table import read_table_manifest
 from elldelta.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -139,7 +141,7 @@ def gather(
     """
     if not releases:
         raise ParameterError("An audit needs at least one release.", found="None was given.")
-    found = [_located(item) for item in releases]
+    found = [_located(item, engine) for item in releases]
     if schema is not None or all(manifest is not None for _, _, manifest in found):
         return OwnReleases.overlay(
             [
@@ -164,7 +166,7 @@ def explain(
     """How the labels of releases would be understood that nothing but their labels describes."""
     if not releases:
         raise ParameterError("An audit needs at least one release.", found="None was given.")
-    found = [_located(item) for item in releases]
+    found = [_located(item, engine) for item in releases]
     described = _described(found, foreign)
     with running(engine) as active:
         tables = [(name, active.open(source, csv_format)) for source, name, _ in found]
@@ -211,7 +213,7 @@ def open_published(
     progress: Progress | None = None,
 ) -> Published:
     """Reads one release, with its manifest where it has one."""
-    source, name, manifest = _located(item)
+    source, name, manifest = _located(item, engine)
     if manifest is not None:
         schema = manifest.schema
     elif schema is None:
@@ -220,8 +222,13 @@ def open_published(
         return read_published(active.open(source, csv_format), name, schema, manifest, progress)
 
 
-def _located(item: Any) -> tuple[Any, str, Manifest | None]:  # noqa: ANN401 (a file, a Release, a table)
+def _located(item: Any, engine: Engine | None) -> tuple[Any, str, Manifest | None]:  # noqa: ANN401
     """Where the records of a release are, words for it, and its manifest if it has one."""
+    if isinstance(item, Query):
+        return item, "a query", None
+    if isinstance(item, TableName):
+        with running(engine) as active:
+            return item, str(item), read_table_manifest(active, item)
     if isinstance(item, Release):
         return item.table, "a release in memory", item.manifest
     if is_frame(item):

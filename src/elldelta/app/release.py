@@ -75,7 +75,7 @@ def release(
         counted = count(active.open(source, csv_format), plan.schema, unknown=unknown, progress=progress)
         checked = publishable(counted.counts, plan, on_failure=on_failure, most_suppressed=most_suppressed)
         table, account = release_frame(counted, checked.class_map, order=order)
-    return Release(table, _manifest(plan, checked, account))
+    return Release(table, manifest_of(plan, checked, account))
 
 
 def release_to_file(
@@ -138,7 +138,7 @@ def release_to_file(
         account = write_release(counted, checked.class_map, output, files, order=order, progress=progress)
         if quarantine is not None and account.accounting.n_quarantined:
             write_quarantine(counted, quarantine, files, progress=progress)
-        manifest = _manifest(plan, checked, account, line)
+        manifest = manifest_of(plan, checked, account, line)
         files.stage(manifest_path(output)).write_bytes(as_bytes(manifest.to_dict()))
         return manifest
 
@@ -179,9 +179,10 @@ def _content_digest(plan: Plan, checked: Publishable) -> str:
     return content_digest(checked.labels, values, checked.counts)
 
 
-def _manifest(
+def manifest_of(
     plan: Plan, checked: Publishable, account: ReleaseAccount, line: Mapping[str, Any] | None = None
 ) -> Manifest:
+    """The manifest of a release: what was checked and what became of the records."""
     accounting = account.accounting
     return Manifest(
         schema=plan.schema,

@@ -78,16 +78,16 @@ def write_release(
             found="Its name ends in .gz.",
             remedy="Use a name that ends in .csv or .parquet; Parquet is compressed inside.",
         )
-    _check(counted, class_map, order)
+    check_release(counted, class_map, order)
     target = files.stage(path)
     if not counted.schema.kept:
         rows = generated_rows(counted, class_map)
         (rows.write_parquet if file_format == "parquet" else rows.write_csv)(target, progress)
-        return _account(counted, class_map, rows.n_rows, "sorted")
+        return account_of(counted, class_map, rows.n_rows, "sorted")
     engine = counted.table.engine
-    with _JoinedRows(counted, class_map, order) as joined:
+    with JoinedRows(counted, class_map, order) as joined:
         n_rows = engine.write(joined.query, target, file_format, ordered=order == "sorted", progress=progress)
-    return _account(counted, class_map, n_rows, order)
+    return account_of(counted, class_map, n_rows, order)
 
 
 def release_frame(
@@ -99,17 +99,17 @@ def release_frame(
     progress: Progress | None = None,
 ) -> tuple[Any, ReleaseAccount]:
     """A release in memory, of the same kind as `like` (by default, as the table that was given)."""
-    _check(counted, class_map, order)
+    check_release(counted, class_map, order)
     if not counted.schema.kept:
         table = generated_rows(counted, class_map).to_table()
         order = "sorted"
     else:
         # A stored result has no order: its rows are numbered instead, and sorted here.
-        with _JoinedRows(counted, class_map, "numbered" if order == "sorted" else "any") as joined:
+        with JoinedRows(counted, class_map, "numbered" if order == "sorted" else "any") as joined:
             table = _fetched(counted.table.engine, joined.query, progress)
         if order == "sorted":
             table = table.sort_by(sql.ROW_NUMBER).drop_columns([sql.ROW_NUMBER])
-    account = _account(counted, class_map, table.num_rows, order)
+    account = account_of(counted, class_map, table.num_rows, order)
     return from_arrow(table, counted.table.given if like is None else like), account
 
 
@@ -171,7 +171,7 @@ def generated_rows(counted: CountedTable, class_map: ClassMap) -> RepeatedRows:
     return RepeatedRows((*columns, (sensitive.name, values, sensitive.released_values())), n)
 
 
-class _JoinedRows:
+class JoinedRows:
     """The query for a release with kept columns, with the small tables it needs while it is used."""
 
     def __init__(self, counted: CountedTable, class_map: ClassMap, order: sql.RowOrder) -> None:
@@ -181,7 +181,7 @@ class _JoinedRows:
         self._relations: list[str] = []
         self.query = ""
 
-    def __enter__(self) -> _JoinedRows:
+    def __enter__(self) -> JoinedRows:
         try:
             self._prepare()
         except BaseException:
@@ -254,7 +254,8 @@ class _JoinedRows:
         return {"raw": _cells_where(encoding, shown), "position": positions, "value": written}
 
 
-def _check(counted: CountedTable, class_map: ClassMap, order: Order) -> None:
+def check_release(counted: CountedTable, class_map: ClassMap, order: Order) -> None:
+    """Refuses a release that cannot be written: no such order, a column is missing, classes of others."""
     if order not in {"sorted", "any"}:
         raise ParameterError("The order of a release is sorted or any.", found="It is neither.")
     counted.table.require(counted.schema.kept)
@@ -266,7 +267,8 @@ def _check(counted: CountedTable, class_map: ClassMap, order: Order) -> None:
         )
 
 
-def _account(counted: CountedTable, class_map: ClassMap, n_released: int, order: Order) -> ReleaseAccount:
+def account_of(counted: CountedTable, class_map: ClassMap, n_released: int, order: Order) -> ReleaseAccount:
+    """What became of every record, if so many rows were written; refuses if that cannot be."""
     counts = counted.counts
     n_left_out = int(counts.combination_totals[class_map.classes_of(counts.ranks) < 0].sum())
     return ReleaseAccount(counts.accounting, n_released, n_left_out, order)

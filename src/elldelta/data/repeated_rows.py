@@ -96,9 +96,22 @@ class RepeatedRows:
         """The rows as an Arrow table of plain columns."""
         import pyarrow as pa
 
-        batch = self._batch(slice(0, self.n.size), self.n)
-        columns = [column.dictionary_decode() for column in batch.columns]
-        return pa.Table.from_arrays(columns, names=batch.schema.names)
+        return pa.Table.from_batches([_plain(self._batch(slice(0, self.n.size), self.n))])
+
+    def to_reader(self, progress: Progress | None = None) -> pa.RecordBatchReader:
+        """The rows as a stream of plain columns, spelt out as they are asked for."""
+        import pyarrow as pa
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            done = 0
+            for batch in self._batches():
+                yield _plain(batch)
+                done += batch.num_rows
+                if progress:
+                    progress(done / self.n_rows)
+
+        schema = _plain(self._batch(slice(0, 0), self.n[:0])).schema
+        return pa.RecordBatchReader.from_batches(schema, batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         ends = np.cumsum(self.n)
@@ -138,6 +151,13 @@ class RepeatedRows:
             code_of = pc.index_in(values, value_set=distinct).fill_null(-1).to_numpy(zero_copy_only=False)
             coded.append((code_of.astype(np.int64)[codes], distinct))
         return tuple(coded)
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    columns = [column.dictionary_decode() for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _csv_fields(values: pa.Array) -> list[str]:

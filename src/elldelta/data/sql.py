@@ -1,9 +1,9 @@
-"""The only SQL text of the package: plain queries that DuckDB, Spark and PostgreSQL run unchanged.
+"""The only SQL text of the package: plain queries for DuckDB, Spark and PostgreSQL.
 
 Names and texts of users enter only through `identifier` and `text`. Two words are not everywhere; an engine
-that lacks one defines it when it starts: the type DOUBLE (a domain in PostgreSQL) and the function
-REGEXP_LIKE(text, pattern) (a macro in DuckDB). Texts are compared and sorted byte by byte; an engine whose
-columns do not do so opens them that way.
+that lacks one brings it: the function REGEXP_LIKE(text, pattern) is a macro in DuckDB, and PostgreSQL spells
+DOUBLE as DOUBLE PRECISION. Texts are compared and sorted byte by byte; an engine whose columns do not do so
+opens them that way.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from elldelta.data.cells import REAL_PATTERN
-from elldelta.data.domains import NULL, UNKNOWN, Bins, Dates
+from elldelta.data.domains import NULL, UNKNOWN, Bins, Dates, Integers
 from elldelta.errors import DataError, InternalError
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ def key(column: Column, kind: ValueKind) -> str:
         return _bin(column.domain, name, kind, column.name)
     if isinstance(column.domain, Dates) and kind == "timestamp":
         return f"CAST({name} AS DATE)"
+    if isinstance(column.domain, Integers) and kind == "real":
+        # As Python reads it. Exact numbers of any length, which some engines have, would not come back.
+        return f"CAST({name} AS DOUBLE)"
     return name
 
 

@@ -1,8 +1,5 @@
 """PostgreSQL: the records stay in the database, which counts them; only counts come back.
 
-The driver is ADBC's: it hands out Arrow batches from COPY as they arrive, takes Arrow in through COPY, can be
-cancelled from another thread, tells the code of an error apart from its text, and brings its own libpq.
-
 * **Counting needs no more than SELECT**, so it runs on a standby server too. What is opened or stored has a
   name and a query; the queries that a statement uses are put in front of it as WITH clauses. Only what goes
   into the database (kept columns, quarantine, tables in memory) needs temporary tables.
@@ -18,15 +15,14 @@ import contextlib
 import itertools
 import re
 import secrets
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-import adbc_driver_manager
 import pyarrow as pa
-from adbc_driver_postgresql import dbapi
 
 from elldelta.data import sql
 from elldelta.data.database_source import Query, TableName
 from elldelta.data.engines import postgres_errors as errors
+from elldelta.data.engines.postgres_connection import Connection
 from elldelta.data.engines.postgres_types import (
     ColumnType,
     base_type_query,
@@ -35,36 +31,23 @@ from elldelta.data.engines.postgres_types import (
     plain_batch,
     type_query,
 )
-from elldelta.data.engines.task import Task
 from elldelta.data.frames import is_frame, to_arrow
 from elldelta.data.sources import check_distinct, hidden_names
 from elldelta.data.table import Capability, Table, TableColumn, require
-from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
+from elldelta.errors import DataError, ElldeltaError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from elldelta.data.csv_format import CsvFormat
     from elldelta.data.sources import FileFormat
     from elldelta.data.table import Progress
 
-    Result = TypeVar("Result")
-
 OLDEST = 15
 """The oldest version that works: REGEXP_LIKE came with it."""
-_WAIT_SECONDS = 0.1
-_PATIENCE = 50
-"""How often a cancelled statement is given time to end, before the connection is given up."""
 _MOST_UNKNOWN = 1000
 """A temporary table with more rows is analysed, so that joins with it are planned well."""
-_SETTINGS = (
-    "SET application_name = 'elldelta'",
-    "SET TIME ZONE 'UTC'",
-    "SET standard_conforming_strings = on",
-    "SET client_encoding = 'UTF8'",
-    "SET idle_in_transaction_session_timeout = 0",
-)
 # Quoted texts and names are passed over; what stands outside of them was written in `elldelta.data.sql`.
 _WORDS = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\bDOUBLE\b|(\w+[.]\w+) IS NOT DISTINCT FROM (\w+[.]\w+)"""
@@ -82,7 +65,7 @@ def connect(*, database: str) -> PostgresEngine:
 
 
 class PostgresEngine:
-    """PostgreSQL behind the engine contract; see `elldelta.data.table`."""
+    """PostgreSQL behind the engine contract; see `elldelta.data.table` and `elldelta.data.release_table`."""
 
     name = "postgres"
     capabilities: frozenset[Capability] = frozenset(
@@ -96,15 +79,14 @@ class PostgresEngine:
         self._queries: dict[str, str] = {}
         self._origins: dict[str, str] = {}
         self._progress: dict[str, Progress] = {}
-        self._in_transaction = False
-        self._is_lost = False
-        self._connection: dbapi.Connection | None = None
-        self._connection = self._call(lambda: dbapi.connect(database, autocommit=True), "connect")
+        self._connection = Connection(database)
         try:
             self._check_server()
         except BaseException:
             self.close()
             raise
+
+    # The contract of all engines
 
     def open(self, source: Any, csv_format: CsvFormat | None = None) -> Table:  # noqa: ANN401
         """Opens a table by its name, a query, or a table in memory."""
@@ -141,26 +123,24 @@ class PostgresEngine:
         for batch in self._stream(f"SELECT * FROM {relation}"):  # noqa: S608 (a name made here)
             if progress:
                 progress(1.0)  # the counting is done when the first batch is there
-            yield batch
+            yield plain_batch(batch)
 
     def put(self, table: pa.Table) -> str:
         """Brings a small table in, as a temporary one; returns the relation that stands for it."""
         relation = self._name()
-        if not self._in_transaction:
-            self._begin()
-        with self._part("put"):
-            self.ingest(relation.strip('"'), table, temporary=True)
+        with self._connection.part("put"):
+            self._connection.ingest(relation.strip('"'), table, "put")
             if table.num_rows > _MOST_UNKNOWN:
-                self._execute(f"ANALYZE {relation}", "put")
+                self._connection.execute(f"ANALYZE {relation}", "put")
         return relation
 
     def discard(self, *relations: str) -> None:
         """Forgets stored results."""
         for relation in relations:
             self._progress.pop(relation, None)
-            if self._queries.pop(relation, None) is None and not self._is_lost:
-                with self._part("put"):
-                    self._execute(f"DROP TABLE IF EXISTS {relation}", "put")
+            if self._queries.pop(relation, None) is None and self._connection.is_open:
+                with self._connection.part("put"):
+                    self._connection.execute(f"DROP TABLE IF EXISTS {relation}", "put")
 
     def write(
         self,
@@ -182,18 +162,18 @@ class PostgresEngine:
             try:
                 for batch in itertools.chain([first], batches):
                     check_calendar(batch)
-                    yield batch
+                    yield plain_batch(batch, exact=True)
             except BaseException as problem:
                 problems.append(problem)
                 raise
 
+        n_rows = 0
         # DuckDB writes the file, so that it is the same as without a database.
         with contextlib.closing(batches), connect_duckdb() as writer:
-            reader = pa.RecordBatchReader.from_batches(first.schema, rows())
-            n_rows = 0
+            schema = plain_batch(first.slice(0, 0), exact=True).schema
+            relation = writer.read_once(pa.RecordBatchReader.from_batches(schema, rows()))
+            statement = f"SELECT * FROM {relation}"  # noqa: S608 (a name made here)
             try:
-                relation = writer.read_once(reader)
-                statement = f"SELECT * FROM {relation}"  # noqa: S608 (a name made here)
                 n_rows = writer.write(statement, path, file_format, ordered=ordered, progress=progress)
             except ElldeltaError:
                 if not problems:
@@ -204,10 +184,7 @@ class PostgresEngine:
 
     def close(self) -> None:
         """Ends the connection; the database forgets everything that was temporary."""
-        if self._connection is not None and not self._is_lost:
-            with contextlib.suppress(adbc_driver_manager.Error):
-                self._connection.close()
-        self._connection = None
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -215,52 +192,67 @@ class PostgresEngine:
     def __exit__(self, *problem: object) -> None:
         self.close()
 
-    # What writing a release to a table needs beyond the contract; see `elldelta.data.release_table`.
+    # Tables that are written; see `elldelta.data.release_table`
+
+    def locate(self, name: TableName) -> TableName | None:
+        """The full name of the table that a name means now, or None; refuses a view and the like."""
+        found = self._rows(
+            "SELECT CAST(s.nspname AS text) AS schema, CAST(c.relname AS text) AS name, "  # noqa: S608
+            "c.relkind IN ('r', 'p') AS is_table FROM pg_catalog.pg_class AS c "
+            "JOIN pg_catalog.pg_namespace AS s ON s.oid = c.relnamespace "
+            f"WHERE c.oid = to_regclass({sql.text(name.quoted)})"
+        )
+        if not found:
+            return None
+        if not found[0].pop("is_table"):
+            raise ParameterError(
+                f"{name} is not a table.",
+                found="The database has something else of that name, such as a view.",
+                remedy="Name a table.",
+            )
+        return TableName(**found[0])
+
+    def home(self, name: TableName) -> TableName:
+        """The full name of a table that is to be made."""
+        if name.schema is not None:
+            return name
+        [found] = self._rows("SELECT CAST(current_schema() AS text) AS schema")
+        if found["schema"] is None:
+            raise ParameterError(
+                f"The database does not say where {name} is to be.",
+                found="None of the schemas on its search path exists.",
+                remedy="Name the schema too, as in public.release_a.",
+            )
+        return TableName(name.name, found["schema"])
 
     @contextlib.contextmanager
     def publication(self, subject: str) -> Iterator[None]:
         """A block whose changes become visible together, when it ends; none of them after an error."""
-        if not self._in_transaction:
-            self._begin()
-        with self._part("create", subject):
+        with self._connection.part("create", subject):
             yield
-        self._in_transaction = False
-        self._execute("COMMIT", "commit", subject)
+        self._connection.commit("commit", subject)
 
-    def execute(self, statement: str, subject: str) -> None:
-        """Runs a statement that makes or replaces a table, inside the block of `publication`."""
-        self._execute(statement, "create", subject)
+    def create(self, name: TableName, rows: str | pa.RecordBatchReader, subject: str) -> int:
+        """Makes a table of the rows of a query or of a stream, in their order; returns their number."""
+        if isinstance(rows, str):
+            statement = f"CREATE TABLE {name.quoted} AS {self._native(rows)}"
+            self._connection.execute(statement, "create", subject)
+        else:
+            self._connection.ingest(name.name, rows, "create", subject, schema=name.schema)
+        [made] = self._rows(f"SELECT COUNT(*) AS n FROM {name.quoted}")  # noqa: S608
+        return int(made["n"])
 
-    def create(self, table: str, query: str, subject: str) -> None:
-        """Makes a table, given quoted, of the rows of a query, in their order; as `execute`."""
-        self._execute(f"CREATE TABLE {table} AS {self._native(query)}", "create", subject)
+    def move(self, table: TableName, name: TableName, subject: str, *, overwrite: bool) -> None:
+        """Gives a table another name, instead of the table that has it if it may be overwritten."""
+        if overwrite:
+            self._connection.execute(f"DROP TABLE IF EXISTS {name.quoted}", "create", subject)
+        renaming = f"ALTER TABLE {table.quoted} RENAME TO {sql.identifier(name.name)}"
+        self._connection.execute(renaming, "create", subject)
 
-    def rows(self, query: str) -> list[dict[str, Any]]:
-        """The few rows of a query about the database itself."""
-        return [row for batch in self._stream(query) for row in batch.to_pylist()]
-
-    def ingest(
-        self,
-        name: str,
-        rows: pa.Table | pa.RecordBatchReader,
-        *,
-        schema: str | None = None,
-        temporary: bool = False,
-        subject: str = "",
-    ) -> None:
-        """Makes a table of rows, in their order."""
-        connection = self._alive()
-
-        def ingest() -> None:
-            with connection.cursor() as cursor:
-                cursor.adbc_ingest(name, rows, "create", db_schema_name=schema, temporary=temporary)
-
-        self._call(ingest, "put" if temporary else "create", subject)
-
-    # The rest is inside.
+    # Inside
 
     def _open(self, query: str, origin: str) -> Table:
-        self._begin()
+        self._connection.begin()
         raw = self._name()
         # The line break ends a comment at the end of the query.
         self._queries[raw] = f"{query}\n"
@@ -275,7 +267,7 @@ class PostgresEngine:
         if not shown:
             raise DataError(
                 f"There is no column to read in {origin}.",
-                found=f"It has {len(names)} columns with names that can be told apart.",
+                found=f"It has {len(names)} columns; those whose names differ only in case do not count.",
                 remedy="Give a table with columns.",
             )
         listed = ", ".join(
@@ -294,7 +286,6 @@ class PostgresEngine:
     def _open_frame(self, frame: object) -> Table:
         table = to_arrow(frame)
         check_distinct("the table", table.column_names)
-        self._begin()
         problem = None
         try:
             table = frame_table(table)
@@ -320,85 +311,33 @@ class PostgresEngine:
 
     def _types(self, relation: str) -> tuple[list[str], list[ColumnType]]:
         """The names and types of the columns of a relation; nothing is read from it."""
-        with self._part("open", self._origins[relation], read_only=True):
-            schema = self._schema(f"SELECT * FROM {relation}", self._origins[relation])  # noqa: S608
+        origin = self._origins[relation]
+        with self._connection.part("open", origin, read_only=True):
+            query = self._native(f"SELECT * FROM {relation}")  # noqa: S608 (a name made here)
+            schema = self._connection.describe(query, origin)
         names = list(schema.names)
-        check_distinct(self._origins[relation], names)
+        check_distinct(origin, names)
         if not names:
             return names, []
-        [numbers] = self.rows(type_query(relation, names))
+        [numbers] = self._rows(type_query(relation, names))
         places = [numbers[f"c{place}"] for place in range(len(names))]
-        below = {row.pop("number"): row for row in self.rows(base_type_query(set(places)))}
+        below = {row.pop("number"): row for row in self._rows(base_type_query(set(places)))}
         modifiers = [int((field.metadata or {}).get(b"POSTGRESQL:typmod", b"-1")) for field in schema]
         return names, [
             ColumnType(**below[number], modifier=modifier)
             for number, modifier in zip(places, modifiers, strict=True)
         ]
 
-    def _schema(self, query: str, subject: str) -> pa.Schema:
-        connection = self._alive()
-        statement = self._native(query)
-
-        def ask() -> pa.Schema:
-            with connection.cursor() as cursor:
-                return cursor.adbc_execute_schema(statement)
-
-        return self._call(ask, "open", subject)
-
     def _stream(self, query: str) -> Generator[pa.RecordBatch, None, None]:
-        """The result of a query, at least one batch, as it arrives."""
-        connection = self._alive()
-        statement = self._native(query)
         subject = next((self._origins[name] for name in self._used(query) if name in self._origins), "it")
-        if not self._in_transaction:
-            self._begin()
-        with self._part("read", subject, read_only=True):
-            cursor = self._call(connection.cursor, "read", subject)
-            n_batches, is_whole = 0, False
-            try:
-                self._call(lambda: cursor.execute(statement), "read", subject)
-                reader = self._call(cursor.fetch_record_batch, "read", subject)
-                while (batch := self._call(lambda: _next(reader), "read", subject)) is not None:
-                    n_batches += 1
-                    yield plain_batch(batch)
-                is_whole = True
-                if n_batches == 0:
-                    empty = [pa.array([], field.type) for field in reader.schema]
-                    yield plain_batch(pa.RecordBatch.from_arrays(empty, schema=reader.schema))
-            finally:
-                if not is_whole:
-                    self._cancel()  # otherwise closing would wait for all the rest
-                with contextlib.suppress(adbc_driver_manager.Error):
-                    cursor.close()
+        return self._connection.stream(self._native(query), "read", subject)
 
-    def _begin(self) -> None:
-        """Begins a new snapshot; what is temporary stays."""
-        if self._in_transaction:
-            self._in_transaction = False
-            self._execute("COMMIT", "open")
-        self._execute("BEGIN ISOLATION LEVEL REPEATABLE READ", "open")
-        self._in_transaction = True
-
-    @contextlib.contextmanager
-    def _part(self, doing: errors.Doing, subject: str = "", *, read_only: bool = False) -> Iterator[None]:
-        """A part of the transaction: an error in it ends the part, not the snapshot."""
-        self._execute("SAVEPOINT elldelta", doing, subject)
-        try:
-            if read_only:  # until the end of the part: the database then sets it back
-                self._execute("SET TRANSACTION READ ONLY", doing, subject)
-            yield
-        except BaseException:
-            # What is wrong is told already; if the connection is gone, there is nothing left to take back.
-            with contextlib.suppress(ElldeltaError):
-                self._execute("ROLLBACK TO SAVEPOINT elldelta", doing, subject)
-                self._execute("RELEASE SAVEPOINT elldelta", doing, subject)
-            raise
-        self._execute("RELEASE SAVEPOINT elldelta", doing, subject)
+    def _rows(self, query: str) -> list[dict[str, Any]]:
+        """The few rows of a query about the database itself."""
+        return [row for batch in self._stream(query) for row in batch.to_pylist()]
 
     def _check_server(self) -> None:
-        for setting in _SETTINGS:
-            self._execute(setting, "connect")
-        [server] = self.rows(
+        [server] = self._rows(
             "SELECT CAST(current_setting('server_version_num') AS integer) / 10000 AS version, "
             "current_setting('server_encoding') AS encoding"
         )
@@ -419,7 +358,7 @@ class PostgresEngine:
         return list(used)
 
     def _native(self, query: str) -> str:
-        """A statement as PostgreSQL runs it: with the queries that it uses in front, and in its words.
+        """A query as PostgreSQL runs it: with the queries that it uses in front, and in its words.
 
         It spells DOUBLE as DOUBLE PRECISION, and joins by IS NOT DISTINCT FROM in loops only; arrays find
         each other by hashing, and one that holds a missing value equals another that does.
@@ -430,59 +369,6 @@ class PostgresEngine:
             for name, text in ((name, self._queries[name]) for name in self._used(query))
         ]
         return (f"WITH {', '.join(clauses)} " if clauses else "") + _spelt(query)
-
-    def _execute(self, statement: str, doing: errors.Doing, subject: str = "") -> None:
-        connection = self._alive()
-
-        def execute() -> None:
-            with connection.cursor() as cursor:
-                cursor.execute(statement)
-
-        self._call(execute, doing, subject)
-
-    def _alive(self) -> dbapi.Connection:
-        if self._connection is None or self._is_lost:
-            raise FileError(
-                "The connection to the database was lost.",
-                found="It was closed.",
-                remedy="Connect again.",
-            )
-        return self._connection
-
-    def _cancel(self) -> None:
-        if self._connection is not None and not self._is_lost:
-            with contextlib.suppress(adbc_driver_manager.Error):
-                self._connection.adbc_cancel()
-
-    def _call(self, action: Callable[[], Result], doing: errors.Doing, subject: str = "") -> Result:
-        """Calls the driver and hears Ctrl-C; what it raises is replaced, because its texts quote cells."""
-        task = Task(action)
-        try:
-            while not task.done.wait(_WAIT_SECONDS):
-                pass
-        except BaseException:
-            for _ in range(_PATIENCE):
-                self._cancel()
-                if task.done.wait(_WAIT_SECONDS):
-                    break
-            else:
-                self._is_lost = True  # the driver is still at it: the connection must not be touched again
-            raise
-        problem: ElldeltaError
-        try:
-            return task.result()
-        except adbc_driver_manager.Error as error:
-            problem = errors.translated(error, doing, subject)
-        except (pa.ArrowException, OSError, UnicodeError):
-            problem = errors.unreadable(subject)
-        raise problem  # outside of the handler: nothing of the driver's error hangs on to it
-
-
-def _next(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
-    try:
-        return reader.read_next_batch()
-    except StopIteration:
-        return None
 
 
 def _spelt(query: str) -> str:

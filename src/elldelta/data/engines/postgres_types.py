@@ -64,9 +64,7 @@ class ColumnType:
             return f"({column} AT TIME ZONE 'UTC')"
         if self.name == "numeric":
             digits = decimal_digits(self.modifier)
-            if digits is None:
-                return f"CAST({column} AS double precision)"
-            return f"CAST(NULLIF({column}, 'NaN') AS numeric({digits[0]}, {digits[1]}))"
+            return column if digits is None else f"CAST({column} AS numeric({digits[0]}, {digits[1]}))"
         return column
 
     @property
@@ -83,21 +81,36 @@ def decimal_digits(modifier: int) -> tuple[int, int] | None:
     return (digits, decimals) if digits <= _MOST_DIGITS and decimals <= digits else None
 
 
-def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch without the driver's own types; an exact number is a decimal if its digits are known."""
+def plain_batch(batch: pa.RecordBatch, *, exact: bool = False) -> pa.RecordBatch:
+    """A batch without the driver's own types.
+
+    An exact number is a decimal if its digits are known. If not it is a float, or if it must stay `exact` a
+    text: Arrow has no numbers of any length. Where it is not a number, it is missing.
+    """
     columns = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         metadata = field.metadata or {}
         values = column.storage if isinstance(column, pa.ExtensionArray) else column
         if metadata.get(b"POSTGRESQL:type") == b"numeric":
             digits = decimal_digits(int(metadata.get(b"POSTGRESQL:typmod", b"-1")))
-            values = values.cast(pa.float64() if digits is None else pa.decimal128(*digits))
+            if digits is not None:
+                values = _without_nan(values).cast(pa.decimal128(*digits))
+            elif not exact:
+                values = values.cast(pa.float64())
         columns.append(values)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
+def _without_nan(texts: pa.Array) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.equal(texts, "NaN"), pa.scalar(None, pa.string()), texts)
+
+
 def check_calendar(batch: pa.RecordBatch) -> None:
     """Refuses infinite dates: Arrow has none, and would show days long before the first."""
+    import pyarrow.compute as pc
+
     for field, column in zip(batch.schema, batch.columns, strict=True):
         days = None
         if pa.types.is_date32(field.type):
@@ -107,7 +120,7 @@ def check_calendar(batch: pa.RecordBatch) -> None:
         if days is None or not len(days):
             continue
         unit = 1 if pa.types.is_date32(field.type) else 86_400_000_000
-        lowest = pa.compute.min(days).as_py()
+        lowest = pc.min(days).as_py()
         if lowest is not None and lowest < _FIRST_DAY * unit:
             raise no_calendar(field.name)
 

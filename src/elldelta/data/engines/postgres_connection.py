@@ -1,0 +1,207 @@
+"""A connection to PostgreSQL that hears Ctrl-C, keeps its snapshot after an error, and quotes no cell.
+
+The driver is ADBC's: it hands out Arrow batches from COPY as they arrive, takes Arrow in through COPY, can be
+cancelled from another thread, tells the code of an error apart from its text, and brings its own libpq.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, TypeVar
+
+import adbc_driver_manager
+import pyarrow as pa
+from adbc_driver_postgresql import dbapi
+
+from elldelta.data.engines import postgres_errors as errors
+from elldelta.data.engines.task import Task
+from elldelta.errors import ElldeltaError, FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from elldelta.data.engines.postgres_errors import Doing
+
+    Result = TypeVar("Result")
+
+_WAIT_SECONDS = 0.1
+_PATIENCE = 50
+"""How often a cancelled statement is given time to end, before the connection is given up."""
+_SETTINGS = (
+    "SET application_name = 'elldelta'",
+    "SET TIME ZONE 'UTC'",
+    "SET standard_conforming_strings = on",
+    "SET client_encoding = 'UTF8'",
+    "SET idle_in_transaction_session_timeout = 0",
+)
+
+
+class Connection:
+    """A connection with at most one transaction, which is one snapshot (REPEATABLE READ).
+
+    Args:
+        database: The address of the database.
+    """
+
+    def __init__(self, database: str) -> None:
+        self._in_transaction = False
+        self._driver: dbapi.Connection | None = None
+        self._driver = self._call(lambda: dbapi.connect(database, autocommit=True), "connect")
+        try:
+            for setting in _SETTINGS:
+                self.execute(setting, "connect")
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be used."""
+        return self._driver is not None
+
+    def begin(self) -> None:
+        """Begins a new snapshot; what was made in the last one stays."""
+        if self._in_transaction:
+            self.commit("open")
+        self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ", "open")
+        self._in_transaction = True
+
+    def commit(self, doing: Doing, subject: str = "") -> None:
+        """Ends the transaction: what was made in it becomes visible to others."""
+        self._in_transaction = False
+        self.execute("COMMIT", doing, subject)
+
+    @contextlib.contextmanager
+    def part(self, doing: Doing, subject: str = "", *, read_only: bool = False) -> Iterator[None]:
+        """A part of the transaction: an error in it takes back the part, not the snapshot.
+
+        Args:
+            doing: What the part does.
+            subject: Words for what it is about.
+            read_only: Whether the database is to refuse every change in it.
+        """
+        if not self._in_transaction:
+            self.begin()
+        self.execute("SAVEPOINT elldelta", doing, subject)
+        try:
+            if read_only:  # at the end of the part the database sets it back
+                self.execute("SET TRANSACTION READ ONLY", doing, subject)
+            yield
+        except BaseException:
+            # What is wrong is told already; if the connection is gone, there is nothing left to take back.
+            with contextlib.suppress(ElldeltaError):
+                self.execute("ROLLBACK TO SAVEPOINT elldelta", doing, subject)
+                self.execute("RELEASE SAVEPOINT elldelta", doing, subject)
+            raise
+        self.execute("RELEASE SAVEPOINT elldelta", doing, subject)
+
+    def execute(self, statement: str, doing: Doing, subject: str = "") -> None:
+        """Runs a statement that returns no rows."""
+        driver = self._alive()
+
+        def execute() -> None:
+            with driver.cursor() as cursor:
+                cursor.execute(statement)
+
+        self._call(execute, doing, subject)
+
+    def describe(self, query: str, subject: str) -> pa.Schema:
+        """The columns of a query, which does not run."""
+        driver = self._alive()
+
+        def ask() -> pa.Schema:
+            with driver.cursor() as cursor:
+                return cursor.adbc_execute_schema(query)
+
+        return self._call(ask, "open", subject)
+
+    def stream(self, query: str, doing: Doing, subject: str) -> Generator[pa.RecordBatch, None, None]:
+        """The result of a query as it arrives, at least one batch; the query cannot change anything."""
+        driver = self._alive()
+        with self.part(doing, subject, read_only=True):
+            cursor = self._call(driver.cursor, doing, subject)
+            n_batches, is_whole = 0, False
+            try:
+                self._call(lambda: cursor.execute(query), doing, subject)
+                reader = self._call(cursor.fetch_record_batch, doing, subject)
+                while (batch := self._call(lambda: _next(reader), doing, subject)) is not None:
+                    n_batches += 1
+                    yield batch
+                is_whole = True
+                if n_batches == 0:
+                    empty = [pa.array([], field.type) for field in reader.schema]
+                    yield pa.RecordBatch.from_arrays(empty, schema=reader.schema)
+            finally:
+                if not is_whole:
+                    self._cancel()  # otherwise closing would wait for all the rest
+                with contextlib.suppress(adbc_driver_manager.Error):
+                    cursor.close()
+
+    def ingest(
+        self,
+        name: str,
+        rows: pa.Table | pa.RecordBatchReader,
+        doing: Doing,
+        subject: str = "",
+        *,
+        schema: str | None = None,
+    ) -> int:
+        """Makes a table of rows, in their order; a temporary one if no schema is given."""
+        driver = self._alive()
+
+        def ingest() -> int:
+            with driver.cursor() as cursor:
+                return int(
+                    cursor.adbc_ingest(name, rows, "create", db_schema_name=schema, temporary=schema is None)
+                )
+
+        return self._call(ingest, doing, subject)
+
+    def close(self) -> None:
+        """Ends the connection; the database takes back what was not committed, and all that is temporary."""
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            with contextlib.suppress(adbc_driver_manager.Error):
+                driver.close()
+
+    def _alive(self) -> dbapi.Connection:
+        if self._driver is None:
+            raise FileError(
+                "The connection to the database was lost.", found="It was closed.", remedy="Connect again."
+            )
+        return self._driver
+
+    def _cancel(self) -> None:
+        if self._driver is not None:
+            with contextlib.suppress(adbc_driver_manager.Error):
+                self._driver.adbc_cancel()
+
+    def _call(self, action: Callable[[], Result], doing: Doing, subject: str = "") -> Result:
+        """Calls the driver and hears Ctrl-C; what it raises is replaced, because its texts quote cells."""
+        task = Task(action)
+        try:
+            while not task.done.wait(_WAIT_SECONDS):
+                pass
+        except BaseException:
+            for _ in range(_PATIENCE):
+                self._cancel()
+                if task.done.wait(_WAIT_SECONDS):
+                    break
+            else:
+                self._driver = None  # the driver is still at it: the connection must not be touched again
+            raise
+        problem: ElldeltaError
+        try:
+            return task.result()
+        except adbc_driver_manager.Error as error:
+            problem = errors.translated(error, doing, subject)
+        except (pa.ArrowException, OSError, UnicodeError):
+            problem = errors.unreadable(subject)
+        raise problem  # outside of the handler: nothing of the driver's error hangs on to it
+
+
+def _next(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
+    try:
+        return reader.read_next_batch()
+    except StopIteration:
+        return None
