@@ -19,6 +19,7 @@ from elldelta.server.database import POOL_SIZE
 from elldelta.server.envelope import Envelope
 from elldelta.server.errors import document_of, status_of, unforeseen
 from elldelta.server.guarded_route import check_all_guarded
+from elldelta.server.pages.catalogue import add_pages
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -61,8 +62,7 @@ def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (
     app.state.page_error = None
     for module in (health, parties, populations, requests, plans, releases):
         app.include_router(module.router)
-    # The pages are included here: app.include_router(pages.router), whose routes are GuardedRoutes, too; and
-    # app.state.page_error renders errors for paths that are not under /api/.
+    add_pages(app)
     check_all_guarded(app)
     app.add_exception_handler(ElldeltaError, _known)
     app.add_exception_handler(RequestValidationError, _invalid)

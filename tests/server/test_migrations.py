@@ -1,0 +1,159 @@
+"""The schema: from nothing and from the revision before, on both databases, with data in it."""
+
+import threading
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from tests.app.registrations import make_plan, make_registration
+
+from elldelta.app.registration import check_registration
+from elldelta.data.json_file import as_bytes
+from elldelta.server.agency import Agency, utc_now
+from elldelta.server.migrations import NewerDatabaseError, head, is_current, migrate
+from elldelta.server.services.ledger import export_ledger, show_ledger
+from elldelta.server.services.plans import list_plans
+from elldelta.server.services.releases import list_releases
+from elldelta.server.settings import Settings
+from elldelta.server.tables import Base
+
+MOMENT = utc_now()
+
+
+def test_from_nothing_the_schema_is_what_the_tables_say(database):
+    assert not is_current(database)
+    migrate(database)
+    assert is_current(database)
+    with database.reading() as session:
+        context = MigrationContext.configure(session.connection(), opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_a_second_time_nothing_happens(migrated):
+    migrate(migrated)
+    assert is_current(migrated)
+
+
+def test_several_processes_that_start_together_all_find_the_newest_schema(database):
+    problems = []
+
+    def run():
+        try:
+            migrate(database)
+        except Exception as problem:  # noqa: BLE001 (whatever it is, the test must see it)
+            problems.append(problem)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert is_current(database)
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(migrated):
+    with migrated.writing() as session:
+        session.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(NewerDatabaseError):
+        migrate(migrated)
+    with migrated.reading() as session:
+        assert session.scalar(sa.text("SELECT version_num FROM alembic_version")) == "9999"
+    assert not is_current(migrated)
+
+
+def test_what_the_revision_before_has_stored_is_there_afterwards(database, tmp_path):
+    migrate(database, "0001")
+    plan = make_plan()
+    registration = make_registration(plan, [[3] * 6] * 4)
+    admission = check_registration(plan, registration, [], owner="hospital-a")
+    insert_before(database, plan, registration, admission)
+    migrate(database)
+    assert is_current(database)
+    assert head() != "0001"
+    url = database.url.render_as_string(hide_password=False)
+    agency = Agency.open(Settings(folder=tmp_path, database=url))
+    try:
+        [view] = list_plans(agency)
+        assert (view.digest, view.classes, view.status) == (plan.digest, plan.n_classes, "issued")
+        [release] = list_releases(agency, plan.digest)
+        assert (release.owner, release.records) == ("hospital-a", 72)
+        assert export_ledger(agency, plan.digest).endswith(admission.line)
+        assert [entry.owner for entry in show_ledger(agency, plan.digest).entries] == ["hospital-a"]
+    finally:
+        agency.close()
+
+
+def insert_before(database, plan, registration, admission):
+    """Rows as revision 0001 has them; told by the database, not by the tables of today."""
+    entry = admission.entry
+    with database.writing() as session:
+        connection = session.connection()
+        tables = sa.MetaData()
+        tables.reflect(connection)
+
+        def insert(table, **values):
+            connection.execute(tables.tables[table].insert().values(**values))
+
+        insert("parties", id=1, name="hospital-a", role="owner", created_at=MOMENT)
+        insert("populations", id=1, name="region", title="The region", created_at=MOMENT)
+        insert(
+            "plans",
+            digest=plan.digest,
+            population_id=1,
+            file=as_bytes(plan.to_dict()),
+            signature={"key_id": "sha256:" + "0" * 64},
+            status="issued",
+            issued_at=MOMENT,
+            ell=plan.ell,
+            delta=plan.delta,
+            releases=plan.releases,
+            records=plan.records,
+            guarantee=plan.guarantee,
+            promise=plan.promise,
+        )
+        insert(
+            "ledger_lines",
+            plan_digest=plan.digest,
+            sequence=entry.sequence,
+            hash=entry.hash,
+            line=admission.line,
+            added_at=MOMENT,
+        )
+        facts = {"records": 72, "classes": 4, "diversity": 6, "merged_classes": 0, "certified": True}
+        insert(
+            "registrations",
+            plan_digest=plan.digest,
+            sequence=entry.sequence,
+            party_id=1,
+            content_digest=entry.content_digest,
+            document=registration.to_bytes(),
+            facts=facts,
+        )
+
+
+STATEMENTS = [
+    "UPDATE ledger_lines SET hash = 'x'",
+    "DELETE FROM ledger_lines",
+    "UPDATE registrations SET content_digest = 'x'",
+    "DELETE FROM registrations",
+    "TRUNCATE ledger_lines CASCADE",
+    "TRUNCATE registrations",
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_the_database_itself_refuses_to_change_the_ledger(database, statement):
+    if database.is_sqlite and statement.startswith("TRUNCATE"):
+        statement = statement.replace("TRUNCATE", "DELETE FROM").removesuffix(" CASCADE")
+    migrate(database, "0001")
+    plan = make_plan()
+    registration = make_registration(plan, [[3] * 6] * 4)
+    insert_before(database, plan, registration, check_registration(plan, registration, [], owner="a"))
+    migrate(database)
+    with pytest.raises(sa.exc.DBAPIError, match="append-only"), database.writing() as session:
+        session.execute(sa.text(statement))
+    with database.reading() as session:
+        for table in ("ledger_lines", "registrations"):
+            assert session.scalar(sa.select(sa.func.count()).select_from(sa.table(table))) == 1
