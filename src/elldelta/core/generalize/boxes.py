@@ -150,6 +150,11 @@ class _Found:
     loss: float
     trade_off: _TradeOff
 
+    @property
+    def is_finest(self) -> bool:
+        """Whether every box is a single combination: no other search can find more."""
+        return self.loss == 0.0
+
     def beats(self, other: _Found) -> bool:
         n_boxes, n_others = self.lows.shape[0], other.lows.shape[0]
         return self.loss < other.loss or (self.loss == other.loss and n_boxes > n_others)
@@ -206,6 +211,8 @@ class _Search:
         best = self.run(trade_offs[0])
         n_worse = 0
         for trade_off in trade_offs[1:]:
+            if best.is_finest:
+                break
             found = self.run(trade_off)
             if found.beats(best):
                 best, n_worse = found, 0
@@ -215,7 +222,8 @@ class _Search:
 
     def with_emphases(self, best: _Found) -> _Found:
         """Makes one attribute at a time more or less urgent, or the floor, while that lowers the loss."""
-        n_left = 0 if self.many or len(self.sizes) == 1 else min(MOST_RUNS, EFFORT // self.n_cells)
+        is_worth_it = not (self.many or len(self.sizes) == 1 or best.is_finest)
+        n_left = min(MOST_RUNS, EFFORT // self.n_cells) if is_worth_it else 0
         for factor in EMPHASES:
             improves = True
             while improves and n_left > 0:
