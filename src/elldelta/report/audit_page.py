@@ -34,8 +34,8 @@ def render_audit(document: Mapping[str, Any]) -> str:
         audit=document,
         curve=inline_svg(draw_exposure_curve(document["curve"], ell), "curve"),
         histogram=inline_svg(draw_histogram(bars, ell), "histogram") if bars else None,
-        curve_words=_curve_words(document["curve"], ell),
-        histogram_words=_histogram_words(document["histogram"], ell),
+        curve_words=curve_words(document["curve"], ell),
+        histogram_words=histogram_words(document["histogram"], ell),
     )
 
 
@@ -80,7 +80,7 @@ def draw_exposure_curve(points: Sequence[Mapping[str, Any]], ell: int) -> Figure
     return figure
 
 
-def _curve_words(points: Sequence[Mapping[str, Any]], ell: int) -> str:
+def curve_words(points: Sequence[Mapping[str, Any]], ell: int) -> str:
     """What the curve shows, for those who do not see it."""
     first, last = points[0], points[-1]
     return (
@@ -91,7 +91,8 @@ def _curve_words(points: Sequence[Mapping[str, Any]], ell: int) -> str:
     )
 
 
-def _histogram_words(bars: Sequence[Mapping[str, Any]], ell: int) -> str:
+def histogram_words(bars: Sequence[Mapping[str, Any]], ell: int) -> str:
+    """What the histogram shows, for those who do not see it."""
     if not bars:
         return ""
     below = sum(bar["records"] for bar in bars if bar["diversity"] < ell)

@@ -1,0 +1,46 @@
+"""The ledger of a plan, line by line, and whether its chain is intact."""
+
+from __future__ import annotations
+
+import json
+
+from fastapi import APIRouter, Request, Response
+
+from elldelta.errors import FileError
+from elldelta.server.api.bodies import Digest
+from elldelta.server.guarded_route import CurrentAgency, GuardedRoute
+from elldelta.server.pages.rendering import page
+from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, allow
+from elldelta.server.services.ledger import export_ledger, show_ledger
+from elldelta.server.services.plans import show_plan
+from elldelta.server.services.releases import list_releases
+
+router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+
+
+@router.get("/plans/{digest}/ledger")
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def show(request: Request, agency: CurrentAgency, digest: Digest) -> Response:
+    """Shows the ledger, after checking every line of it."""
+    plan = show_plan(agency, digest).plan
+    problem, room = None, None
+    try:
+        chain = show_ledger(agency, digest)
+        room = {
+            "least": int(chain.room.min()),
+            "full": int((chain.room == 0).sum()),
+            "classes": chain.room.size,
+        }
+    except FileError as error:  # the page must say so, and still show what there is
+        problem = error
+    lines = [json.loads(line) for line in export_ledger(agency, digest).splitlines()]
+    return page(
+        request,
+        "ledger.html",
+        plan=plan,
+        first=lines[0],
+        lines=lines[1:],
+        releases={item.sequence: item for item in list_releases(agency, digest)},
+        problem=problem,
+        room=room,
+    )

@@ -1,0 +1,118 @@
+"""Plans: what is promised, the pictures, how far owners are, and the files to take along."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from elldelta.errors import ElldeltaError
+from elldelta.server.agency import Agency
+from elldelta.server.api.bodies import Digest
+from elldelta.server.errors import NotFoundError
+from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
+from elldelta.server.pages.forms import PostedForm
+from elldelta.server.pages.pictures import Width, frontier_figure, frontier_words, picture
+from elldelta.server.pages.rendering import ForTheForm, form_again, page, see
+from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, allow, allow_anybody
+from elldelta.server.services.class_maps import can_draw, draw_classes
+from elldelta.server.services.frontiers import ask_frontier, show_frontier
+from elldelta.server.services.plans import list_plans, show_plan
+from elldelta.server.services.progress import report_progress, show_progress
+from elldelta.server.services.releases import list_refusals, list_releases
+
+router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+
+
+@router.get("/key.pem")
+@allow_anybody()
+async def key(agency: CurrentAgency) -> Response:
+    """Gives the agency's public key as a file."""
+    headers = {"Content-Disposition": 'attachment; filename="agency-key.pem"'}
+    return Response(agency.key.public_key.to_pem(), media_type="application/x-pem-file", headers=headers)
+
+
+@router.get("/plans")
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def index(request: Request, agency: CurrentAgency) -> Response:
+    """Lists plans."""
+    return page(request, "plans.html", plans=list_plans(agency))
+
+
+@router.get("/plans/{digest}")
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def show(request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest) -> Response:
+    """Shows a plan."""
+    return _plan(request, agency, caller, digest)
+
+
+@router.post("/plans/{digest}/progress")
+@allow(OWNER)
+def progress(
+    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest, posted: PostedForm
+) -> Response:
+    """Takes an owner's number."""
+    try:
+        report_progress(agency, caller, digest, posted.whole("records", "The number of records"))
+    except ForTheForm as error:
+        return _plan(request, agency, caller, digest, error, posted.text("records"))
+    return see(f"/plans/{digest}", "reported")
+
+
+@router.post("/plans/{digest}/frontier")
+@allow(AGENCY)
+def compute_frontier(
+    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest
+) -> Response:
+    """Begins to compute the frontier of a plan that was issued without a preview."""
+    try:
+        ask_frontier(agency, caller, digest)
+    except ForTheForm as error:
+        return _plan(request, agency, caller, digest, error)
+    return see(f"/plans/{digest}")
+
+
+@router.get("/plans/{digest}/frontier-{width}.svg")
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def frontier(request: Request, agency: CurrentAgency, digest: Digest, width: Width) -> Response:
+    """Draws the frontier."""
+    rows = show_frontier(agency, digest).rows
+    if not rows:
+        raise NotFoundError("picture")
+    return picture(request, f"frontier {digest}", width, lambda: frontier_figure(rows))
+
+
+@router.get("/plans/{digest}/classes-{width}.svg")
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def classes(request: Request, agency: CurrentAgency, digest: Digest, width: Width) -> Response:
+    """Draws the map of classes."""
+    show_plan(agency, digest)
+    if not can_draw(agency, digest):
+        raise NotFoundError("picture")
+    return picture(request, f"classes {digest}", width, lambda: draw_classes(agency, digest), is_map=True)
+
+
+def _plan(
+    request: Request,
+    agency: Agency,
+    caller: Caller,
+    digest: str,
+    error: ElldeltaError | None = None,
+    typed: str = "",
+) -> Response:
+    details = show_plan(agency, digest)
+    found = show_frontier(agency, digest)
+    content: dict[str, Any] = {
+        "details": details,
+        "plan": details.plan,
+        "progress": show_progress(agency, caller, digest),
+        "frontier": found,
+        "frontier_words": frontier_words(found.rows) if found.rows else "",
+        "has_map": can_draw(agency, digest),
+        "releases": list_releases(agency, digest),
+        "refusals": () if caller.role == CLIENT else list_refusals(agency, caller, digest),
+        "typed": typed,
+    }
+    if error is not None:
+        return form_again(request, "plan.html", error, **content)
+    return page(request, "plan.html", error=None, **content)

@@ -1,0 +1,94 @@
+"""The first page, and the page of a population."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
+
+from elldelta.errors import ElldeltaError
+from elldelta.server.agency import Agency
+from elldelta.server.api.bodies import Name
+from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
+from elldelta.server.pages.forms import Posted, PostedForm
+from elldelta.server.pages.rendering import ForTheForm, form_again, page, see
+from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, allow
+from elldelta.server.services.plans import list_plans
+from elldelta.server.services.populations import (
+    create_population,
+    list_populations,
+    show_population,
+    upload_model,
+)
+from elldelta.server.services.progress import show_progress
+from elldelta.server.services.requests import list_requests
+
+router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+
+
+@router.get("/")
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def home(request: Request, agency: CurrentAgency, caller: CurrentCaller) -> Response:
+    """Populations, and what waits for the caller."""
+    return _home(request, agency, caller)
+
+
+@router.post("/populations")
+@allow(AGENCY)
+def add(request: Request, agency: CurrentAgency, caller: CurrentCaller, posted: PostedForm) -> Response:
+    """Adds a population."""
+    try:
+        added = create_population(agency, posted.text("name").strip(), posted.text("title"))
+    except ForTheForm as error:
+        return _home(request, agency, caller, error, posted)
+    return see(f"/populations/{added.name}", "population-added")
+
+
+@router.get("/populations/{name}")
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def population(request: Request, agency: CurrentAgency, name: Name) -> Response:
+    """A population: its columns and plans, never a count."""
+    return page(request, "population.html", error=None, **_about(agency, name))
+
+
+@router.post("/populations/{name}/model")
+@allow(AGENCY, body="model")
+def model(
+    request: Request, agency: CurrentAgency, caller: CurrentCaller, name: Name, posted: PostedForm
+) -> Response:
+    """Takes the model of a population."""
+    try:
+        upload_model(agency, caller, name, posted.file("model", "the model file"))
+    except ForTheForm as error:
+        return form_again(request, "population.html", error, **_about(agency, name))
+    return see(f"/populations/{name}", "model-uploaded")
+
+
+def _about(agency: Agency, name: str) -> dict[str, Any]:
+    return {"population": show_population(agency, name), "plans": list_plans(agency, name)}
+
+
+def _home(
+    request: Request,
+    agency: Agency,
+    caller: Caller,
+    error: ElldeltaError | None = None,
+    posted: Posted | None = None,
+) -> HTMLResponse:
+    plans = list_plans(agency)
+    issued = [plan for plan in plans if plan.status == "issued"]
+    requests = () if caller.role == OWNER else list_requests(agency, caller)
+    content: dict[str, Any] = {
+        "populations": list_populations(agency),
+        "n_plans": Counter(plan.population for plan in issued),
+        "waiting": [item for item in requests if item.status == "filed"],
+        "own": [(plan, show_progress(agency, caller, plan.digest)) for plan in issued]
+        if caller.role == OWNER
+        else [],
+        "typed": posted.typed if posted else {},
+    }
+    if error is not None:
+        return form_again(request, "home.html", error, **content)
+    return page(request, "home.html", error=None, **content)
