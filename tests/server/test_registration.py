@@ -187,7 +187,7 @@ def test_of_many_at_once_only_those_that_fit_are_admitted(service, tmp_path):
     accepted = [name for name, [first, _] in answers.items() if first.is_accepted]
     report = exported(service, plan, tmp_path)
     assert sorted(report.owners) == sorted(accepted)
-    # Whoever misses the same pair as an earlier one needs no more room: two of three pairs, three owners each.
+    # Whoever misses the same pair as an earlier one needs no more room: two of three pairs, three owners each
     assert len(accepted) == 6
     assert len({number % 3 for number, name in enumerate(names) if name in accepted}) == 2
 
