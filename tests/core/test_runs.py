@@ -221,7 +221,7 @@ def test_sums_over_ranges_are_exact():
     counts = rng.integers(0, 1000, (700, 3))
     distribution = JointDistribution.from_counts(counts + 1)
     sweeper = sweep.Sweeper(distribution, 1, 10, 1, SharpOptions())
-    from elldelta.core import occupancy_kernels
+    from elldelta.core.generalize.sweep_kernels import range_sum
 
     out = np.empty(3, dtype=np.int64)
     for start, stop in [
@@ -235,9 +235,7 @@ def test_sums_over_ranges_are_exact():
         (699, 700),
         (1, 513),
     ]:
-        occupancy_kernels.range_sum(
-            distribution.mass, sweeper.n_leaf_rows, sweeper.nodes, sweeper.offsets, start, stop, out
-        )
+        range_sum(distribution.mass, sweeper.n_leaf_rows, sweeper.nodes, sweeper.offsets, start, stop, out)
         np.testing.assert_array_equal(out, (counts + 1)[start:stop].sum(axis=0))
 
 

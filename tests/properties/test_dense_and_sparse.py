@@ -125,7 +125,7 @@ def test_sharp_runs_fitted_on_a_sample(seed, monkeypatch):
 
 
 def test_every_range_of_sparse_rows():
-    from elldelta.core import occupancy_kernels
+    from elldelta.core.generalize.sweep_kernels import range_sum
 
     table = random_table(3, n_rows=700, density=0.5)
     _, sparse = both_forms(table)
@@ -134,9 +134,7 @@ def test_every_range_of_sparse_rows():
     out = np.empty(table.shape[1], dtype=np.int64)
     rng = np.random.default_rng(1)
     for start, stop in np.sort(rng.integers(0, 701, (300, 2)), axis=1).tolist():
-        occupancy_kernels.range_sum(
-            sparse.mass, sweeper.n_leaf_rows, sweeper.nodes, sweeper.offsets, start, stop, out
-        )
+        range_sum(sparse.mass, sweeper.n_leaf_rows, sweeper.nodes, sweeper.offsets, start, stop, out)
         assert out.tolist() == table[start:stop].sum(axis=0).tolist()
 
 

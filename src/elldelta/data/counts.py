@@ -205,8 +205,9 @@ class Counts:
         """Whether the rows of the cells are 0, ..., 0, 1, ..., 1, 2, ... with rising values inside each."""
         if self.rows.size == 0 or self.ranks.size == 0:
             return self.rows.size == self.ranks.size
-        steps = np.diff(self.rows)
-        rises = (steps == 1) | ((steps == 0) & (np.diff(self.values) > 0))
+        before, after = self.rows[:-1], self.rows[1:]
+        rises = (after == before) & (self.values[1:] > self.values[:-1])
+        rises |= after == before + 1
         return bool(self.rows[0] == 0 and self.rows[-1] == self.ranks.size - 1 and rises.all())
 
     def _contradiction(self) -> str:
@@ -261,14 +262,16 @@ def _order_of_cells(schema: Schema, ranks: NDArray[np.int64], values: NDArray[np
 
 def _are_ordered(ranks: NDArray[np.int64], values: NDArray[np.int64]) -> bool:
     """Whether cells are sorted by rank, then value: those of a model file are, and need no more memory."""
-    steps = np.diff(ranks)
-    return bool(((steps > 0) | ((steps == 0) & (np.diff(values) >= 0))).all())
+    rises = (ranks[1:] == ranks[:-1]) & (values[1:] >= values[:-1])
+    rises |= ranks[1:] > ranks[:-1]
+    return bool(rises.all())
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[np.int64]:
     """The array itself if nobody can change it any more, otherwise a read-only copy."""
     given = np.asarray(array)
-    if given.dtype == np.int64 and given.base is None and not given.flags.writeable:
+    is_view = isinstance(given.base, np.ndarray)  # of something that may be changed yet
+    if given.dtype == np.int64 and not is_view and not given.flags.writeable:
         return given
     copy = np.array(given, dtype=np.int64, copy=True)
     copy.setflags(write=False)

@@ -220,8 +220,6 @@ def _column(path: Path, name: str) -> NDArray[np.int64]:
     column: NDArray[np.int64] = table.column(name).to_numpy()
     if column.dtype != np.int64:
         raise TypeError
-    if column.base is not None:
-        column = column.copy()
     column.setflags(write=False)
     return column
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from elldelta.core.kernels import add_row, compiled, n_stored
-from elldelta.core.occupancy_kernels import class_failure, rank
+from elldelta.core.occupancy_kernels import class_failure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,11 +72,25 @@ class Scratch(NamedTuple):
 
 
 @compiled
+def ell_th_cell(cells: NDArray[np.float64], ell: int, largest: NDArray[np.float64]) -> float:
+    """The ell-th largest cell; `largest` is memory for ell cells."""
+    largest[:ell] = -inf
+    for value in range(cells.size):
+        cell = cells[value]
+        if cell > largest[ell - 1]:
+            place = ell - 1
+            while place > 0 and largest[place - 1] < cell:
+                largest[place] = largest[place - 1]
+                place -= 1
+            largest[place] = cell
+    return float(largest[ell - 1])
+
+
+@compiled
 def strain_of(cells: NDArray[Any], rule: Rule, scratch: Scratch) -> tuple[float, float]:
     """The strain of a class, and what an error eta of P can add to it (`total_failure_upper`)."""
     if rule.mode == CELLS:
-        rank(cells, scratch.ranks)
-        cell = float(cells[scratch.ranks[rule.ell - 1]])
+        cell = ell_th_cell(cells, rule.ell, scratch.tails)
         return (rule.threshold / cell if cell > 0.0 else inf), 0.0
     failure, _ = class_failure(
         cells,

@@ -112,9 +112,9 @@ class Sweeper:
         releases: int,
         options: SharpOptions,
     ) -> None:
-        from elldelta.core import occupancy_kernels
+        from elldelta.core.generalize import sweep_kernels
 
-        self._kernels = occupancy_kernels
+        self._kernels = sweep_kernels
         self.table: MassTable = distribution.mass
         self.n_rows: int = distribution.n_quasi_identifiers
         self.scale = 1.0 / distribution.total
