@@ -432,17 +432,13 @@ class EngineContract(Placement):
             assert len(contents) == 1
 
     def _content(self, path):
-        """The bytes of a file; of a folder the rows in their order, for where a part ends is nobody's matter."""
+        """The bytes of a file; of a folder the rows in their order, wherever its parts end."""
         assert path.is_dir() == self.in_parts
         if not self.in_parts:
             return path.read_bytes()
         if path.suffix == ".parquet":
-            return (
-                pa.concat_tables(map(pq.read_table, parts_of(path)))
-                .combine_chunks()
-                .to_batches()[0]
-                .serialize()
-            )
+            rows = pa.concat_tables(map(pq.read_table, parts_of(path))).combine_chunks()
+            return rows.to_batches()[0].serialize().to_pybytes()
         header, *_ = parts_of(path)[0].read_bytes().partition(b"\n")
         return b"".join(part.read_bytes().removeprefix(header + b"\n") for part in parts_of(path))
 

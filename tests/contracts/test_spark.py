@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from functools import partial
 
 import pytest
 from tests.contracts.engine_contract import EngineContract
@@ -30,6 +31,8 @@ def session():
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "3")
         .config("spark.log.level", "OFF")
+        # Many small queries: compiling less takes less time.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .getOrCreate()
     )
     yield session
@@ -37,24 +40,25 @@ def session():
 
 
 @pytest.fixture(scope="class")
-def engine(session):
+def engine(request, session):
+    request.cls.start = staticmethod(partial(connect, session=session))
     with connect(session=session) as engine:
         yield engine
 
 
 class TestTables(EngineContract):
-    start = staticmethod(connect)
     n_examples = 4
     in_parts = True
 
 
 class TestInference(InferenceContract):
-    start = staticmethod(connect)
+    """Schemas."""
 
 
 class TestFailures(FailureContract):
     engine_name = "spark"
-    start = staticmethod(connect)
+    copies_csv = True
+    patience = 150
 
     @pytest.fixture
     def engine_settings(self):

@@ -174,6 +174,11 @@ def unwritable(path: str | os.PathLike[str], problem: OSError) -> FileError:
     )
 
 
+def part_name(number: int, suffix: str) -> str:
+    """The name of a part file; the order of the names is the order of the rows."""
+    return f"part-{number:05}.{suffix}"
+
+
 def to_disk(path: Path) -> None:
     """Brings a file, or a folder with its files, to the disk."""
     if not path.is_dir():

@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from elldelta.data import sql
+from elldelta.data.atomic import part_name
 from elldelta.data.domains import UNKNOWN
 from elldelta.data.frames import from_arrow
 from elldelta.data.repeated_rows import RepeatedRows
 from elldelta.data.sources import format_of
+from elldelta.data.table import require
 from elldelta.errors import InternalError, ParameterError, SchemaError
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -70,7 +73,12 @@ def write_release(
     order: Order = "sorted",
     progress: Progress | None = None,
 ) -> ReleaseAccount:
-    """Writes a release to a Parquet or CSV file, which appears when the block of `files` ends."""
+    """Writes a release to a Parquet or CSV file, which appears when the block of `files` ends.
+
+    An engine that writes in parts makes a folder of such files. A release that is generated from its counts
+    is one part even then: the counts are on this machine, and expanding them here takes less than to send
+    them to workers and to sort what these would make of them.
+    """
     file_format = format_of(path)
     if str(path).endswith(".gz"):
         raise ParameterError(
@@ -79,12 +87,13 @@ def write_release(
             remedy="Use a name that ends in .csv or .parquet; Parquet is compressed inside.",
         )
     check_release(counted, class_map, order)
-    target = files.stage(path)
+    engine = counted.table.engine
+    target = _stage(engine, path, files)
     if not counted.schema.kept:
         rows = generated_rows(counted, class_map)
-        (rows.write_parquet if file_format == "parquet" else rows.write_csv)(target, progress)
+        file = target / part_name(0, file_format) if target.is_dir() else target
+        (rows.write_parquet if file_format == "parquet" else rows.write_csv)(file, progress)
         return account_of(counted, class_map, rows.n_rows, "sorted")
-    engine = counted.table.engine
     with JoinedRows(counted, class_map, order) as joined:
         n_rows = engine.write(joined.query, target, file_format, ordered=order == "sorted", progress=progress)
     return account_of(counted, class_map, n_rows, order)
@@ -125,8 +134,8 @@ def write_quarantine(
     The rows are personal data, all columns included: the file is for the owner of the records only.
     """
     file_format = format_of(path)
-    target = files.stage(path, private=True)
     table = counted.table
+    target = _stage(table.engine, path, files, private=True)
     relations: list[str] = []
     keys: list[str] = []
     try:
@@ -252,6 +261,16 @@ class JoinedRows:
         positions = encoding.positions[shown]
         written = self._texts(self._counted.schema.sensitive.released_values(), positions)
         return {"raw": _cells_where(encoding, shown), "position": positions, "value": written}
+
+
+def _stage(
+    engine: Engine, path: str | os.PathLike[str], files: AtomicFiles, *, private: bool = False
+) -> Path:
+    """Where an engine writes rows: a file, or a folder if it writes in parts."""
+    if "write folder" in engine.capabilities:
+        return files.stage(path, private=private, folder=True)
+    require(engine, "write file", f"write {path}")
+    return files.stage(path, private=private)
 
 
 def check_release(counted: CountedTable, class_map: ClassMap, order: Order) -> None:

@@ -38,6 +38,7 @@ class SourceFile:
         signature: Files with equal signatures can be read together: format, names, and types or separator.
         n_rows: The number of records, where the file tells.
         header: What the beginning of a CSV file tells; None for Parquet.
+        types: The Arrow types of the columns of a Parquet file, as text.
     """
 
     path: Path
@@ -45,6 +46,7 @@ class SourceFile:
     signature: tuple[object, ...]
     n_rows: int | None
     header: CsvHeader | None
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def inspect_file(path: Path, csv_format: CsvFormat) -> SourceFile:
     names = tuple(schema.names)
     check_distinct(str(path), names)
     types = tuple(map(str, schema.types))
-    return SourceFile(path, names, ("parquet", names, types), n_rows, None)
+    return SourceFile(path, names, ("parquet", names, types), n_rows, None, types)
 
 
 def hidden_names(names: tuple[str, ...]) -> frozenset[str]:

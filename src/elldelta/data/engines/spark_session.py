@@ -1,0 +1,269 @@
+"""Starting Spark on this machine or a cluster, or using a session that somebody else has started."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elldelta.errors import ElldeltaError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+CONNECT = "sc://"
+"""How the address of a Spark Connect server begins."""
+
+_JAVA = 17
+_SECONDS_TO_REACH = 5.0
+_LOG = "spark.log"
+
+MEANING: dict[str, str] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+}
+"""Settings on which it depends what our SQL means; given back when a session that was given is left."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A Spark session and how to leave it.
+
+    Attributes:
+        spark: The session.
+        is_connect: Whether it is a session of Spark Connect: no JVM in this process tree.
+        is_local: Whether Spark runs on this machine only, so that it sees every file of it.
+        leave: Stops what was started, gives back what was changed.
+    """
+
+    spark: Any
+    is_connect: bool
+    is_local: bool
+    leave: Callable[[], None]
+
+
+def given_session(spark: Any) -> Session:  # noqa: ANN401 (classic or Connect)
+    """Uses a session that somebody else has started, and will stop."""
+    is_connect = ".connect." in type(spark).__module__
+    is_local = False if is_connect else str(spark.sparkContext.master).startswith("local")
+    before = {key: spark.conf.get(key, None) for key in MEANING}
+    for key, value in MEANING.items():
+        spark.conf.set(key, value)
+
+    def leave() -> None:
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
+
+    return Session(spark, is_connect, is_local, leave)
+
+
+def start_session(master: str | None, conf: Mapping[str, str], folder: Path) -> Session:
+    """Starts Spark.
+
+    Args:
+        master: `local[2]`, `spark://host:port` or `sc://host:port`; this machine by default.
+        conf: More settings of Spark.
+        folder: A private folder for what Spark writes on this machine.
+    """
+    # Its Python is ours: the workers of another version would refuse.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master is not None and master.startswith(CONNECT):
+        return _connect(master, conf)
+    master = master or "local[*]"
+    if not re.fullmatch(r"local(\[(\*|[0-9]+)(,[0-9]+)?\])?|(spark|k8s|yarn)(://.+)?", master):
+        raise ParameterError(
+            "The master of Spark is not understood.",
+            found=f"It is {master!r}.",
+            remedy="Use local[2], spark://HOST:PORT, or sc://HOST:PORT for Spark Connect.",
+        )
+    if master.startswith("spark://"):
+        _check_reachable(master.removeprefix("spark://").split(","), 7077)
+    _check_java()
+    return _start(master, conf, folder)
+
+
+def _start(master: str, conf: Mapping[str, str], folder: Path) -> Session:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is not None:
+        raise ParameterError(
+            "There is already a Spark session in this process.",
+            found="A process can have one only.",
+            remedy="Give it to the engine: connect('spark', session=...).",
+        )
+    is_local = master.startswith("local")
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "elldelta",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        # Without its memory the driver would go on for ever and do nothing.
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder} -XX:+ExitOnOutOfMemoryError",
+        "spark.driver.memory": f"{_memory_mib()}m",
+        **({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if is_local else {}),
+        **conf,
+        **MEANING,
+    }
+    described = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        described.set(key, value)
+    handler = signal.getsignal(signal.SIGINT)
+    problem: ElldeltaError | None = None
+    gateway = context = None
+    try:
+        # What it and its JVM say may quote cells, and would disturb the terminal.
+        with (folder / _LOG).open("wb") as log:
+            gateway = launch_gateway(described, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+        context = SparkContext(conf=described, gateway=gateway)
+        spark = SparkSession(context)
+    except Exception:  # noqa: BLE001 (Py4J and Spark raise whatever Java raises; its texts stay here)
+        problem = _not_started()
+    finally:
+        _restore(handler)
+
+    def leave() -> None:
+        if context is not None:
+            context.stop()
+        if gateway is not None:
+            _end(gateway)
+
+    if problem is not None:
+        leave()
+        raise problem
+    return Session(spark, is_connect=False, is_local=is_local, leave=leave)
+
+
+def _memory_mib() -> int:
+    """A quarter of this machine's memory for the driver, at least what Spark gives it."""
+    try:
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        size = 0
+    return max(1024, (size >> 20) // 4)
+
+
+def _end(gateway: Any) -> None:  # noqa: ANN401 (a gateway of Py4J)
+    """Ends the JVM, so that the next session in this process does not find the folders of this one."""
+    from pyspark import SparkContext
+
+    gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.stdin.close()  # the JVM ends when it cannot read from us any more
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def _restore(handler: Any) -> None:  # noqa: ANN401 (whatever was installed)
+    # Spark installs its own answer to Ctrl-C; we cancel our jobs ourselves.
+    if threading.current_thread() is threading.main_thread() and handler is not None:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _connect(master: str, conf: Mapping[str, str]) -> Session:
+    problem: ElldeltaError
+    address = master.removeprefix(CONNECT).partition("/")[0]
+    _check_reachable([address], 15002)
+    try:
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.builder.remote(master).create()
+        for key, value in {**conf, **MEANING}.items():
+            spark.conf.set(key, value)
+    except ImportError:
+        problem = ParameterError(
+            "Spark Connect is not installed.",
+            found="A package that it needs is missing.",
+            remedy="pip install 'elldelta[spark]'",
+        )
+    except Exception:  # noqa: BLE001 (gRPC and Spark; their texts stay here)
+        problem = ParameterError(
+            "Spark Connect refuses the session.",
+            found="The server answers, but does not accept the address or a setting.",
+            remedy="Check --master and --spark-conf; versions of server and client must fit.",
+        )
+    else:
+        return Session(spark, is_connect=True, is_local=False, leave=spark.stop)
+    raise problem
+
+
+def _check_reachable(addresses: list[str], usual_port: int) -> None:
+    """Refuses at once where Spark would try for minutes."""
+    for address in addresses:
+        host, _, port = address.rpartition(":") if ":" in address else (address, "", str(usual_port))
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _SECONDS_TO_REACH).close()
+        except (OSError, ValueError, OverflowError):
+            continue
+        return
+    raise ParameterError(
+        "Spark cannot be reached.",
+        found="Nobody answers at the address of --master.",
+        remedy="Check host and port, and that the cluster runs.",
+    )
+
+
+def _check_java() -> None:
+    if _java() is None:
+        raise ParameterError(
+            "Spark needs Java, which is missing.",
+            found="There is no program java, and JAVA_HOME does not name one.",
+            remedy=f"Install Java {_JAVA} (apt install openjdk-{_JAVA}-jre-headless), or set JAVA_HOME.",
+        )
+
+
+def _java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+
+
+def _not_started() -> ElldeltaError:
+    found = subprocess.run(  # noqa: S603 (the program that Spark runs)
+        [_java() or "java", "-version"], capture_output=True, text=True, check=False
+    )
+    version = re.search(r'version "(?:1\.)?([0-9]+)', found.stderr)
+    if version and int(version[1]) < _JAVA:
+        return ParameterError(
+            f"Spark needs Java {_JAVA} or newer.",
+            found=f"The program java is version {version[1]}.",
+            remedy=f"Install Java {_JAVA} (apt install openjdk-{_JAVA}-jre-headless), or set JAVA_HOME.",
+        )
+    return ParameterError(
+        "Spark cannot be started.",
+        found="It ended while it started, or did not accept a setting.",
+        remedy="Check --master and --spark-conf, the memory that is left, and the temporary folder.",
+    )
