@@ -80,7 +80,7 @@ def quick_cost(agency: Agency, population: str, wishes: Wishes) -> Cost:
         records=wishes.records,
         failure_after_linkage=wishes.releases * wishes.delta,
         paper=agency.costs.get((model_id, wishes), lambda: _paper(model, wishes)),
-        sharp_classes=None if result is None else result["plan"]["classes"],
+        sharp_classes=result["plan"]["classes"] if result and result["plan"] else None,
     )
 
 
