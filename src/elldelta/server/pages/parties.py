@@ -13,7 +13,7 @@ from elldelta.server.errors import NotFoundError
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
 from elldelta.server.pages.forms import PostedForm
 from elldelta.server.pages.rendering import ForTheForm, form_again, page, see
-from elldelta.server.rights import AGENCY, ROLES, Role, allow
+from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Role, allow
 from elldelta.server.services.parties import (
     PartyView,
     create_party,
@@ -23,6 +23,9 @@ from elldelta.server.services.parties import (
 )
 from elldelta.server.services.tokens import create_token, list_tokens, revoke_token
 
+CHOICE = (OWNER, CLIENT, AUDITOR, AGENCY)
+"""Roles as the form offers them: the most frequent one first."""
+
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
 
@@ -30,7 +33,7 @@ router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 @allow(AGENCY)
 def index(request: Request, agency: CurrentAgency) -> Response:
     """Lists parties."""
-    return page(request, "parties.html", error=None, typed={}, roles=ROLES, parties=list_parties(agency))
+    return page(request, "parties.html", error=None, typed={}, roles=CHOICE, parties=list_parties(agency))
 
 
 @router.post("/parties")
@@ -38,11 +41,11 @@ def index(request: Request, agency: CurrentAgency) -> Response:
 def add(request: Request, agency: CurrentAgency, posted: PostedForm) -> Response:
     """Adds a party; without a password it can only use tokens."""
     try:
-        role = cast("Role", posted.choice("role", ROLES))
+        role = cast("Role", posted.choice("role", CHOICE))
         added = create_party(agency, posted.text("name").strip(), role, posted.text("password") or None)
     except ForTheForm as error:
         parties = list_parties(agency)
-        return form_again(request, "parties.html", error, typed=posted.typed, roles=ROLES, parties=parties)
+        return form_again(request, "parties.html", error, typed=posted.typed, roles=CHOICE, parties=parties)
     return see(f"/parties/{added.name}", "party-added")
 
 

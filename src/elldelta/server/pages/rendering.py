@@ -141,7 +141,7 @@ def _environment() -> Environment:
         "small": lambda value: f"{value:.3g}",
         "moment": _moment,
         "iso": lambda value: value.isoformat(timespec="seconds"),
-        "short": lambda digest: digest[:15] + "…",
+        "short": lambda digest: digest.removeprefix("sha256:")[:8],
     }
     environment.globals |= {"asset": asset_url, "explained": explained}
     return environment

@@ -18,7 +18,8 @@ WORDS = {
     "release": "A table that an owner publishes under a plan.",
     "linkage": "Putting several releases side by side to find out more about one person.",
     "ℓ": "(ell) How many sensitive values are still possible for a person after linkage. More is safer.",
-    "δ": "(delta) The chance that one release does not keep the promise by itself. Smaller is safer.",
+    "δ": "(delta) The chance that one release with N records does not keep the promise by itself. A checked "
+    "release is mended before it is published. A smaller δ needs more records.",
     "t": "The number of releases that somebody may put side by side.",
     "N": "The number of records that an owner needs before it makes a release.",
     "frontier": "The most classes that so many records can pay for, with the same promise. More classes "

@@ -31,7 +31,6 @@
     const paper = cost.paper;
     const possible = paper.fewest_records !== null;
     fill({
-      releases: group(cost.releases),
       records: group(cost.records),
       failure: small(cost.failure_after_linkage),
       fewest: possible ? group(paper.fewest_records) : "",
