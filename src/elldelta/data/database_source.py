@@ -74,7 +74,7 @@ class Query:
     text: str
 
     def __post_init__(self) -> None:
-        text = self.text.strip().rstrip(";").strip()
+        text = self.text.strip().rstrip("; \t\r\n")
         if not text or "\0" in text:
             raise ParameterError(
                 "The query is empty.", found="There is no text.", remedy='Write, for instance, "SELECT ...".'

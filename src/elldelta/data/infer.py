@@ -6,6 +6,7 @@ listed.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import unicodedata
 from dataclasses import dataclass
@@ -155,7 +156,7 @@ def _profile(table: Table, name: str, bins: str | None, most_categories: int) ->
 
 
 def _profile_ordered(table: Table, name: str) -> _Profile:
-    row = _one_row(table, sql.extremes(table.relation, name))
+    row = _one_row(table, sql.extremes(table.relation, name), name)
     if row["n_values"] == 0:
         raise _no_value(name, row["n"])
     low, high = row["low"], row["high"]
@@ -168,7 +169,7 @@ def _profile_ordered(table: Table, name: str) -> _Profile:
 
 
 def _profile_real(table: Table, name: str, kind: ValueKind) -> _Profile:
-    row = _one_row(table, sql.real_extremes(table.relation, name, kind))
+    row = _one_row(table, sql.real_extremes(table.relation, name, kind), name)
     if row["n_values"] == 0:
         raise _no_value(name, row["n"])
     if row["n_fractions"] == 0 and max(abs(row["low"]), abs(row["high"])) <= 2.0**53:
@@ -185,7 +186,7 @@ def _profile_bins(table: Table, name: str, kind: ValueKind, bins: str, note: str
             found=f"Its values are of kind {kind}.",
             remedy="Leave its bins out.",
         )
-    row = _one_row(table, sql.real_extremes(table.relation, name, kind))
+    row = _one_row(table, sql.real_extremes(table.relation, name, kind), name)
     if row["n_values"] == 0:
         raise _no_value(name, row["n"])
     low, high = float(row["low"]), float(row["high"])
@@ -226,7 +227,8 @@ def _edges_of_quantiles(
     inner: list[float] = []
     if n_bins > 1:
         inner = [
-            float(q) for q in _one_row(table, sql.real_quantiles(table.relation, name, kind, n_bins)).values()
+            float(q)
+            for q in _one_row(table, sql.real_quantiles(table.relation, name, kind, n_bins), name).values()
         ]
     edges = sorted({low, *inner, high})  # values that are frequent enough make several quantiles equal
     return edges if len(edges) > 1 else [low, float(np.nextafter(low, np.inf))]
@@ -363,13 +365,22 @@ def _all(mask: pa.Array) -> bool:
     return bool(pc.all(mask).as_py())
 
 
-def _one_row(table: Table, query: str) -> dict[str, Any]:
+def _one_row(table: Table, query: str, name: str) -> dict[str, Any]:
     stored = table.engine.store(query)
+    row: dict[str, Any] | None = None
     try:
-        [row] = [row for batch in table.engine.fetch(stored) for row in batch.to_pylist()]
+        batches = list(table.engine.fetch(stored))
+        with contextlib.suppress(OverflowError, ValueError):
+            [row] = [row for batch in batches for row in batch.to_pylist()]
     finally:
         table.engine.discard(stored)
-    return dict(row)
+    if row is None:
+        raise SchemaError(
+            f"Column {name!r} holds dates that are on no calendar.",
+            found="The first or the last of them is infinite, or further away than year 9999.",
+            remedy="Correct the data, or leave such records out.",
+        )
+    return row
 
 
 def _no_value(name: str, n_rows: int) -> SchemaError:

@@ -27,8 +27,9 @@ from elldelta.data.engines.postgres_types import (
     ColumnType,
     base_type_query,
     check_calendar,
-    frame_table,
+    declared,
     plain_batch,
+    storable,
     type_query,
 )
 from elldelta.data.frames import is_frame, to_arrow
@@ -99,7 +100,8 @@ class PostgresEngine:
         if isinstance(source, TableName):
             return self._open(f"SELECT * FROM {source.quoted}", f"the table {source}")  # noqa: S608
         if isinstance(source, Query):
-            return self._open(source.text, "the query")
+            # The line break ends a comment at the end of the query.
+            return self._open(f"SELECT * FROM ({source.text}\n) AS given", "the query")  # noqa: S608
         if isinstance(source, list | tuple):
             raise ParameterError(
                 "A database is read one table at a time.",
@@ -128,7 +130,9 @@ class PostgresEngine:
     def put(self, table: pa.Table) -> str:
         """Brings a small table in, as a temporary one; returns the relation that stands for it."""
         relation = self._name()
+        table = storable(table)
         with self._connection.part("put"):
+            self._connection.execute(f"CREATE TEMPORARY TABLE {relation} ({declared(table.schema)})", "put")
             self._connection.ingest(relation.strip('"'), table, "put")
             if table.num_rows > _MOST_UNKNOWN:
                 self._connection.execute(f"ANALYZE {relation}", "put")
@@ -236,11 +240,9 @@ class PostgresEngine:
         """Makes a table of the rows of a query or of a stream, in their order; returns their number."""
         if isinstance(rows, str):
             statement = f"CREATE TABLE {name.quoted} AS {self._native(rows)}"
-            self._connection.execute(statement, "create", subject)
-        else:
-            self._connection.ingest(name.name, rows, "create", subject, schema=name.schema)
-        [made] = self._rows(f"SELECT COUNT(*) AS n FROM {name.quoted}")  # noqa: S608
-        return int(made["n"])
+            return self._connection.execute(statement, "create", subject)
+        self._connection.execute(f"CREATE TABLE {name.quoted} ({declared(rows.schema)})", "create", subject)
+        return self._connection.ingest(name.name, rows, "create", subject, schema=name.schema)
 
     def move(self, table: TableName, name: TableName, subject: str, *, overwrite: bool) -> None:
         """Gives a table another name, instead of the table that has it if it may be overwritten."""
@@ -254,8 +256,7 @@ class PostgresEngine:
     def _open(self, query: str, origin: str) -> Table:
         self._connection.begin()
         raw = self._name()
-        # The line break ends a comment at the end of the query.
-        self._queries[raw] = f"{query}\n"
+        self._queries[raw] = query
         self._origins[raw] = origin
         try:
             names, types = self._types(raw)
@@ -286,17 +287,6 @@ class PostgresEngine:
     def _open_frame(self, frame: object) -> Table:
         table = to_arrow(frame)
         check_distinct("the table", table.column_names)
-        problem = None
-        try:
-            table = frame_table(table)
-        except pa.ArrowException:
-            problem = DataError(
-                "The table has a column that a database cannot hold.",
-                found="Its values do not fit any type there.",
-                remedy="Convert the column, or use --engine duckdb.",
-            )
-        if problem is not None:
-            raise problem  # outside of the handler: Arrow's text quotes cells
         relation = self.put(table)
         opened = self._open(f"SELECT * FROM {relation}", "the table")  # noqa: S608
         return Table(

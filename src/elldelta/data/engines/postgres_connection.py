@@ -95,15 +95,16 @@ class Connection:
             raise
         self.execute("RELEASE SAVEPOINT elldelta", doing, subject)
 
-    def execute(self, statement: str, doing: Doing, subject: str = "") -> None:
-        """Runs a statement that returns no rows."""
+    def execute(self, statement: str, doing: Doing, subject: str = "") -> int:
+        """Runs a statement that returns no rows; tells how many it has made, where it makes any."""
         driver = self._alive()
 
-        def execute() -> None:
+        def execute() -> int:
             with driver.cursor() as cursor:
                 cursor.execute(statement)
+                return int(cursor.rowcount)
 
-        self._call(execute, doing, subject)
+        return self._call(execute, doing, subject)
 
     def describe(self, query: str, subject: str) -> pa.Schema:
         """The columns of a query, which does not run."""
@@ -123,7 +124,8 @@ class Connection:
             n_batches, is_whole = 0, False
             try:
                 self._call(lambda: cursor.execute(query), doing, subject)
-                reader = self._call(cursor.fetch_record_batch, doing, subject)
+                # Not the reader that the driver hands out: only its own knows the code of an error.
+                reader = self._call(lambda: cursor._results.reader, doing, subject)
                 while (batch := self._call(lambda: _next(reader), doing, subject)) is not None:
                     n_batches += 1
                     yield batch
@@ -146,13 +148,13 @@ class Connection:
         *,
         schema: str | None = None,
     ) -> int:
-        """Makes a table of rows, in their order; a temporary one if no schema is given."""
+        """Puts rows, in their order, into a table; into a temporary one if no schema is given."""
         driver = self._alive()
 
         def ingest() -> int:
             with driver.cursor() as cursor:
                 return int(
-                    cursor.adbc_ingest(name, rows, "create", db_schema_name=schema, temporary=schema is None)
+                    cursor.adbc_ingest(name, rows, "append", db_schema_name=schema, temporary=schema is None)
                 )
 
         return self._call(ingest, doing, subject)

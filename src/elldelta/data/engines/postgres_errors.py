@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import adbc_driver_manager
 
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError, ParameterError
-
-if TYPE_CHECKING:
-    import adbc_driver_manager
 
 Doing = Literal["connect", "open", "read", "put", "create", "commit"]
 """What was going on: reaching the server; looking at a source; reading it; bringing a small table in as a
 temporary one; making the table of a release; making it visible."""
+
+
+_LOST = {"08000", "08003", "08006", "57P01", "57P02", "57P03", "25P03"}
 
 
 def translated(error: adbc_driver_manager.Error, doing: Doing, subject: str) -> ElldeltaError:
@@ -25,12 +27,15 @@ def translated(error: adbc_driver_manager.Error, doing: Doing, subject: str) -> 
     code = error.sqlstate or ""
     if doing == "connect":
         return _unreachable(str(error), code)
-    if not code or code[:2] == "08" or code in {"57P01", "57P02", "57P03", "25P03"}:
+    is_lost = error.status_code == adbc_driver_manager.AdbcStatusCode.IO if not code else code in _LOST
+    if is_lost:
         return FileError(
             "The connection to the database was lost.",
             found="The server ended it, or the network did.",
             remedy="Try again; nothing was left half written.",
         )
+    if not code:
+        return unreadable(subject)
     for find in (_missing, _forbidden, _stopped, _conflicting, _unsuitable):
         problem = find(code, doing, subject)
         if problem is not None:

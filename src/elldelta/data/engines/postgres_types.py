@@ -13,8 +13,11 @@ import pyarrow as pa
 
 from elldelta.data import sql
 from elldelta.data.engines.postgres_errors import no_calendar
+from elldelta.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from elldelta.data.table import ValueKind
 
 _TEXTS = {"text", "varchar", "bpchar", "name", "char"}
@@ -25,6 +28,25 @@ _KINDS: dict[str, ValueKind] = {
     "date": "date",
     **dict.fromkeys(("timestamp", "timestamptz"), "timestamp"),
 }
+_STORED: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_boolean, "boolean"),
+    (lambda arrow: arrow in {pa.int8(), pa.int16(), pa.uint8()}, "smallint"),
+    (lambda arrow: arrow in {pa.int32(), pa.uint16()}, "integer"),
+    (pa.types.is_integer, "bigint"),
+    (pa.types.is_float32, "real"),
+    (pa.types.is_floating, "double precision"),
+    (lambda arrow: pa.types.is_timestamp(arrow) and arrow.tz is not None, "timestamptz"),
+    (pa.types.is_timestamp, "timestamp"),
+    (pa.types.is_date32, "date"),
+    (pa.types.is_time, "time"),
+    (pa.types.is_string, "text"),
+    (pa.types.is_large_string, "text"),
+    (pa.types.is_string_view, "text"),
+    (pa.types.is_null, "text"),
+    (pa.types.is_binary, "bytea"),
+    (pa.types.is_large_binary, "bytea"),
+)
+"""The types of new columns; the first that fits is meant, and is as wide as the driver's bytes for it."""
 _MOST_DIGITS = 38
 _FIRST_DAY = -2_440_588
 """Day 0 of the Julian calendar, where PostgreSQL's dates begin, in days since 1970."""
@@ -104,7 +126,8 @@ def plain_batch(batch: pa.RecordBatch, *, exact: bool = False) -> pa.RecordBatch
 def _without_nan(texts: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
-    return pc.if_else(pc.equal(texts, "NaN"), pa.scalar(None, pa.string()), texts)
+    is_none = pc.equal(pc.utf8_lower(texts), "nan")
+    return pc.if_else(is_none, pa.scalar(None, texts.type), texts)
 
 
 def check_calendar(batch: pa.RecordBatch) -> None:
@@ -125,7 +148,7 @@ def check_calendar(batch: pa.RecordBatch) -> None:
             raise no_calendar(field.name)
 
 
-def frame_table(table: pa.Table) -> pa.Table:
+def storable(table: pa.Table) -> pa.Table:
     """A table in memory, with the few types that the driver lacks replaced by equal ones."""
     for place, field in enumerate(table.schema):
         wanted = None
@@ -140,6 +163,28 @@ def frame_table(table: pa.Table) -> pa.Table:
         if wanted is not None:
             table = table.set_column(place, field.name, table.column(place).cast(wanted))
     return table
+
+
+def declared(schema: pa.Schema) -> str:
+    """The columns of a new table, as CREATE TABLE lists them."""
+    return ", ".join(
+        f"{sql.identifier(field.name)} {_stored_type(field.name, field.type)}" for field in schema
+    )
+
+
+def _stored_type(name: str, arrow: pa.DataType) -> str:
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        return f"{_stored_type(name, arrow.value_type)}[]"
+    if pa.types.is_decimal128(arrow):
+        return f"numeric({arrow.precision}, {arrow.scale})"
+    stored = next((stored for is_such, stored in _STORED if is_such(arrow)), None)
+    if stored is not None:
+        return stored
+    raise DataError(
+        f"Column {name!r} is of a type that a database does not hold.",
+        found="It is a structure, or another type of Arrow's own.",
+        remedy="Convert the column, leave it out, or use --engine duckdb.",
+    )
 
 
 def type_query(relation: str, names: list[str]) -> str:
