@@ -47,7 +47,48 @@ API = {
     ("GET", "/api/v1/plans/{digest}/audit"): ALL,
 }
 
-PAGES = {}
-"""The same for the pages; whoever is not known is sent to the login there."""
+PAGES = {
+    ("GET", "/static/{name}"): ANYBODY,
+    ("GET", "/key.pem"): ANYBODY,
+    ("GET", "/sign-in"): ANYBODY,
+    ("POST", "/sign-in"): ANYBODY,
+    ("POST", "/sign-out"): ALL,
+    ("GET", "/"): ALL,
+    ("POST", "/populations"): {AGENCY},
+    ("GET", "/populations/{name}"): ALL,
+    ("POST", "/populations/{name}/model"): {AGENCY},
+    ("GET", "/populations/{name}/ask"): {CLIENT},
+    ("POST", "/populations/{name}/ask"): {CLIENT},
+    ("GET", "/requests"): {CLIENT, AGENCY, AUDITOR},
+    ("GET", "/requests/{id}"): {CLIENT, AGENCY, AUDITOR},
+    ("POST", "/requests/{id}/preview"): {AGENCY},
+    ("POST", "/requests/{id}/plan"): {AGENCY},
+    ("POST", "/requests/{id}/decline"): {AGENCY},
+    ("GET", "/jobs/{id}/frontier-{width}.svg"): {AGENCY},
+    ("GET", "/plans"): ALL,
+    ("GET", "/plans/{digest}"): ALL,
+    ("POST", "/plans/{digest}/progress"): {OWNER},
+    ("POST", "/plans/{digest}/frontier"): {AGENCY},
+    ("GET", "/plans/{digest}/frontier-{width}.svg"): ALL,
+    ("GET", "/plans/{digest}/classes-{width}.svg"): ALL,
+    ("GET", "/plans/{digest}/withdraw"): {AGENCY},
+    ("POST", "/plans/{digest}/withdraw"): {AGENCY},
+    ("GET", "/plans/{digest}/supersede"): {AGENCY},
+    ("POST", "/plans/{digest}/supersede"): {AGENCY},
+    ("GET", "/plans/{digest}/register"): {OWNER},
+    ("POST", "/plans/{digest}/register"): {OWNER},
+    ("GET", "/plans/{digest}/ledger"): ALL,
+    ("GET", "/plans/{digest}/audit"): ALL,
+    ("GET", "/plans/{digest}/audit/{number}/{what}-{width}.svg"): ALL,
+    ("GET", "/parties"): {AGENCY},
+    ("POST", "/parties"): {AGENCY},
+    ("GET", "/parties/{name}"): {AGENCY},
+    ("POST", "/parties/{name}/tokens"): {AGENCY},
+    ("POST", "/parties/{name}/tokens/{id}/revoke"): {AGENCY},
+    ("POST", "/parties/{name}/password"): {AGENCY},
+    ("GET", "/parties/{name}/disable"): {AGENCY},
+    ("POST", "/parties/{name}/disable"): {AGENCY},
+}
+"""The same for the pages; whoever is not known is shown the form to sign in there, with the status 401."""
 
 EXPECTED = {**API, **PAGES}
