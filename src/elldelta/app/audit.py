@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -224,6 +225,10 @@ def open_published(
 
 def _located(item: Any, engine: Engine | None) -> tuple[Any, str, Manifest | None]:  # noqa: ANN401
     """Where the records of a release are, words for it, and its manifest if it has one."""
+    # An engine that reads tables and no files takes every name for a table's.
+    reads_tables = engine is not None and "files" not in engine.capabilities
+    if isinstance(item, str | os.PathLike) and reads_tables:
+        item = TableName.parse(os.fspath(item))
     if isinstance(item, Query):
         return item, "a query", None
     if isinstance(item, TableName):

@@ -129,9 +129,10 @@ def release_to_file(
         raise ParameterError("A ledger admits releases of certified plans only.", found="The plan is not.")
     written = [output, manifest_path(output), *([quarantine] if quarantine else [])]
     untouched = [*written, *([ledger, pending_path(ledger)] if ledger else [])]
-    _check_paths((), read_only, untouched)
+    check_paths((), read_only, untouched)
+    in_parts = engine is not None and "write folder" in engine.capabilities
     for path in written:
-        check_writable(path, overwrite=overwrite)
+        check_writable(path, overwrite=overwrite, folder=in_parts and path != manifest_path(output))
     unknown: UnknownPolicy = "refuse" if quarantine is None else "quarantine"
 
     def write(checked: Publishable, files: AtomicFiles, line: Mapping[str, Any] | None) -> Manifest:
@@ -144,7 +145,7 @@ def release_to_file(
 
     with running(engine) as active:
         table = active.open(source, csv_format)
-        _check_paths(table.files, read_only, untouched)
+        check_paths(table.files, read_only, untouched)
         counted = count(table, plan.schema, unknown=unknown, progress=progress)
         if ledger is None or owner is None:
             checked = publishable(
@@ -252,7 +253,7 @@ def _utility(checked: Publishable, plan: Plan) -> dict[str, object] | None:
     }
 
 
-def _check_paths(files: Sequence[Path], plan_files: Sequence[Path], written: Sequence[Path]) -> None:
+def check_paths(files: Sequence[Path], plan_files: Sequence[Path], written: Sequence[Path]) -> None:
     """Refuses outputs that are each other, or that are what is read: one would destroy the other."""
     read = [path.resolve() for path in files]
     targets = [path.resolve() for path in written]

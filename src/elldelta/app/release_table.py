@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from elldelta.app.certify import publishable
-from elldelta.app.release import manifest_of
+from elldelta.app.release import check_paths, manifest_of
 from elldelta.data.atomic import AtomicFiles, check_writable
 from elldelta.data.counting import count
 from elldelta.data.database_source import TableName
@@ -14,6 +14,7 @@ from elldelta.data.release_table import ReleaseTable, check_other, check_target,
 from elldelta.data.sources import format_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from elldelta.core.coarsen import OnFailure
@@ -34,6 +35,7 @@ def release_to_table(
     most_suppressed: float | None = None,
     order: Order = "sorted",
     overwrite: bool = False,
+    read_only: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> Manifest:
     """Applies a plan to records in a database and writes release and manifest there, in one transaction.
@@ -47,7 +49,8 @@ def release_to_table(
         on_failure: What to do with classes that do not pass; see `elldelta.release`.
         most_suppressed: The largest share of records that may be left out for it.
         order: "sorted", or "any" for speed with kept columns.
-        overwrite: Whether existing tables may be replaced.
+        overwrite: Whether existing tables, and the file of the quarantine, may be replaced.
+        read_only: Files that must not be written, such as the one the plan was read from.
         progress: Is told how far the work is.
 
     Raises:
@@ -61,6 +64,7 @@ def release_to_table(
         check_other(active, source, target)
     if quarantine is not None:
         format_of(quarantine)
+        check_paths((), read_only, [quarantine])
         check_writable(quarantine, overwrite=overwrite)
     table = active.open(source)
     counted = count(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,8 @@ def read_people(
     """Reads the people an adversary looks for, as they are."""
     import pyarrow as pa
 
+    if engine is not None and "files" not in engine.capabilities and isinstance(source, str | os.PathLike):
+        engine = None  # they are in a file on this machine, wherever the releases are
     with running(engine) as active:
         table = active.open(source, csv_format)
         return pa.Table.from_batches(active.fetch(table.relation))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elldelta.data.csv_format import CsvFormat
+from elldelta.data.database_source import Query, TableName
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -31,7 +32,11 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is al
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 Picture = Annotated[Path | None, typer.Option("--picture", help="Also draw it, into a .png or .svg file.")]
 Sources = Annotated[
-    list[str], typer.Argument(help="Files (.csv, .tsv, .parquet, also .gz), folders or globs.")
+    list[str] | None,
+    typer.Argument(
+        help="Files (.csv, .tsv, .parquet, also .gz), folders or globs; with --engine postgres a table.",
+        show_default=False,
+    ),
 ]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema that describes the columns.")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of CSV files.")]
@@ -73,6 +78,10 @@ Database = Annotated[
         help="With --engine postgres: its address, such as postgresql://user@host/name. By default what the "
         f"variable {DATABASE} says, so that no password need be on the command line.",
     ),
+]
+QueryText = Annotated[
+    str | None,
+    typer.Option("--query", help="With --engine postgres: read the result of this query instead of a table."),
 ]
 
 
@@ -125,6 +134,36 @@ def engine(
             remedy=f"Set {DATABASE} to an address such as postgresql://user@host/name.",
         )
     return connect("postgres", database=address)
+
+
+def source(engine_name: str, sources: list[str] | None, query: str | None) -> list[str] | TableName | Query:
+    """What is to be read: files, or in a database a table or a query."""
+    if query is not None and engine_name != "postgres":
+        raise ParameterError(
+            "--query goes with --engine postgres.",
+            found=f"The engine is {engine_name}.",
+            remedy="Add --engine postgres, or give files.",
+        )
+    given = sources or []
+    if bool(given) == (query is not None):
+        raise ParameterError(
+            "There must be something to read, and only one thing.",
+            found="Neither a name nor --query is given."
+            if query is None
+            else "A name and --query are given.",
+            remedy="Name files, with --engine postgres a table, or give a query instead.",
+        )
+    if query is not None:
+        return Query(query)
+    if engine_name != "postgres":
+        return given
+    if len(given) > 1:
+        raise ParameterError(
+            "A database is read one table at a time.",
+            found=f"{len(given)} are named.",
+            remedy='Put them together: --query "SELECT ... UNION ALL SELECT ..."',
+        )
+    return TableName.parse(given[0])
 
 
 def _settings(texts: list[str]) -> dict[str, str]:

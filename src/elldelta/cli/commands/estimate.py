@@ -18,7 +18,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _run(
-    sources: options.Sources,
+    sources: options.Sources = None,
+    *,
     schema: options.SchemaFile,
     target: options.Output,
     overwrite: options.Overwrite = False,
@@ -29,6 +30,7 @@ def _run(
     master: options.Master = None,
     spark_conf: options.SparkConf = None,
     database: options.Database = None,
+    query: options.QueryText = None,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.estimate import estimate
@@ -36,12 +38,13 @@ def _run(
     from elldelta.data.atomic import check_writable
     from elldelta.data.model import write_model
 
+    source = options.source(engine, sources, query)
     check_writable(target, overwrite=overwrite)
     described = read_schema(schema)
     form = options.csv_format(encoding, separator, quote)
     with options.engine(engine, master, spark_conf, database) as active, progress_bar("Counting") as progress:
         model = estimate(
-            sources,
+            source,
             described,
             csv_format=form,
             engine=active,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from elldelta.cli import agency, options, output
 from elldelta.cli.progress import progress_bar
 from elldelta.core.coarsen import OnFailure
+from elldelta.data.database_source import TableName
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from elldelta.data.manifest import Manifest
 
 PlanFile = Annotated[Path, typer.Option("--plan", help="The plan that the agency has sent.")]
 
@@ -29,9 +34,20 @@ def register(app: typer.Typer) -> None:
 
 
 def _release(
-    sources: options.Sources,
+    sources: options.Sources = None,
+    *,
     plan: PlanFile,
-    target: Annotated[Path, typer.Option("--output", "-o", help="The release: a .parquet or .csv file.")],
+    target: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The release: a .parquet or .csv file.")
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            "--output-table",
+            help="With --engine postgres: the release becomes this table, its manifest another whose name "
+            "ends in _manifest, in one transaction.",
+        ),
+    ] = None,
     order: Annotated[
         Literal["sorted", "any"],
         typer.Option("--order", help="sorted hides the order of the input; any is faster with kept columns."),
@@ -77,41 +93,91 @@ def _release(
     master: options.Master = None,
     spark_conf: options.SparkConf = None,
     database: options.Database = None,
+    query: options.QueryText = None,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.release import release_to_file
+    from elldelta.app.release_table import release_to_table
     from elldelta.cli.signed_plan import read_plan_file
     from elldelta.data.manifest import manifest_path
+    from elldelta.data.release_table import manifest_table
     from elldelta.data.signature import signature_path
 
+    source = options.source(engine, sources, query)
+    written = _target(target, table, engine, ledger)
     checked = read_plan_file(plan, agency_key)
     form = options.csv_format(encoding, separator, quote)
     with (
         options.engine(engine, master, spark_conf, database) as active,
         progress_bar("Releasing") as progress,
     ):
-        manifest = release_to_file(
-            sources,
-            checked,
-            target,
-            quarantine=quarantine,
-            ledger=ledger,
-            owner=owner,
-            on_failure=on_failure,
-            most_suppressed=max_suppressed,
-            order=order,
-            overwrite=overwrite,
-            read_only=[plan, signature_path(plan)],
-            csv_format=form,
-            engine=active,
-            progress=progress,
+        if active is not None and isinstance(written, TableName):
+            manifest = release_to_table(
+                source,
+                checked,
+                written,
+                quarantine=quarantine,
+                on_failure=on_failure,
+                most_suppressed=max_suppressed,
+                order=order,
+                overwrite=overwrite,
+                read_only=[plan, signature_path(plan)],
+                engine=active,
+                progress=progress,
+            )
+            beside = str(manifest_table(written))
+        else:
+            manifest = release_to_file(
+                source,
+                checked,
+                Path(str(written)),
+                quarantine=quarantine,
+                ledger=ledger,
+                owner=owner,
+                on_failure=on_failure,
+                most_suppressed=max_suppressed,
+                order=order,
+                overwrite=overwrite,
+                read_only=[plan, signature_path(plan)],
+                csv_format=form,
+                engine=active,
+                progress=progress,
+            )
+            beside = str(manifest_path(Path(str(written))))
+    _print_release(manifest, {"release": str(written), "manifest": beside}, json=json)
+
+
+def _target(path: Path | None, table: str | None, engine_name: str, ledger: Path | None) -> Path | TableName:
+    """Where the release goes: to a file or to a table."""
+    if path is not None and table is None:
+        return path
+    if path is not None or table is None:
+        raise ParameterError(
+            "A release goes to one place.",
+            found="Neither -o nor --output-table is given." if table is None else "Both are given.",
+            remedy="Give -o FILE, or with --engine postgres --output-table NAME.",
         )
+    if engine_name != "postgres":
+        raise ParameterError(
+            "--output-table goes with --engine postgres.",
+            found=f"The engine is {engine_name}.",
+            remedy="Add --engine postgres, or give -o FILE.",
+        )
+    if ledger is not None:
+        raise ParameterError(
+            "A ledger that is a file admits releases that are files.",
+            found="--ledger and --output-table are given.",
+            remedy="Give -o FILE; the records may be in the database all the same.",
+        )
+    return TableName.parse(table)
+
+
+def _print_release(manifest: Manifest, result: dict[str, str], *, json: bool) -> None:
     names = (
         "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
         "classes_published", "guarantee", "coarsening", "ledger", "ell", "diversity", "order", "plan_digest",
         "content_digest",
     )  # fmt: skip
-    result = {"release": str(target), "manifest": str(manifest_path(target))}
     if json:
         output.print_json({**result, **{name: getattr(manifest, name) for name in names}})
         return
@@ -141,11 +207,16 @@ def _release(
             f"Left out: {manifest.records_suppressed:,} with a missing value, "
             f"{manifest.records_quarantined:,} with a value outside its domain."
         )
-    output.print_text(f"Wrote {target} and its manifest.")
+    output.print_text(f"Wrote {result['release']} and its manifest.")
 
 
 def _verify(
-    release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
+    release: Annotated[
+        Path,
+        typer.Argument(
+            help="The release, with its manifest beside it; with --engine postgres the name of its table."
+        ),
+    ],
     plan: Annotated[Path | None, typer.Option("--plan", help="The plan it claims to follow.")] = None,
     engine: options.EngineName = "duckdb",
     master: options.Master = None,

@@ -26,7 +26,8 @@ def register(app: typer.Typer) -> None:
 
 
 def _infer(
-    sources: options.Sources,
+    sources: options.Sources = None,
+    *,
     qi: Annotated[
         str, typer.Option("--qi", help="The quasi-identifiers in their order, separated by commas.")
     ],
@@ -52,12 +53,14 @@ def _infer(
     master: options.Master = None,
     spark_conf: options.SparkConf = None,
     database: options.Database = None,
+    query: options.QueryText = None,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.hierarchy import read_hierarchies
     from elldelta.app.schema import infer, write_schema
     from elldelta.data.atomic import check_writable
 
+    source = options.source(engine, sources, query)
     check_writable(target, overwrite=overwrite)
     files = options.named_files(hierarchy, "--hierarchy")
     hierarchies = read_hierarchies(files, options.csv_format(encoding, None, quote))
@@ -65,7 +68,7 @@ def _infer(
     form = options.csv_format(encoding, separator, quote)
     with options.engine(engine, master, spark_conf, database) as active, progress_bar("Reading") as progress:
         schema = infer(
-            sources,
+            source,
             _names(qi),
             sensitive,
             kept=_names(keep) if keep else (),

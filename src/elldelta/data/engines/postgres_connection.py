@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _WAIT_SECONDS = 0.1
 _PATIENCE = 50
 """How often a cancelled statement is given time to end, before the connection is given up."""
+_SENT_ROWS = 1 << 15
 _SETTINGS = (
     "SET application_name = 'elldelta'",
     "SET TIME ZONE 'UTC'",
@@ -45,6 +46,7 @@ class Connection:
 
     def __init__(self, database: str) -> None:
         self._in_transaction = False
+        self._is_stopping = False
         self._driver: dbapi.Connection | None = None
         self._driver = self._call(lambda: dbapi.connect(database, autocommit=True), "connect")
         try:
@@ -150,11 +152,12 @@ class Connection:
     ) -> int:
         """Puts rows, in their order, into a table; into a temporary one if no schema is given."""
         driver = self._alive()
+        sent = pa.RecordBatchReader.from_batches(rows.schema, self._until_stopped(rows))
 
         def ingest() -> int:
             with driver.cursor() as cursor:
                 return int(
-                    cursor.adbc_ingest(name, rows, "append", db_schema_name=schema, temporary=schema is None)
+                    cursor.adbc_ingest(name, sent, "append", db_schema_name=schema, temporary=schema is None)
                 )
 
         return self._call(ingest, doing, subject)
@@ -165,6 +168,14 @@ class Connection:
         if driver is not None:
             with contextlib.suppress(adbc_driver_manager.Error):
                 driver.close()
+
+    def _until_stopped(self, rows: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """Rows on their way in. Cancelling a statement does not keep the driver from sending them all."""
+        for batch in rows.to_batches() if isinstance(rows, pa.Table) else rows:
+            for start in range(0, batch.num_rows, _SENT_ROWS):
+                if self._is_stopping:
+                    return  # too few rows, in a transaction that is taken back
+                yield batch.slice(start, _SENT_ROWS)
 
     def _alive(self) -> dbapi.Connection:
         if self._driver is None:
@@ -185,12 +196,14 @@ class Connection:
             while not task.done.wait(_WAIT_SECONDS):
                 pass
         except BaseException:
+            self._is_stopping = True
             for _ in range(_PATIENCE):
                 self._cancel()
                 if task.done.wait(_WAIT_SECONDS):
                     break
             else:
                 self._driver = None  # the driver is still at it: the connection must not be touched again
+            self._is_stopping = False
             raise
         problem: ElldeltaError
         try:

@@ -1,0 +1,274 @@
+"""The commands on records in a database: the same numbers as on files, no word about passwords or cells."""
+
+# ruff: noqa: S608 (queries are what is tested)
+
+import json
+import signal
+import subprocess
+import time
+
+import psycopg
+import pytest
+from tests.app.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows, to_arrow
+from tests.contracts.failure_contract import CANARY
+
+SECRET = "hunter2Password"  # noqa: S105 (of nobody)
+
+
+def fill(url, name, rows):
+    """Makes a table of records, without the package under test."""
+    table = to_arrow(rows)
+    kinds = {"string": "text", "int64": "integer", "date32[day]": "date", "double": "double precision"}
+    columns = ", ".join(f"{field.name} {kinds[str(field.type)]}" for field in table.schema)
+    with psycopg.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {name} ({columns})")
+        with cursor.copy(f"COPY {name} FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(list(row.values()))
+
+
+def query(url, text):
+    with psycopg.connect(url) as connection:
+        return connection.execute(text).fetchall()
+
+
+def tables_of(url):
+    return {name for (name,) in query(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+
+
+@pytest.fixture
+def database(postgres_url, monkeypatch):
+    """A database with the tables of the small story; its address is in the environment."""
+    fill(postgres_url, "past", make_rows(6000, seed=1))
+    fill(postgres_url, "owner_a", make_rows(3000, seed=2))
+    fill(postgres_url, "owner_b", make_rows(3000, seed=3))
+    monkeypatch.setenv("ELLDELTA_DATABASE", postgres_url)
+    return postgres_url
+
+
+IN_DATABASE = ("--engine", "postgres", "--json")
+
+
+def test_the_whole_journey_gives_the_same_digests_as_files(elldelta, story, database, tmp_path):
+    roles = ("--qi", ",".join(QUASI_IDENTIFIERS), "--sensitive", SENSITIVE)
+    elldelta("schema", "infer", "past", *roles, "-o", tmp_path / "schema.toml", *IN_DATABASE)
+    text = (tmp_path / "schema.toml").read_text()
+    assert text == story.schema.read_text()
+    model = elldelta(
+        "estimate", "public.past", "--schema", story.schema, "-o", tmp_path / "m.parquet", *IN_DATABASE
+    )
+    known = elldelta("estimate", story.past, "--schema", story.schema, "-o", tmp_path / "f.parquet", "--json")
+    assert model.json["digest"] == known.json["digest"]
+    made, expected = [], []
+    for owner in ("owner_a", "owner_b"):
+        where = ("--output-table", f"release_{owner}")
+        done = elldelta("release", owner, "--plan", story.plan, *where, *IN_DATABASE)
+        assert done.json["release"] == f"release_{owner}"
+        assert done.json["manifest"] == f"release_{owner}_manifest"
+        path = tmp_path / f"release_{owner}.parquet"
+        same = elldelta("release", getattr(story, owner), "--plan", story.plan, "-o", path, "--json")
+        made.append({key: value for key, value in done.json.items() if key not in ("release", "manifest")})
+        expected.append(
+            {key: value for key, value in same.json.items() if key not in ("release", "manifest")}
+        )
+        table = elldelta("verify", f"release_{owner}", "--plan", story.plan, *IN_DATABASE).json
+        file = elldelta("verify", path, "--plan", story.plan, "--json").json
+        assert table.pop("release") == f"release_{owner}"
+        file.pop("release")
+        assert table == file
+        [(document,)] = query(database, f"SELECT document FROM release_{owner}_manifest")
+        assert document.encode() == path.with_name(path.name + ".manifest.json").read_bytes()
+    assert made == expected
+    linked = elldelta("audit", "release_owner_a", "public.release_owner_b", *IN_DATABASE, code=-1)
+    known = elldelta(
+        "audit", *(tmp_path / f"release_owner_{name}.parquet" for name in "ab"), "--json", code=-1
+    )
+    assert linked.code == known.code
+    text = known.out.replace("release_owner_a.parquet", "release_owner_a")
+    assert linked.json == json.loads(text.replace("release_owner_b.parquet", "public.release_owner_b"))
+
+
+def test_a_query_stands_for_a_table(elldelta, story, database, tmp_path):
+    text = "SELECT * FROM owner_a UNION ALL SELECT * FROM owner_b -- both"
+    model = tmp_path / "m.parquet"
+    done = elldelta("estimate", "--query", text, "--schema", story.schema, "-o", model, *IN_DATABASE)
+    assert done.json["records_read"] == 6000
+    done = elldelta("release", "--query", text, "--plan", story.plan, "-o", tmp_path / "r.csv", *IN_DATABASE)
+    assert done.json["records_released"] == 6000
+    elldelta("verify", tmp_path / "r.csv", "--plan", story.plan)
+    for arguments, words in (
+        (("past", "--query", text, "--engine", "postgres"), "only one thing"),
+        (("--engine", "postgres"), "only one thing"),
+        ((), "only one thing"),
+        (("--query", text), "goes with --engine postgres"),
+        (("owner_a", "owner_b", "--engine", "postgres"), "one table at a time"),
+        (("no;name", "--engine", "postgres"), "not the name of a table"),
+    ):
+        refused = elldelta(
+            "estimate", *arguments, "--schema", story.schema, "-o", tmp_path / "n.parquet", "--json", code=2
+        )
+        assert words in refused.error["problem"]
+        assert not (tmp_path / "n.parquet").exists()
+
+
+def test_tables_are_not_overwritten_unless_that_is_said(elldelta, story, database):
+    command = ("release", "owner_a", "--plan", story.plan, *IN_DATABASE, "--output-table")
+    elldelta(*command, "r")
+    before = query(database, "SELECT * FROM r")
+    for name in ("r", "public.r", "owner_b"):
+        refused = elldelta(*command, name, code=2)
+        assert "exists already" in refused.error["problem"]
+        assert "--overwrite" in refused.error["remedy"]
+    assert query(database, "SELECT * FROM r") == before
+    other = elldelta(
+        "release", "owner_b", "--plan", story.plan, *IN_DATABASE, "--output-table", "r", "--overwrite"
+    )
+    assert elldelta("verify", "r", *IN_DATABASE).json["records"] == other.json["records_released"]
+    assert query(database, "SELECT * FROM r") != before
+    refused = elldelta(*command, "owner_a", "--overwrite", code=2)
+    assert "cannot be written at the same time" in refused.error["problem"]
+    assert tables_of(database) == {"past", "owner_a", "owner_b", "r", "r_manifest"}
+    for arguments, words in (
+        (("--output-table", "x", "-o", "x.csv"), "one place"),
+        ((), "one place"),
+        (("--output-table", "x", "--ledger", "l.json", "--owner", "me"), "ledger"),
+        (("--output-table", "nowhere.x"), "nowhere.x"),
+        (("--output-table", "a.b.c"), "not the name of a table"),
+        (("--output-table", "x" * 60), "at most 63 bytes"),
+    ):
+        refused = elldelta("release", "owner_a", "--plan", story.plan, *arguments, *IN_DATABASE, code=2)
+        assert words in refused.error["problem"]
+    refused = elldelta(
+        "release", story.owner_a, "--plan", story.plan, "--output-table", "x", "--json", code=2
+    )
+    assert "goes with --engine postgres" in refused.error["problem"]
+    assert tables_of(database) == {"past", "owner_a", "owner_b", "r", "r_manifest"}
+
+
+def test_what_is_refused_leaves_no_table(elldelta, story, database):
+    command = ("--plan", story.plan, "--output-table", "r", *IN_DATABASE)
+    refused = elldelta("release", "--query", "SELECT * FROM owner_a LIMIT 40", *command, code=3)
+    assert refused.error["problem"]
+    outside = f"SELECT postal_code, gender, age, '{CANARY}' AS disease FROM owner_a"
+    refused = elldelta("release", "--query", outside, *command, code=2)
+    assert "outside their domains" in refused.error["problem"]
+    assert tables_of(database) == {"past", "owner_a", "owner_b"}
+
+
+def test_quarantined_records_come_out_of_the_database(elldelta, story, database, tmp_path):
+    strange = (
+        f"SELECT '{CANARY}' AS postal_code, gender, age, disease, ward, admitted, cost FROM owner_b LIMIT 7"
+    )
+    both = f"SELECT * FROM owner_a UNION ALL ({strange})"
+    target = ("--output-table", "r", "--quarantine", tmp_path / "q.csv")
+    done = elldelta("release", "--query", both, "--plan", story.plan, *target, *IN_DATABASE)
+    assert done.json["records_quarantined"] == 7
+    assert (tmp_path / "q.csv").read_text().count(CANARY) == 7
+    assert elldelta("verify", "r", "--plan", story.plan, *IN_DATABASE).json["records"] == 3000
+
+
+def test_a_release_that_somebody_changes_is_noticed(elldelta, story, database):
+    elldelta("release", "owner_a", "--plan", story.plan, "--output-table", "r", *IN_DATABASE)
+    with psycopg.connect(database) as connection:
+        connection.execute("DELETE FROM r WHERE ctid IN (SELECT ctid FROM r LIMIT 1)")
+    refused = elldelta("verify", "r", *IN_DATABASE, code=2)
+    assert "not the one its manifest describes" in refused.error["problem"]
+    with psycopg.connect(database) as connection:
+        connection.execute("DROP TABLE r_manifest")
+    refused = elldelta("verify", "r", *IN_DATABASE, code=2)
+    assert "without a manifest" in refused.error["problem"]
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE TABLE r_manifest (document text)")
+    refused = elldelta("verify", "r", *IN_DATABASE, code=2)
+    assert "does not hold a manifest" in refused.error["problem"]
+
+
+def test_failures_tell_neither_the_password_nor_a_cell(elldelta, story, postgres_server, database, tmp_path):
+    fill(database, "strange", [dict(row, disease=CANARY) for row in make_rows(20, seed=4)])
+    guarded = postgres_server.url(role=postgres_server.guarded_role, password=SECRET)
+    attempts = [
+        ("past", f"postgresql://me:{SECRET}@127.0.0.1:1/x"),
+        ("past", guarded),
+        ("past", f"postgresql://me:{SECRET}@host:port/"),
+        ("past", SECRET),
+        ("nix", database),
+        ("strange", database),
+        ("strange", postgres_server.url("nix", password=SECRET)),
+    ]
+    for name, address in attempts:
+        for form in ((), ("--json",)):
+            failed = elldelta(
+                "estimate", name, "--schema", story.schema, "-o", tmp_path / "m.parquet",
+                "--engine", "postgres", "--database", address, *form, code=2,
+            )  # fmt: skip
+            assert SECRET not in failed.out + failed.err
+            assert CANARY not in failed.out + failed.err
+    assert not (tmp_path / "m.parquet").exists()
+
+
+def test_without_an_address_the_way_to_give_one_is_told(elldelta, story, monkeypatch, tmp_path):
+    monkeypatch.delenv("ELLDELTA_DATABASE", raising=False)
+    command = ("estimate", "past", "--schema", story.schema, "-o", tmp_path / "m.parquet")
+    assert "ELLDELTA_DATABASE" in elldelta(*command, *IN_DATABASE, code=2).error["remedy"]
+    refused = elldelta(*command, "--database", "postgresql:///x", "--json", code=2)
+    assert "goes with --engine postgres" in refused.error["problem"]
+
+
+def _busy(url):
+    """Whether a release is being written: somebody of ours holds a new table that others do not see."""
+    found = query(
+        url,
+        "SELECT count(*) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) "
+        "WHERE a.application_name = 'elldelta' AND l.mode = 'AccessExclusiveLock' "
+        "AND l.locktype = 'relation'",
+    )
+    return found[0][0] > 0
+
+
+@pytest.mark.parametrize("end", ["client killed", "interrupted", "server ends it"])
+def test_a_release_that_is_cut_off_was_never_there(in_process, story, database, end):
+    many = "SELECT o.* FROM owner_a AS o CROSS JOIN generate_series(1, 500)"
+    run = in_process(
+        "release", "--query", many, "--plan", story.plan, "--output-table", "r", "--engine", "postgres"
+    )
+    try:
+        deadline = time.monotonic() + 100
+        while not _busy(database):
+            assert run.poll() is None, run.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        if end == "client killed":
+            run.kill()
+        elif end == "interrupted":
+            run.send_signal(signal.SIGINT)
+        else:
+            query(
+                database,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'elldelta'",
+            )
+        _, err = run.communicate(timeout=60)
+    finally:
+        run.kill()
+        run.wait()
+    assert (
+        run.returncode == {"client killed": -signal.SIGKILL, "interrupted": 130, "server ends it": 2}[end]
+    ), err
+    while _busy(database):
+        time.sleep(0.02)
+    assert tables_of(database) == {"past", "owner_a", "owner_b"}
+
+
+def test_of_two_writers_one_wins(in_process, elldelta, story, database):
+    many = "SELECT o.* FROM owner_a AS o CROSS JOIN generate_series(1, 40)"
+    command = ("release", "--plan", story.plan, "--output-table", "r", "--engine", "postgres", "--json")
+    runs = [in_process(*command, "--query", many) for _ in range(2)]
+    try:
+        ended = [(run.communicate(timeout=100), run.returncode) for run in runs]
+    except subprocess.TimeoutExpired:
+        for run in runs:
+            run.kill()
+        raise
+    assert sorted(code for _, code in ended) == [0, 2]
+    [said] = [out for (out, _), code in ended if code == 2]
+    assert "exists already" in said
+    assert elldelta("verify", "r", *IN_DATABASE).json["records"] == 120_000
