@@ -1,0 +1,97 @@
+"""Plans of sparse models, by the whole command: time per cell above zero, memory, and how both grow.
+
+A million combinations and a thousand sensitive values would be eight gigabytes, nearly all of them zeros;
+twenty million cells are not. Time is processor time, of this process and of the command alike, so that
+whatever else runs on the machine counts little. The command reads the model, plans by all three bounds and
+writes the plan.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._result import Fact
+from benchmarks._sparse_model import N_VALUES, sparse_model
+from elldelta.data.model import write_model
+
+MILLION = 1_000_000
+MEMORY = 4 * 2**30
+CELLS = {"quick": (MILLION // 2, MILLION, 2 * MILLION)}
+CELLS_IN_FULL = (5 * MILLION, 10 * MILLION, 20 * MILLION)
+LIMITS = {"runs": 250.0, "boxes": 1500.0}
+"""Processor time of the command, in numpy.bincount of the same cells."""
+
+
+def bincount_seconds(counts):
+    """The best of three, after one to warm up."""
+    seconds = []
+    for _ in range(4):
+        start = time.process_time()
+        np.bincount(counts.values, counts.n, N_VALUES)
+        seconds.append(time.process_time() - start)
+    return min(seconds[1:])
+
+
+def planned(model, shape, n_records, folder):
+    """Runs the command and returns the number of classes, its processor time and its largest memory."""
+    output, answer = folder / "plan.json", folder / "answer.json"
+    command = "from elldelta.cli.main import run; run()"
+    wish = ["--ell", "5", "--releases", "2", "--records", str(n_records), "--shape", shape]
+    wish += ["--overwrite", "--json"]
+    with answer.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-c", command, "plan", str(model), "-o", str(output), *wish],
+            stdout=stream,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"the command ended with {process.returncode}")
+    return {
+        "classes": json.loads(answer.read_bytes())["classes"],
+        "plan_bytes": output.stat().st_size,
+        "seconds": usage.ru_utime + usage.ru_stime,
+        "memory_bytes": usage.ru_maxrss * 1024,
+    }
+
+
+def exponent(sizes, seconds):
+    """The slope of time against size, both as logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def run(size):
+    sizes = CELLS.get(size.name, CELLS_IN_FULL)
+    found = {shape: [] for shape in LIMITS}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = folder / "model.parquet"
+        write_model(sparse_model(MILLION // 5), model)
+        for shape in LIMITS:
+            planned(model, shape, 10_000, folder)  # compiles what is not compiled yet
+        for n_cells in sizes:
+            made = sparse_model(n_cells)
+            baseline = bincount_seconds(made.counts)
+            write_model(made, model, overwrite=True)
+            n_rows = made.counts.n_combinations
+            del made
+            for shape, rows in found.items():
+                row = planned(model, shape, n_cells // 20, folder)
+                row |= {"shape": shape, "cells": n_cells, "combinations": n_rows, "values": N_VALUES}
+                rows.append(row | {"bincount_seconds": baseline})
+                yield Fact("sparse models", rows[-1])
+    for shape, rows in found.items():
+        last = rows[-1]
+        what = (
+            f"plan, {shape}, {last['combinations']:,} x {N_VALUES}, {last['cells'] / MILLION:g} million cells"
+        )
+        yield f"{what}: memory, in 4 GiB", last["memory_bytes"] / MEMORY, 1.0
+        yield f"{what}, against numpy.bincount", last["seconds"] / last["bincount_seconds"], LIMITS[shape]
+        grown = exponent([row["cells"] for row in rows], [row["seconds"] for row in rows])
+        yield f"exponent of time in the cells, plan, {shape}", grown, 1.15
