@@ -31,9 +31,6 @@ BACKLOG = 1024
 SHUTDOWN_SECONDS = 20
 IDLE_SECONDS = 15
 MOST_CONNECTIONS = 1000
-WORKER_SECONDS = 120
-"""A worker that gives no sign of life for so long is replaced. On a busy machine it may take long to start, and
-whoever is replaced while it starts never starts."""
 START_SECONDS = 60
 """A process that answers requests is replaced if it is silent for so long; slow machines start slowly."""
 
@@ -103,7 +100,6 @@ def _configuration(settings: Settings) -> Config:
         timeout_keep_alive=IDLE_SECONDS,
         timeout_worker_healthcheck=START_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        timeout_worker_healthcheck=WORKER_SECONDS,
         limit_concurrency=MOST_CONNECTIONS,
     )
 
