@@ -2,19 +2,21 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
+PEERS  := .venv-peers
 BIN    := $(VENV)/bin
 JOBS   ?= auto
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test check format bench docs clean
+.PHONY: help demo test check format bench performance docs clean
 
 help:
 	@echo "make demo    set up, run the whole story on generated hospitals, end with a report"
 	@echo "make test    set up, run all tests"
 	@echo "make check   format, lint, types, import layers"
-	@echo "make bench   speed and size, printed as ratios"
+	@echo "make bench   speed and size beside limits and peers, printed as ratios (ARGS=--quick, ARGS=--full)"
+	@echo "make performance   write docs/performance.md from what make bench has found"
 	@echo "make docs    build the documentation into site/"
 	@echo "make clean   remove everything that the commands above have made"
 
@@ -34,9 +36,10 @@ $(VENV)/.installed-test: $(VENV)/.created pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
 	@touch $@ $(VENV)/.installed-demo
 
-$(VENV)/.installed-bench: $(VENV)/.installed-test
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,bench]'
-	@touch $@
+# The peers need older libraries than we do: they live apart. Where they cannot be installed, the rest is measured.
+$(PEERS)/.installed: benchmarks/peers.txt
+	@{ $(PYTHON) -m venv $(PEERS) && $(PEERS)/bin/python -m pip install --quiet -r benchmarks/peers.txt && touch $@; } \
+	  || { rm -rf $(PEERS); echo "The peers cannot be installed here; they are not compared."; }
 
 $(VENV)/.installed-check: $(VENV)/.installed-test
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,check]'
@@ -62,12 +65,15 @@ format: $(VENV)/.installed-check
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.installed-bench
+bench: $(VENV)/.installed-test $(PEERS)/.installed
 	$(BIN)/python -m benchmarks $(ARGS)
+
+performance: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks --write-docs
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html"
 
 clean:
-	rm -rf $(VENV) site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

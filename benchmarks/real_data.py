@@ -6,13 +6,17 @@ below ell under our plans, of which there must be none.
 """
 
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks._adult import ADULT, adult_model
+from benchmarks._processes import run_peer
 from elldelta.app.certify import loss_of, terms_of, unions_of
 from elldelta.app.estimate import estimate
 from elldelta.app.plan import plan
@@ -30,19 +34,21 @@ N_COMMON = 8_000
 WAITING_RISK = 0.1
 
 
-def peer_release(table, columns, sensitive, ell):
-    """An ell-diverse release by anonypyx's Mondrian, written as people read it: one row per record."""
-    import anonypyx
-
-    frame = table.reset_index(drop=True).copy()
-    for name in columns:
-        if frame[name].dtype.kind not in "iu":
-            frame[name] = frame[name].astype("category")
-    made = anonypyx.Anonymiser(
-        frame[[*columns, sensitive]], k=ell, l=ell, feature_columns=list(columns), sensitive_column=sensitive,
-        generalisation_strategy="human-readable",
-    ).anonymise()  # fmt: skip
-    return made.loc[made.index.repeat(made["count"])].drop(columns="count").astype(str)
+def peer_releases(tables, columns, sensitive, ell):
+    """ell-diverse releases by anonypyx's Mondrian, written as people read them: one row per record."""
+    with tempfile.TemporaryDirectory(prefix="elldelta-real-") as name:
+        given, made = ([Path(name) / f"{kind}_{i}.parquet" for i in range(len(tables))] for kind in "tr")
+        for table, path in zip(tables, given, strict=True):
+            pq.write_table(pa.Table.from_pandas(table[[*columns, sensitive]], preserve_index=False), path)
+        run_peer(
+            "anonypyx_mondrian",
+            columns=list(columns),
+            sensitive=sensitive,
+            ell=ell,
+            tables=list(map(str, given)),
+            outputs=list(map(str, made)),
+        )
+        return [pd.read_parquet(path) for path in made]
 
 
 def peer_left(releases, people, columns, sensitive):
@@ -129,7 +135,7 @@ def demonstrate(title, model, people, tables, columns, sensitive):
     )
     print(" left out |\n|---|---|---|---|---|---|---|---|---|")
     for ell in ELLS:
-        made = [peer_release(table, columns, sensitive, ell) for table in tables]
+        made = peer_releases(tables, columns, sensitive, ell)
         lefts = list(peer_left(made, people, columns, sensitive))
         n_classes = [len(item[list(columns)].drop_duplicates()) for item in made]
         for n_releases in RELEASES:

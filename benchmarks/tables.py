@@ -1,18 +1,15 @@
-"""Tables of ten million records against what the engine needs at least: a plain copy, a bare GROUP BY.
+"""Large tables against what the engine needs at least: a plain copy, a bare GROUP BY.
 
-`ELLDELTA_ROWS=100000000 python -m benchmarks tables` runs the same on a hundred million records; the memory
-may then be 4 GiB instead of 1 GiB. It needs about 20 bytes of disk per record.
+Ten million records; a hundred million with `--full`, which needs about 3 GB of disk.
 """
 
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import duckdb
 
+from benchmarks._processes import peak_memory
 from benchmarks._tables_data import COLUMNS, N_COMBINATIONS, make_table
 from elldelta.app.audit import audit
 from elldelta.app.estimate import estimate
@@ -22,21 +19,21 @@ from elldelta.app.schema import infer
 from elldelta.data.engines.duckdb import connect
 from elldelta.data.plan_file import write_plan
 
-N_ROWS = int(os.environ.get("ELLDELTA_ROWS", "10000000"))
-IS_LARGE = N_ROWS > 20_000_000
 GIB = 2**30
-MEMORY_ALLOWED = 4 if IS_LARGE else 1
+MEMORY_ALLOWED = 1
 
 
-def run():
-    with tempfile.TemporaryDirectory(prefix="elldelta-bench-") as folder:
-        yield from _run(Path(folder))
+def run(size):
+    """Once for ten million records, and once for as many as the run is for."""
+    for n_rows in sorted({min(max(size.rows), 10_000_000), max(size.rows)}):
+        with tempfile.TemporaryDirectory(prefix="elldelta-bench-") as folder:
+            yield from _run(Path(folder), n_rows)
 
 
-def _run(folder):
-    table, other = (make_table(folder / f"owner{seed}.parquet", N_ROWS, seed) for seed in (1, 2))
+def _run(folder, n_rows):
+    table, other = (make_table(folder / f"owner{seed}.parquet", n_rows, seed) for seed in (1, 2))
     past = make_table(folder / "past.parquet", 1_000_000, seed=3)
-    size = f"{N_ROWS:,} records"
+    size, turns = f"{n_rows:,} records", 2 if n_rows > 20_000_000 else 4
     schema = infer(past, COLUMNS[:3], COLUMNS[3])
     model = estimate(past, schema)
     assert model.counts.n_combinations == N_COMBINATIONS
@@ -52,17 +49,20 @@ def _run(folder):
             release_to_file(source, plan, target, order=order, overwrite=True, engine=engine)
             return target
 
-        ratio = _ratio(lambda: estimate(table, schema, engine=engine), lambda: _group(table))
+        ratio = _ratio(lambda: estimate(table, schema, engine=engine), lambda: _group(table), turns)
         yield f"counting, {size}, against GROUP BY", ratio, 1.3
         for order, allowed in (("any", 1.4), ("sorted", 4.0)):
             for name, (chosen, columns) in plans.items():
                 ratio = _ratio(
                     lambda chosen=chosen, order=order: released(chosen, order),
                     lambda columns=columns: _copy(table, folder / "copy.parquet", columns),
+                    turns,
                 )
                 yield f"release --order {order}{name}, {size}, against COPY", ratio, allowed
         releases = [released(made, source=source, name=f"{source.stem}.release") for source in (table, other)]
-        ratio = _ratio(lambda: audit(releases, engine=engine), lambda: [_group(path) for path in releases])
+        ratio = _ratio(
+            lambda: audit(releases, engine=engine), lambda: [_group(path) for path in releases], turns
+        )
         yield f"audit of two releases, {size} each, against GROUP BY of both", ratio, 3.0
 
     for name, (chosen, _) in plans.items():
@@ -70,16 +70,16 @@ def _run(folder):
         write_plan(chosen, written, overwrite=True)
         for order in ("any", "sorted"):
             command = ("release", table, "--plan", written, "-o", folder / "memory.parquet", "--overwrite")
-            peak = _peak_memory(*command, "--order", order)
+            peak = peak_memory(*command, "--order", order)
             what = f"peak memory of release --order {order}{name}, {size}, in GiB"
             yield what, peak / GIB, MEMORY_ALLOWED
-    yield f"peak memory of audit, {size} each, in GiB", _peak_memory("audit", *releases) / GIB, MEMORY_ALLOWED
+    yield f"peak memory of audit, {size} each, in GiB", peak_memory("audit", *releases) / GIB, MEMORY_ALLOWED
 
 
-def _ratio(call, bare):
+def _ratio(call, bare, turns):
     """How much longer a call takes than the bare query, in turns: what else runs slows both alike."""
     times = {call: [], bare: []}
-    for _ in range(1 if IS_LARGE else 4):
+    for _ in range(turns):
         for action, taken in times.items():
             start = time.perf_counter()
             action()
@@ -106,27 +106,3 @@ def _group(source):
         connection.sql(
             f"SELECT {listed}, count(*) FROM '{source}' GROUP BY {listed}"  # noqa: S608 (names made here)
         ).to_arrow_table()
-
-
-_MEASURED = """
-import resource, sys
-from elldelta.cli.main import execute
-code = execute(sys.argv[1:])
-sys.stdout.write(f"{code} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}")
-"""
-
-
-def _peak_memory(*arguments):
-    """The largest resident memory, in bytes, of a command in a process of its own.
-
-    A shell starts it: a process begins with the peak of the one that starts it, and this one is large.
-    """
-    finished = subprocess.run(
-        ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", _MEASURED, *map(str, arguments), "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    code, peak = finished.stdout.splitlines()[-1].split()
-    assert code == "0", finished.stdout
-    return int(peak) * (1024 if sys.platform != "darwin" else 1)

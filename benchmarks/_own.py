@@ -1,0 +1,112 @@
+"""Our side of a comparison, in a process of its own like the peers' drivers, with an answer of the same form.
+
+`python -m benchmarks._own '{"step": "verify", ...}'`. The clock starts when the command has been imported and
+stops when its files are written: unlike the peers', our time includes reading the table from the disk and
+writing the release.
+"""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from elldelta.app.audit import verify
+from elldelta.app.estimate import estimate
+from elldelta.app.plan import plan
+from elldelta.app.release import release_to_file
+from elldelta.app.schema import infer
+from elldelta.data.engines.duckdb import connect
+from elldelta.data.foreign_cells import cell_counts, people_cells
+from elldelta.data.foreign_columns import ColumnRules
+from elldelta.data.foreign_release import read_foreign, understand
+from elldelta.data.plan_file import read_plan, write_plan
+
+REPEATS_BELOW_SECONDS = 10.0
+
+
+def anonymize_step(request):
+    """From a table to a plan and to a release of the same table: schema, model, plan, release."""
+    table, output = Path(request["table"]), Path(request["output"])
+    written = output.with_suffix(".plan.json")
+
+    def work():
+        with connect() as engine:
+            schema = infer(table, request["columns"], request["sensitive"], engine=engine)
+            model = estimate(table, schema, engine=engine)
+            made = plan(model, ell=request["ell"], releases=request["releases"], records=request["records"])
+            write_plan(made, written, overwrite=True)
+            return release_to_file(table, made, output, overwrite=True, engine=engine)
+
+    manifest, seconds = timed(work)
+    return {"seconds": seconds, "records": manifest.records_released}
+
+
+def release_step(request):
+    """A release under a plan that is there already: what an owner runs every month."""
+    made = read_plan(Path(request["plan"]))
+
+    def work():
+        release_to_file(Path(request["table"]), made, Path(request["output"]), overwrite=True)
+
+    return {"seconds": timed(work)[1]}
+
+
+def verify_step(request):
+    found, seconds = timed(lambda: verify(Path(request["table"])))
+    return {"k": found.k, "ell": found.diversity, "seconds": seconds}
+
+
+def attack_step(request):
+    """What is left for everybody after linking releases that others made, from their labels alone."""
+    columns, sensitive = request["columns"], request["sensitive"]
+    (left, values), seconds = timed(
+        lambda: candidates(request["outputs"], request["people"], columns, sensitive, request["texts"])
+    )
+    names = [[values[place] for place in np.flatnonzero(row)] for row in left[: request["listed"]]]
+    return {"seconds": seconds, "n_left": left.sum(axis=1).tolist(), "left": names}
+
+
+def candidates(releases, people, columns, sensitive, texts):
+    """For every person the sensitive values that are left, as a table of yes and no, and the values."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(people, columns=list(columns))
+    known = list(zip(*(map(str, table.column(name).to_pylist()) for name in columns), strict=True))
+    with connect() as engine:
+        read = [read_foreign(engine.open(Path(path)), str(path), columns, sensitive) for path in releases]
+    rules = {name: ColumnRules(kind="text", separators="sets") for name in texts}
+    counts = cell_counts(read, understand(read, rules, people=known))
+    places = people_cells(counts, known)
+    assert (np.diff(places.starts) == 1).all(), "everybody lies in one cell"
+    left = np.logical_and.reduce([table[places.cells] > 0 for table in counts.counts])
+    return left, counts.values
+
+
+def timed(call):
+    """What a call returns, and how long it takes at best, of at least two.
+
+    The first one also loads compiled programs, or compiles them, which happens once per installation.
+    """
+    times = []
+    while len(times) < 2 or (len(times) < 4 and times[-1] < REPEATS_BELOW_SECONDS):
+        start = time.perf_counter()
+        result = call()
+        times.append(time.perf_counter() - start)
+    return result, min(times)
+
+
+STEPS = {
+    "anonymize": anonymize_step,
+    "release": release_step,
+    "verify": verify_step,
+    "attack": attack_step,
+}
+
+if __name__ == "__main__":
+    asked = json.loads(sys.argv[1])
+    answer = STEPS[asked["step"]](asked)
+    answer["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps(answer))

@@ -1,0 +1,68 @@
+"""Work in processes of their own: commands of ours, and the peers in their own environment."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DRIVERS = Path(__file__).parent / "peer_drivers"
+PEERS = Path(os.environ.get("ELLDELTA_PEERS", ROOT / ".venv-peers")) / "bin" / "python"
+"""The Python of the environment that `make bench` makes from peers.txt."""
+
+_MEASURED = """
+import resource, sys
+from elldelta.cli.main import execute
+code = execute(sys.argv[1:])
+sys.stdout.write(f"{code} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}")
+"""
+
+
+def peak_memory(*arguments):
+    """The largest resident memory, in bytes, of a command in a process of its own.
+
+    A shell starts it: a process begins with the peak of the one that starts it, and this one is large.
+    """
+    finished = subprocess.run(
+        ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", _MEASURED, *map(str, arguments), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, peak = finished.stdout.splitlines()[-1].split()
+    assert code == "0", finished.stdout
+    return int(peak) * (1024 if sys.platform != "darwin" else 1)
+
+
+def run_own(**request):
+    """What our side of a comparison answers; see `_own`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks._own", json.dumps(request)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run_peer(driver, *, seconds=None, **request):
+    """What a peer's driver answers, or what became of it; never an error of ours.
+
+    A peer may use half of the machine's memory.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    try:
+        done = subprocess.run(
+            [PEERS, DRIVERS / f"{driver}.py", json.dumps({"memory": memory, **request})],
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"problem": f"does not finish within {seconds} s", "at_least_seconds": seconds}
+    if done.returncode or not done.stdout.strip():
+        return {"problem": "is ended by the system"}
+    return json.loads(done.stdout.splitlines()[-1])

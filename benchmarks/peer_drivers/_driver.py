@@ -1,0 +1,41 @@
+"""What the drivers share: limits, the clock, and one line of JSON at the end.
+
+A driver runs in the environment of the peers, where elldelta is not installed. It gets one argument, a
+request in JSON: the table (Parquet), the names of its columns, what is wanted, how much memory it may use.
+The clock runs for the work alone: starting Python, importing the peer and loading the table are left out, to
+the peers' advantage.
+"""
+
+import contextlib
+import json
+import resource
+import sys
+import time
+
+REPEATS_BELOW_SECONDS = 10.0
+"""Work that is shorter is done three times, and the best time counts."""
+
+
+def serve(work):
+    """Calls `work(request)`, which returns what it found, with its time."""
+    request = json.loads(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_AS, (request["memory"], request["memory"]))
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # peers print as they go
+            answer = work(request)
+    except MemoryError:
+        answer = {"problem": "runs out of memory"}
+    except Exception as error:  # noqa: BLE001 (what a peer cannot do is a result)
+        answer = {"problem": f"fails ({type(error).__name__})"}
+    answer["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps(answer))
+
+
+def timed(call):
+    """What a call returns, and how long it takes at best."""
+    times = []
+    while not times or (len(times) < 3 and times[0] < REPEATS_BELOW_SECONDS):
+        start = time.perf_counter()
+        result = call()
+        times.append(time.perf_counter() - start)
+    return result, min(times)
