@@ -75,7 +75,7 @@ class _Bench:
         )
         yield Fact("anonymizing", {"records": n_rows, "fine": bool(shape), "tool": "release", **again})
         for tool, driver in (("anjana", "anjana_anonymize"), ("anonypyx", "anonypyx_mondrian")):
-            if self.is_hopeless(driver, n_rows):
+            if self.is_hopeless(driver, n_rows, shape):
                 answer = {"problem": f"not tried: took too long with {self.known[driver]:,} records"}
             else:
                 where = {"tables": [str(table)], "outputs": [str(self.folder / "x.parquet")]}
@@ -181,9 +181,9 @@ class _Bench:
             self.known[driver] = n_rows
         return answer
 
-    def is_hopeless(self, driver, n_rows):
-        """Whether it took too long with fewer records already."""
-        return self.known.get(driver, n_rows) < n_rows
+    def is_hopeless(self, driver, n_rows, shape):
+        """Whether it took too long with fewer records already, or with as many and fewer combinations."""
+        return self.known.get(driver, math.inf) < n_rows + bool(shape)
 
     def table(self, n_rows, **options):
         name = "_".join([str(n_rows), *(f"{key}{value}" for key, value in sorted(options.items()))])
