@@ -265,6 +265,13 @@ class TestHostileServers:
         tiny.key = AgencyKey.create()
         refused = remote("plan", PLAN.digest, "-o", tmp_path / "p.json", "--agency-key", key, code=3)
         assert "another key" in refused.error["problem"]
+        # What the agency has not signed is not even fetched.
+        assert not [path for _, path, _ in tiny.requests if path.endswith("/file")]
+
+    def test_a_signature_of_another_plan_of_the_agency(self, remote, tiny, tmp_path, key):
+        tiny.spoil = tampered("/signature", lambda _: sign_plan(make_plan(records=1), tiny.key))
+        refused = remote("plan", PLAN.digest, "-o", tmp_path / "p.json", "--agency-key", key, code=3)
+        assert "another plan" in refused.error["problem"]
 
     @pytest.mark.parametrize(
         "change",

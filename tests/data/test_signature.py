@@ -273,6 +273,15 @@ class TestFiles:
         with pytest.raises(FileError, match="changed or damaged"):
             read_signed_plan(path, KEY.public_key)
 
+    @pytest.mark.parametrize("depth", [100, 500, 900, 990, 100_000])
+    def test_a_plan_that_is_nested_too_deep(self, path, depth):
+        content = path.read_bytes()
+        nested = b"[" * depth + b"]" * depth
+        path.write_bytes(content.replace(b'"p":null', b'"p":' + nested))
+        assert path.read_bytes() != content
+        with pytest.raises(FileError):
+            read_signed_plan(path, KEY.public_key)
+
     def test_every_byte_of_the_signature_file_counts(self, path):
         content = bytearray(signature_path(path).read_bytes())
         for place in range(len(content) - 1):  # the newline at the end is not part of the document

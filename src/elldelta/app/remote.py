@@ -25,7 +25,7 @@ from elldelta.data.signature import (
     read_public_key,
     signature_bytes,
     signature_path,
-    verify_plan_signature,
+    signed_digest,
 )
 from elldelta.errors import FileError, ParameterError, RefusedError, RemoteError
 
@@ -159,10 +159,15 @@ def fetch_plan(
     for path in (output, signature_path(output)):
         check_writable(path, overwrite=overwrite)
     key, is_first = _trusted_key(server, agency_key, trust_first_key)
-    content = server.get("plans", plan_digest, "file", most_bytes=MOST_FILE_BYTES).content
     signature = server.get("plans", plan_digest, "signature").json()
+    if signed_digest(signature, key, source="The signature of the server") != plan_digest:
+        raise RefusedError(
+            "The signature of the server is about another plan.",
+            found="The agency has not signed the plan that was asked for.",
+            remedy="Ask the agency which plan is theirs.",
+        )
+    content = server.get("plans", plan_digest, "file", most_bytes=MOST_FILE_BYTES).content
     plan = _plan_of(content, plan_digest)
-    verify_plan_signature(plan, signature, key, source="The signature of the server")
     with AtomicFiles(overwrite=overwrite) as files:
         if is_first and trust_first_key is not None:
             files.stage(trust_first_key).write_bytes(key.to_pem())
