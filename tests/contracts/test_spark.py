@@ -1,7 +1,6 @@
 """Spark behind the engine contract: one session for all tests, because starting one takes seconds."""
 
 import os
-import shutil
 import sys
 from functools import partial
 
@@ -9,13 +8,11 @@ import pytest
 from tests.contracts.engine_contract import EngineContract
 from tests.contracts.failure_contract import FailureContract
 from tests.contracts.inference_contract import InferenceContract
+from tests.spark import needs_java
 
 from elldelta.data.engines.spark import connect
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("java") is None and "JAVA_HOME" not in os.environ,
-    reason="needs Java 17: apt install openjdk-17-jre-headless",
-)
+pytestmark = needs_java
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +55,8 @@ class TestInference(InferenceContract):
 class TestFailures(FailureContract):
     engine_name = "spark"
     copies_csv = True
-    patience = 150
+    patience = 600
+    no_room = "There is no room|not enough memory or temporary space"
 
     @pytest.fixture
     def engine_settings(self):

@@ -34,8 +34,8 @@ _MEANINGS: dict[tuple[str, ...], tuple[type[ElldeltaError], str, str, str]] = {
     ),
     (
         "Py4JNetworkError", "SparkContext was shut down", "stopped SparkContext",
-        "Answer from Java side is empty", "StatusCode.UNAVAILABLE", "has been stopped", "Connection refused", "INVALID_HANDLE.SESSION",
-        "All masters are unresponsive", "Application was killed",
+        "Answer from Java side is empty", "StatusCode.UNAVAILABLE", "has been stopped", "Connection refused",
+        "INVALID_HANDLE.SESSION", "All masters are unresponsive", "Application was killed",
     ): (
         FileError,
         "Spark ended, or the connection to it was lost.",

@@ -1,0 +1,177 @@
+"""A release on a real Spark cluster: identical to DuckDB's, also if a worker dies; never visible half.
+
+ELLDELTA_CLUSTER_ROWS=10000000 makes the table as large as the page about engines says it was tried.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.cluster.standalone import Process, StandaloneCluster, until
+from tests.spark import needs_java
+
+import elldelta as ed
+
+pytestmark = [pytest.mark.slow, needs_java]
+
+N_ROWS = int(os.environ.get("ELLDELTA_CLUSTER_ROWS", "300000"))
+N_FILES = 8
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "700m",
+    "spark.sql.shuffle.partitions": "24",
+    # Many small tasks, so that there is a middle in which somebody can die.
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    "spark.sql.files.maxPartitionBytes": "1m",
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "1s",
+}
+
+
+def write_folder(folder):
+    """A table in parts: who, what, and a column that releases show unchanged."""
+    rng = np.random.default_rng(8)
+    folder.mkdir()
+    for place, n in enumerate(np.diff(np.linspace(0, N_ROWS, N_FILES + 1).astype(int)).tolist()):
+        postal_code, age = rng.integers(0, 40, n), rng.integers(20, 80, n)
+        disease = (rng.geometric(0.08, n) + age // 20 + postal_code % 3) % 30
+        table = pa.table(
+            {
+                "postal_code": pa.array([f"{code:05}" for code in range(40)]).take(pa.array(postal_code)),
+                "gender": pa.array(["F", "M", None]).take(pa.array(rng.choice(3, n, p=[0.5, 0.49, 0.01]))),
+                "age": age,
+                "disease": pa.array([f"disease {number:02}" for number in range(30)]).take(pa.array(disease)),
+                "visit": pa.array(rng.integers(0, 10**9, n), mask=rng.random(n) < 0.01),
+            }
+        )
+        pq.write_table(table, folder / f"{place}.parquet", row_group_size=50_000)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory):
+    """Records, a plan, and the release that DuckDB makes of them."""
+    folder = tmp_path_factory.mktemp("story")
+    records = write_folder(folder / "records")
+    schema = ed.Schema.infer(
+        str(records), quasi_identifiers=["postal_code", "gender", "age"], sensitive="disease", kept=["visit"]
+    )
+    plan = ed.plan(ed.estimate(str(records), schema), ell=5, releases=2, records=N_ROWS // 2)
+    ed.write_plan(plan, folder / "plan.json")
+    ed.release_to_file(records, plan, folder / "duckdb.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+class Watch:
+    """Looks again and again whether a release is visible under its final name, and how much of it."""
+
+    def __init__(self, path):
+        self._path = path
+        self._end = threading.Event()
+        self.seen = set()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._thread.join()
+
+    def _look(self):
+        while not self._end.is_set():
+            if self._path.exists():
+                self.seen.add(sum(pq.read_metadata(part).num_rows for part in self._path.iterdir()))
+            time.sleep(0.002)
+
+
+def start_release(cluster, story, target):
+    settings = [part for key, value in SETTINGS.items() for part in ("--spark-conf", f"{key}={value}")]
+    return Process(
+        [
+            *(sys.executable, "-c", "from elldelta.cli.main import run; run()"),
+            *("release", str(story / "records")),
+            *("--plan", str(story / "plan.json"), "-o", str(target)),
+            *("--engine", "spark", "--master", cluster.url, *settings, "--json"),
+        ],
+        target.with_suffix(".log"),
+    )
+
+
+def is_writing(target):
+    """Whether tasks are writing rows of the release right now."""
+    return any(target.parent.glob(f".{target.name}.*.part/_temporary/0/_temporary/*/part-*"))
+
+
+def check_equal(story, target):
+    """The same rows in the same order as DuckDB's, and the same manifest but for nothing."""
+    expected = pq.read_table(story / "duckdb.parquet")
+    parts = sorted(target.iterdir())
+    assert {part.suffix for part in parts} == {".parquet"}
+    found = pa.concat_tables(map(pq.read_table, parts))
+    assert found.column_names == expected.column_names
+    assert found.equals(expected.cast(found.schema))
+    manifests = [
+        json.loads((path.parent / f"{path.name}.manifest.json").read_text())
+        for path in (story / "duckdb.parquet", target)
+    ]
+    assert manifests[0] == manifests[1]
+
+
+def test_a_release_on_a_cluster_is_the_one_of_a_single_machine(cluster, story, tmp_path):
+    target = tmp_path / "release.parquet"
+    with Watch(target) as watch:
+        run = start_release(cluster, story, target)
+        assert run.code == 0, run.said()
+    check_equal(story, target)
+    assert watch.seen <= {pq.read_metadata(story / "duckdb.parquet").num_rows}
+    assert len(cluster.busy_workers()) == 2
+    assert ed.verify(target, ed.read_plan(story / "plan.json")).records == N_ROWS
+
+
+def test_a_release_survives_the_death_of_a_worker(cluster, story, tmp_path):
+    target = tmp_path / "release.parquet"
+    with Watch(target) as watch:
+        run = start_release(cluster, story, target)
+        with contextlib.ExitStack() as stack:
+            stack.callback(run.kill)
+            until(lambda: is_writing(target) or not run.runs, "the workers write")
+            assert run.runs, run.said()
+            cluster.busy_workers()[0].kill()
+            assert not target.exists()
+            assert run.code == 0, run.said()
+    check_equal(story, target)
+    assert watch.seen <= {pq.read_metadata(story / "duckdb.parquet").num_rows}
+    cluster.add_worker()
+
+
+def test_a_driver_that_dies_leaves_no_release(cluster, story, tmp_path):
+    target = tmp_path / "release.parquet"
+    ended = cluster.ended_applications()
+    with Watch(target) as watch:
+        run = start_release(cluster, story, target)
+        until(lambda: is_writing(target) or not run.runs, "the workers write")
+        assert run.runs, run.said()
+        run.kill()
+        until(lambda: cluster.ended_applications() > ended, "the master notices")
+        time.sleep(1)  # for executors that have not noticed yet
+    assert watch.seen == set()
+    assert [path for path in tmp_path.iterdir() if not path.name.startswith(".")] == [run.log]
+    # What is left behind is hidden: it is in nobody's way.
+    ed.release_to_file(story / "records", ed.read_plan(story / "plan.json"), target)
+    assert ed.verify(target).records == N_ROWS
