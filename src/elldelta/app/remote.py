@@ -289,6 +289,35 @@ def register_release(
     return RegisteredRelease(receipt, is_new, path if keep_receipt else None)
 
 
+def write_registration(
+    release: Path,
+    plan: Plan,
+    target: Path,
+    *,
+    overwrite: bool = False,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Registration:
+    """Writes what `register_release` would send into a file, for whoever uploads it on the agency's pages.
+
+    Args:
+        release: The release, with its manifest beside it.
+        plan: The plan it was made with.
+        target: The file to write.
+        overwrite: Whether it may be replaced.
+        engine: The engine to use; DuckDB by default.
+        progress: Is told how far the reading is.
+
+    Raises:
+        RefusedError: The release does not keep what the plan asks.
+    """
+    check_writable(target, overwrite=overwrite)
+    registration = registration_of(release, plan, engine=engine, progress=progress)
+    with AtomicFiles(overwrite=overwrite) as files:
+        files.stage(target).write_bytes(registration.to_bytes())
+    return registration
+
+
 def idempotency_key(registration: Registration) -> str:
     """The key of a registration: the same whenever the same release is sent under the same plan.
 

@@ -208,6 +208,14 @@ def _register(
     plan: PlanFile,
     server: agency.Server = None,
     agency_key: agency.AgencyKeyFile = None,
+    only_write: Annotated[
+        Path | None,
+        typer.Option(
+            "--only-write",
+            help="Write the registration into this file and send nothing. It can be uploaded on the agency's "
+            "pages.",
+        ),
+    ] = None,
     receipt: Annotated[
         bool, typer.Option("--receipt/--no-receipt", help="Keep the agency's answer beside the release.")
     ] = True,
@@ -217,9 +225,20 @@ def _register(
     timeout: agency.Timeout = TIMEOUT,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.remote import register_release
+    from elldelta.app.remote import register_release, write_registration
     from elldelta.cli.signed_plan import read_plan_file
 
+    if only_write is not None:
+        known = read_plan_file(plan, agency_key)
+        with progress_bar("Reading") as progress:
+            written = write_registration(release, known, only_write, overwrite=overwrite, progress=progress)
+        if json:
+            output.print_json(
+                {"release": str(release), "registration": str(only_write), "digest": written.digest}
+            )
+            return
+        output.print_text(f"Wrote {only_write}. Nothing was sent.")
+        return
     at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
     known = read_plan_file(plan, agency_key)
     with progress_bar("Reading") as progress:
