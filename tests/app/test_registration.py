@@ -33,6 +33,7 @@ from elldelta.app.registration import (
 from elldelta.data.json_file import seal
 from elldelta.data.ledger_report import verify_ledger
 from elldelta.data.registration_file import MOST_RECORDS, Registration
+from elldelta.data.schema import Schema
 from elldelta.errors import FileError, InputError, InternalError, ParameterError, RefusedError
 
 PLAN = make_plan()
@@ -128,6 +129,50 @@ class TestAdmission:
         assert Agency(PLAN).register(PLAN, registration, "A").is_new
         with pytest.raises(FileError, match="another plan"):
             registration_of(path, make_plan(records=11))
+
+
+class TestRealOwners:
+    """Releases as owners make them, coarsened and suppressed, read back from their files."""
+
+    @pytest.mark.parametrize("guarantee", ["certified", "probabilistic"])
+    def test_what_is_admitted_leaves_ell(self, tmp_path, guarantee):
+        fine = {"waiting_risk": 0.2} if guarantee == "certified" else {}
+        model = ed.estimate(
+            hospital(20_000, 0), Schema.infer(hospital(20_000, 0), ["age\nof", "zip"], "disease")
+        )
+        plan = ed.plan(model, ell=3, releases=2, records=2_000, guarantee=guarantee, **fine)
+        agency, admitted, n_merged = Agency(plan), [], 0
+        for number in range(1, 6):
+            path = tmp_path / f"release_{number}.parquet"
+            on_failure = "coarsen-suppress" if guarantee == "certified" else None
+            try:
+                manifest = ed.release_to_file(hospital(2_000, number), plan, path, on_failure=on_failure)
+                agency.register(plan, registration_of(path, plan), f"owner {number}")
+            except RefusedError:
+                continue
+            admitted.append(path)
+            n_merged += (manifest.coarsening or {}).get("base_classes_merged", 0)
+        if guarantee == "certified":
+            assert len(admitted) > plan.releases
+            assert n_merged
+        else:
+            assert len(admitted) == plan.releases
+        assert ed.audit(admitted).diversity_min_any >= plan.ell
+        chain = ledger_chain(plan, agency.lines(plan))
+        assert len(chain.active) == len(admitted)
+
+
+def hospital(n_people, seed):
+    """Records; a column has a name that nobody should have to print."""
+    rng = np.random.default_rng(seed)
+    chances = 0.8 ** np.arange(8) / sum(0.8 ** np.arange(8))
+    return pa.table(
+        {
+            "age\nof": rng.integers(20, 60, n_people),
+            "zip": np.array(["n", "s", "e", "w"])[rng.integers(0, 4, n_people)],
+            "disease": np.array([f"d{number}" for number in range(8)])[rng.choice(8, n_people, p=chances)],
+        }
+    )
 
 
 class TestProbabilisticPlans:

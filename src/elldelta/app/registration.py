@@ -366,8 +366,8 @@ def _is_plain(manifest: Manifest, plan: Plan) -> bool:
             and all(type(n) is int and n >= 0 for n in counts.values())
             for counts in by_column
         )
-        and (manifest.coarsening is None or _is_numbers(manifest.coarsening))
-        and (manifest.utility is None or _is_numbers(manifest.utility, depth=2))
+        and (manifest.coarsening is None or _is_numbers(manifest.coarsening, columns))
+        and (manifest.utility is None or _is_numbers(manifest.utility, columns, depth=2))
         and (
             line is None
             or (
@@ -381,10 +381,11 @@ def _is_plain(manifest: Manifest, plan: Plan) -> bool:
     )
 
 
-def _is_numbers(document: object, *, depth: int = 1) -> bool:
+def _is_numbers(document: object, columns: set[str], *, depth: int = 1) -> bool:
+    """Whether it is a table of numbers by name; names of columns may be longer than other names."""
     return isinstance(document, dict) and all(
-        _is_short(name)
-        and (type(value) in (int, float) or (depth > 1 and _is_numbers(value, depth=depth - 1)))
+        (_is_short(name) or name in columns)
+        and (type(value) in (int, float) or (depth > 1 and _is_numbers(value, columns, depth=depth - 1)))
         for name, value in document.items()
     )
 
