@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ ROOT = Path(__file__).parents[1]
 DRIVERS = Path(__file__).parent / "peer_drivers"
 PEERS = Path(os.environ.get("ELLDELTA_PEERS", ROOT / ".venv-peers")) / "bin" / "python"
 """The Python of the environment that `make bench` makes from peers.txt."""
+STARVED = 10
+"""A process may take so many times the processor time that it is allowed."""
 
 _MEASURED = """
 import resource, sys
@@ -50,18 +53,22 @@ def run_own(**request):
 def run_peer(driver, *, seconds=None, **request):
     """What a peer's driver answers, or what became of it; never an error of ours.
 
-    A peer may use half of the machine's memory.
+    A peer may use half of the machine's memory and so many seconds of its processor. Other work on the
+    machine makes it slower; a peer that gets next to nothing of the processor is ended as well.
     """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     try:
         done = subprocess.run(
-            [PEERS, DRIVERS / f"{driver}.py", json.dumps({"memory": memory, **request})],
+            [PEERS, DRIVERS / f"{driver}.py", json.dumps({"memory": memory, "seconds": seconds, **request})],
             capture_output=True,
             text=True,
-            timeout=seconds,
+            timeout=None if seconds is None else STARVED * seconds,
             check=False,
         )
+        is_late = done.returncode == -signal.SIGXCPU
     except subprocess.TimeoutExpired:
+        is_late = True
+    if is_late:
         return {"problem": f"does not finish within {seconds} s", "at_least_seconds": seconds}
     if done.returncode or not done.stdout.strip():
         return {"problem": "is ended by the system"}

@@ -54,7 +54,7 @@ SIZES = {
             (MILLION, 10 * MILLION, 100 * MILLION),
             (3_000, 30_000, 300_000, 3 * MILLION),
             (30_000, MILLION, 10 * MILLION),
-            300,
+            150,
         ),
     )
 }

@@ -3,7 +3,7 @@
 An exponent of 1 means twice the time for twice the size. It is fitted by least squares to the logarithms of
 times and sizes. Exponents may exceed 1 a little: what is 1 in theory has caches and sorting in practice.
 Linking t releases takes about t squared: they cut the combinations into t times as many cells, and each cell
-is looked at in t releases.
+is looked at in t releases. All times are processor time, so that what else the machine does counts little.
 """
 
 import tempfile
@@ -158,8 +158,8 @@ def _fitted(quantity, sizes, times, allowed):
 def _best(call):
     """The best of a few calls; one is enough for what takes long."""
     times = []
-    while not times or (len(times) < 5 and sum(times) < 4.0):
-        start = time.perf_counter()
+    while not times or (len(times) < 5 and sum(times) < 3.0):
+        start = time.process_time()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)

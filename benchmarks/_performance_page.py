@@ -1,0 +1,281 @@
+"""The text of docs/performance.md, from a snapshot of results."""
+
+from benchmarks._words import NOTICE, facts, number, page, seconds, share, significant, size, table
+
+LIMITS = {
+    "tables": "Tables of records, beside DuckDB's own COPY and GROUP BY",
+    "audit": "Audits by labels alone, beside the bare GROUP BY of all releases",
+    "greedy": "The paper's planner, beside one `numpy.cumsum` of the same array",
+    "sharp": "The sharp planner, beside one `numpy.cumsum` of the same array",
+    "boxes": "Boxes, beside one `numpy.cumsum` of the same array",
+    "sparse": "Sparse models: the whole command, beside one `numpy.bincount` of the cells",
+}
+TOOLS = {
+    "verify": "**`elldelta verify`**",
+    "plan and release": "**elldelta**: schema, model, plan, release",
+    "release": "**elldelta**: release, with the plan at hand",
+    "audit": "**elldelta**: audit",
+    "elldelta": "**elldelta**",
+}
+
+
+def performance_page(snapshot):
+    """The page, in plain words; a part that was not measured is left out."""
+    parts = [NOTICE, "# Performance", _introduction(snapshot), "## In short", _short(snapshot)]
+    parts += ["## Beside what the machine must do anyway", *_limits(snapshot)]
+    if "peers" in snapshot:
+        parts += ["## Beside other tools", *_peers(snapshot)]
+    if "growth" in snapshot:
+        parts += ["## How it grows", *_growth(snapshot)]
+    if facts(snapshot, "quality", "quality"):
+        parts += ["## What plans keep", *_quality(snapshot)]
+    parts += ["## Measure it yourself", _again()]
+    return page(parts)
+
+
+def _introduction(snapshot):
+    first = next(iter(snapshot.values()))
+    machine = first["machine"]
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    return f"""
+All numbers on this page were measured by `make bench` and written here by `make performance`; none is
+typed by hand. The snapshot that they come from is `docs/performance/results.json`.
+
+They come from one machine: {machine["cores"]} cores, {machine["memory_gib"]} GiB of memory,
+{machine["system"]} on {machine["processor"]}, Python {machine["python"]}, {packages}. Times differ
+between machines; ratios much less, because both sides of a ratio were measured in the same run. It is one
+run each, not a study with error bars, and the machine did other work at the same time. Comparisons with
+other tools and growth therefore use processor time, of all threads together, which other work disturbs
+little. Comparisons with COPY and GROUP BY use the time that passes, in turns, and the best of a few.
+"""
+
+
+def _short(snapshot):
+    lines = [
+        f"- {what}: {significant(ratio)} times as long."
+        for what, ratio in _ratios(snapshot, "tables")
+        if "--order" in what and "memory" not in what
+    ]
+    lines += [
+        f"- {_faster('Verifying', own, row, 'pycanon')}"
+        for row in facts(snapshot, "peers", "checking")
+        if row["tool"] == "pycanon" and (own := _partner(snapshot, "checking", row, "verify"))
+    ]
+    for row in facts(snapshot, "peers", "anonymizing"):
+        if row["tool"] in {"anjana", "anonypyx"} and row["records"] == 1_000_000 and not row["fine"]:
+            own = _partner(snapshot, "anonymizing", row, "release")
+            lines.append(f"- {_faster('Anonymizing', own, row, row['tool'])}")
+    lines += [
+        f"- Two tables anonymized by {row['tool']}, then linked: {share(row['below_ell'])} of the people in "
+        f"both are left with fewer values than was asked for, {share(row['one_value'])} with a single one."
+        for row in facts(snapshot, "linking", "linking")
+        if "problem" not in row
+    ]
+    return "\n".join(lines)
+
+
+def _faster(doing, own, peer, tool):
+    records = number(peer["records"])
+    if "seconds" in peer:
+        ratio = significant(peer["seconds"] / own["seconds"])
+        return f"{doing} {records} records: {ratio} times as fast as {tool}."
+    if "at_least_seconds" in peer:
+        ratio = significant(peer["at_least_seconds"] / own["seconds"])
+        return (
+            f"{doing} {records} records: at least {ratio} times as fast as {tool}, which {peer['problem']}."
+        )
+    return f"{doing} {records} records: {tool} {peer['problem']}."
+
+
+def _partner(snapshot, topic, row, tool):
+    """Our own row on the same table."""
+    keys = [key for key in ("records", "fine", "people") if key in row]
+    return next(
+        (
+            other
+            for other in facts(snapshot, "peers", topic)
+            if other["tool"] == tool and all(other[key] == row[key] for key in keys)
+        ),
+        None,
+    )
+
+
+def _ratios(snapshot, benchmark):
+    return [(row["compared"], row["ratio"]) for row in snapshot.get(benchmark, {}).get("ratios", [])]
+
+
+def _limits(snapshot):
+    yield """
+A release cannot be faster than copying its table, a count not faster than a bare GROUP BY, a plan not
+faster than adding up the numbers that it looks at once. Ratios are our time divided by that; memory is
+the peak of the whole process. The last column is what `make bench` tolerates.
+"""
+    rows = []
+    for benchmark, title in LIMITS.items():
+        found = snapshot.get(benchmark, {}).get("ratios", [])
+        if found:
+            rows.append((f"*{title}*", "", ""))
+        for row in found:
+            allowed = "" if row["allowed"] is None else f"{row['allowed']:g}"
+            rows.append((row["compared"], significant(row["ratio"]), allowed))
+    yield table(("Compared", "ratio", "at most"), rows)
+
+
+def _peers(snapshot):
+    versions = facts(snapshot, "peers", "peer_versions")[0]
+    listed = ", ".join(f"{name} {version}" for name, version in versions.items())
+    yield f"""
+The tools that people find on PyPI for the same purpose: {listed}. Every tool gets the same tables: postal
+code, gender and age with 3000 combinations, 50 diseases, made from a seed. Everything here favours the
+other tools. Their clock runs only while they work on a table that is in memory already; ours includes
+reading the file and writing the result, and adds up both cores. Of short work the best of three counts. A
+tool may use half of the memory of the machine, and
+{facts(snapshot, "peers", "peer_budget")[0]["seconds"]} seconds of processor time; what does not finish is
+listed as such.
+"""
+    yield "![Processor time of anonymizing and of checking, by tool and records](performance/peers.svg)"
+    yield "### Checking a table\n\nk-anonymity and ℓ-diversity of one of our releases. Both agree."
+    yield _work_table(snapshot, "checking")
+    yield f"""
+### Anonymizing a table
+
+ℓ = 5. anjana gets hierarchies of four to five levels and may leave out 1 % of the records. anonypyx makes
+Mondrian classes and takes postal codes and ages as numbers. Our plan is for two releases that may be linked.
+The last group of rows has {number(120_000)} combinations instead of 3000.
+"""
+    yield _work_table(snapshot, "anonymizing")
+    if facts(snapshot, "linking", "attacking"):
+        yield """
+### Attacking releases
+
+What is left for everybody whom the adversary knows, after linking two releases of 30,000 records that
+anonypyx made. Its own intersection attack was timed with 1000 people and needs the same time for each.
+Both find the same sets.
+"""
+        yield _work_table(snapshot, "attacking", "people")
+    yield """
+### What is left after linking
+
+Two owners with 30,000 records each share 1000 people. Each table is anonymized with ℓ = 5, by each tool,
+and the two releases are linked with `elldelta audit`. What counts in the end is how many values are left
+for a person who is in both. NCP is the information that a single release loses: 0 shows everything, 1
+nothing.
+"""
+    yield "![Values left for people in both releases, by tool](performance/linking.svg)"
+    yield _linking_table(snapshot)
+    yield """
+A tool that looks at one table only can keep more classes, and loses less information in that one release.
+That is what its NCP shows, and it is paid for when a second release exists. Levels of a hierarchy that
+are the same for a whole column often come out the same for both tables, which is why linking does little
+harm there; nothing promises that they do.
+"""
+
+
+def _work_table(snapshot, topic, quantity="records"):
+    rows = []
+    for row in facts(snapshot, "linking" if topic == "attacking" else "peers", topic):
+        what = number(row[quantity]) + (", 120,000 combinations" if row.get("fine") else "")
+        tool = TOOLS.get(row["tool"], row["tool"])
+        if "seconds" in row:
+            rows.append((tool, what, seconds(row["seconds"]), size(row["peak_bytes"])))
+        else:
+            rows.append((tool, what, row["problem"], ""))
+    return table(("Tool", quantity, "processor time", "peak memory"), rows)
+
+
+def _linking_table(snapshot):
+    rows = []
+    for row in facts(snapshot, "linking", "linking"):
+        tool = TOOLS.get(row["tool"], row["tool"])
+        if "problem" in row:
+            rows.append((tool, row["problem"], "", "", "", "", ""))
+            continue
+        rows.append(
+            (
+                tool,
+                number(row["classes"]),
+                f"{row['ncp']:.3f}",
+                share(row["left_out"]),
+                share(row["below_ell"]),
+                share(row["one_value"]),
+                row["fewest"],
+            )
+        )
+    return table(
+        ("Tool", "classes", "NCP", "left out", "people below ℓ", "people with one value", "fewest values"),
+        rows,
+    )
+
+
+def _growth(snapshot):
+    yield """
+Time is fitted as a power of size: an exponent of 1 means twice the time for twice the size. Below 1, a
+part of the time does not depend on the size yet. More releases make a plan coarser, and coarser plans are
+found sooner. Linking t releases takes about t² because they cut the combinations into t times as many
+cells.
+"""
+    yield "![Processor time against size, one line per step](performance/growth.svg)"
+    rows = []
+    for row in facts(snapshot, "growth", "growth"):
+        sizes = f"{number(row['sizes'][0])} to {number(row['sizes'][-1])}"
+        spent = f"{seconds(row['seconds'][0])} to {seconds(row['seconds'][-1])}"
+        rows.append((row["step"], f"{row['quantity']}, {sizes}", spent, f"{row['exponent']:.2f}"))
+    yield table(("Step", "over", "processor time", "exponent"), rows)
+    memory = facts(snapshot, "growth", "growth_memory")
+    if memory:
+        yield "Peak memory of the whole command; the table has a kept column."
+        sizes = memory[0]["sizes"]
+        rows = [(f"`{row['step']}`", *map(size, row["bytes"])) for row in memory]
+        yield table(("Command", *(f"{number(n)} records" for n in sizes)), rows)
+    sparse = facts(snapshot, "sparse", "sparse models")
+    if sparse:
+        yield (
+            "Sparse models, in which most combinations and values never occur together. Zeros are not "
+            "stored: time and memory are in proportion to the cells above zero."
+        )
+        rows = [
+            (
+                row["shape"],
+                f"{number(row['combinations'])} x {number(row['values'])}",
+                number(row["cells"]),
+                number(row["classes"]),
+                seconds(row["seconds"]),
+                size(row["memory_bytes"]),
+            )
+            for row in sparse
+        ]
+        yield table(
+            ("Plan", "combinations x values", "cells", "classes", "processor time", "peak memory"), rows
+        )
+    yield "[A nation](far-end.md) follows these lines to a billion records."
+
+
+def _quality(snapshot):
+    yield """
+ℓ = 5, two releases, 30,000 records: classes, and the share of information lost (NCP), for the paper's
+bound, the sharper one, and certified plans with a waiting risk of 0.1. More classes and less NCP are
+better.
+"""
+    yield "![Classes and NCP of plans: paper, sharp, certified](performance/quality.svg)"
+    rows = []
+    for row in facts(snapshot, "quality", "quality"):
+        found = (
+            ("impossible", "") if row["classes"] is None else (number(row["classes"]), f"{row['ncp']:.3f}")
+        )
+        rows.append((f"{row['population']}, {row['shape']}", row["kind"], *found))
+    yield table(("Population and shape", "plan", "classes", "NCP"), rows)
+
+
+def _again():
+    return """
+```
+make bench                       # everything, about 20 minutes on two cores
+make bench ARGS="--quick"        # small tables, a few minutes
+make bench ARGS="--full"         # up to a hundred million records; needs 5 GB of disk
+make bench ARGS="peers growth"   # some of the benchmarks
+make performance                 # this page, from what was found
+```
+
+Every benchmark makes its own data from a seed. UCI Adult is used where its file is there. The other tools
+are installed into an environment of their own, `.venv-peers`, because they need older libraries.
+"""
