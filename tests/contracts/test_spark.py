@@ -1,16 +1,33 @@
 """Spark behind the engine contract: one session for all tests, because starting one takes seconds."""
 
+import datetime as dt
 import os
+import re
 import sys
+from decimal import Decimal
 from functools import partial
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from tests.app.hospital_tables import write_csv, write_parquet
 from tests.contracts.engine_contract import EngineContract
 from tests.contracts.failure_contract import FailureContract
 from tests.contracts.inference_contract import InferenceContract
+from tests.contracts.journey import records, tell
 from tests.spark import needs_java
 
+from elldelta.app.audit import verify
+from elldelta.data.class_map import ClassMap
+from elldelta.data.counting import count, count_texts
+from elldelta.data.database_source import Query, TableName
+from elldelta.data.engines import duckdb
 from elldelta.data.engines.spark import connect
+from elldelta.data.engines.spark_session import MEANING
+from elldelta.data.release import JoinedRows
+from elldelta.data.schema import Categories, Column, Integers, Schema
+from elldelta.errors import FileError, ParameterError
 
 pytestmark = needs_java
 
@@ -61,3 +78,164 @@ class TestFailures(FailureContract):
     @pytest.fixture
     def engine_settings(self):
         return {"master": "local[2]"}
+
+
+# What all engines agree on
+
+
+@pytest.mark.parametrize("kept", [(), ("ward", "cost", "admitted")], ids=["generated", "kept"])
+@pytest.mark.parametrize("form", ["folder", "csv"])
+def test_nobody_can_tell_a_story_on_spark_from_one_on_duckdb(session, tmp_path, form, kept):
+    rows = records()
+    if form == "csv":
+        source = write_csv(tmp_path / "records.csv", rows)
+    else:
+        source = tmp_path / "records"
+        (source / "a").mkdir(parents=True)
+        write_parquet(source / "a" / "1.parquet", rows[:1700])
+        write_parquet(source / "2.parquet", rows[1700:])
+    for name in ("duckdb", "spark"):
+        (tmp_path / name).mkdir()
+    with duckdb.connect() as own, connect(session=session) as engine:
+        expected = tell(own, source, tmp_path / "duckdb", kept=kept)
+        found = tell(engine, source, tmp_path / "spark", kept=kept)
+        assert found == expected
+        # Either reads what the other has written.
+        across = [
+            verify(tmp_path / "spark" / name, engine=own) for name in ("first.parquet", "second.csv")
+        ] + [verify(tmp_path / "duckdb" / name, engine=engine) for name in ("first.parquet", "second.csv")]
+    assert {(item.records, item.classes, item.diversity, item.k) for item in across} == {
+        (item.records, item.classes, item.diversity, item.k) for item in expected.verified
+    }
+
+
+STRANGE = {
+    "nanoseconds": pa.array([-1, 951_782_400_000_000_001, None, 0], pa.timestamp("ns")),
+    "milliseconds": pa.array([951_782_400_000, -1, None, 0], pa.timestamp("ms")),
+    "tiny": pa.array([-128, 127, None, 0], pa.int8()),
+    "unsigned": pa.array([0, 2**32 - 1, None, 7], pa.uint32()),
+    "long": pa.array([0, 2**40, None, 7], pa.uint64()),
+    "real": pa.array([0.5, -0.0, float("nan"), 0.0], pa.float32()),
+    "decimal": pa.array([Decimal("1.50"), Decimal("-0.01"), None, Decimal("9.99")], pa.decimal128(9, 2)),
+    "old": pa.array([dt.date(1500, 1, 1), dt.date(1582, 10, 4), None, dt.date(1899, 12, 31)]),
+    "coded": pa.array(["a", "b", None, "a"]).dictionary_encode(),
+    "wide": pa.array(["é", "", None, "Z"], pa.large_string()),
+    "Wide name `x`.y": pa.array(["p", "q", None, "P"]),
+}
+
+
+@pytest.mark.parametrize("form", ["frame", "file", "int96"])
+def test_columns_of_strange_types_count_alike(session, tmp_path, form):
+    table = pa.table({**STRANGE, "s": pa.array(["x", "y", "x", "y"])})
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path, use_deprecated_int96_timestamps=form == "int96")
+    source = table if form == "frame" else path
+
+    def counts(engine):
+        opened = engine.open(source)
+        return {name: sorted(_texts(opened, name), key=repr) for name in STRANGE}
+
+    with duckdb.connect() as own, connect(session=session) as engine:
+        assert counts(engine) == counts(own)
+
+
+def _texts(table, name):
+    """The values of a column and how often each occurs, cut to microseconds, for Spark has no others."""
+    for batch in count_texts(table, [name]):
+        for text, n in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield (
+                None
+                if text is None
+                else re.sub(r"[.]([0-9]{6})[0-9]+$", r".\1", text).removesuffix(".000000"),
+                n,
+            )
+
+
+# What is particular to Spark
+
+
+def test_class_maps_are_broadcast(session):
+    schema = Schema(
+        (Column("a", Integers(0, 99)), Column("b", Integers(0, 9))), Column("s", Integers(0, 9)), kept=("c",)
+    )
+    rng = np.random.default_rng(1)
+    table = pa.table({name: rng.integers(0, 10, 5000) for name in ("a", "b", "s", "c")})
+    with connect(session=session) as engine:
+        counted = count(engine.open(table), schema)
+        class_map = ClassMap(counted.counts.ranks, np.zeros(counted.counts.n_combinations), [("*", "*")])
+        with JoinedRows(counted, class_map, "any") as joined:
+            plan = session.sql(joined.query)._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("BroadcastHashJoin") >= 4
+    assert "SortMergeJoin" not in plan
+    assert "ShuffledHashJoin" not in plan
+
+
+def test_a_session_that_is_given_is_left_as_it_was(session):
+    session.conf.set("spark.sql.caseSensitive", "false")
+    before = {key: session.conf.get(key, None) for key in MEANING}
+    views = {table.name for table in session.catalog.listTables()}
+    with connect(session=session) as engine:
+        assert session.conf.get("spark.sql.caseSensitive") == "true"
+        engine.store("SELECT 1 AS one")
+        engine.open(pa.table({"a": [1]}))
+    assert {key: session.conf.get(key, None) for key in MEANING} == before
+    assert {table.name for table in session.catalog.listTables()} == views
+    assert session.range(3).count() == 3
+
+
+def test_tables_of_the_session_are_opened_by_name(session):
+    session.createDataFrame(pa.table({"a": [1, 2, 2], "s": ["x", "y", "x"]})).createOrReplaceTempView(
+        "patients"
+    )
+    schema = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "y"))))
+    with connect(session=session) as engine:
+        for source in (
+            TableName("patients"),
+            Query("SELECT * FROM patients"),
+            session.table("patients"),
+        ):
+            assert count(engine.open(source), schema).counts.n_records == 3
+        for source in (TableName("strangers"), Query("SELEC nothing")):
+            with pytest.raises(FileError, match="Spark cannot read"):
+                engine.open(source)
+
+
+def test_addresses_are_left_to_spark(session, tmp_path):
+    pq.write_table(pa.table({"a": [1, 2], "s": ["x", "y"]}), tmp_path / "t.parquet")
+    schema = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "y"))))
+    with connect(session=session) as engine:
+        table = engine.open(f"file://{tmp_path}/t.parquet")
+        assert count(table, schema).counts.n_records == 2
+        with pytest.raises(FileError, match="no Parquet table at the address"):
+            engine.open(f"file://{tmp_path}/none.parquet")
+        with pytest.raises(ParameterError, match="CSV"):
+            engine.open("s3a://bucket/t.csv")
+
+
+def test_large_results_come_in_pieces(session, monkeypatch):
+    monkeypatch.setattr("elldelta.data.engines.spark._MOST_AT_ONCE", 1000)
+    with connect(session=session) as engine:
+        stored = engine.store("SELECT id % 5000 AS k, COUNT(*) AS n FROM RANGE(10000) GROUP BY id % 5000")
+        batches = list(engine.fetch(stored))
+    table = pa.Table.from_batches(batches)
+    assert len(batches) > 1
+    assert sorted(table.column("k").to_pylist()) == list(range(5000))
+
+
+def test_what_cannot_be_started_is_refused(session):
+    for settings, found in (
+        ({"session": session, "master": "local[2]"}, "given"),
+        ({"master": "local[2]"}, "already a Spark session"),
+        ({"master": "nonsense"}, "not understood"),
+        ({"master": "spark://127.0.0.1:1"}, "cannot be reached"),
+        ({"master": "sc://127.0.0.1:1"}, "cannot be reached"),
+    ):
+        with pytest.raises(ParameterError, match=found):
+            connect(**settings)
+
+
+def test_a_missing_java_is_named(session, monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ParameterError, match="needs Java") as refusal:
+        connect(master="local[1]")
+    assert "apt install openjdk-17-jre-headless" in refusal.value.remedy

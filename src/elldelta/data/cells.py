@@ -123,6 +123,9 @@ def as_text(values: pa.Array) -> pa.Array:
     values = _plain(values)
     if pa.types.is_nested(values.type) or pa.types.is_binary(values.type):
         raise UnreadableTypeError(str(values.type))
+    if pa.types.is_float32(values.type) or pa.types.is_float64(values.type):
+        # Engines group -0.0 and 0.0 together, and hand out either.
+        values = pc.add(values, pa.scalar(0.0, values.type))
     try:
         text = values.cast(pa.string())
     except pa.ArrowNotImplementedError:
