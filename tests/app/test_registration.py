@@ -556,6 +556,16 @@ class TestOtherPlans:
         assert "1 of its classes, at worst with 2 values left" in refusal.value.found
         agency.register(self.other, make_registration(self.other, full(self.other, (0, 2))), "B")
 
+    def test_the_release_of_another_owner_under_another_plan(self):
+        """The same classes under another ell: the tables are the same to the last byte."""
+        twin = make_plan(ell=1, releases=3)
+        agency = Agency(PLAN, twin)
+        counts = full(PLAN, (0, 1))
+        agency.register(PLAN, make_registration(PLAN, counts), "A")
+        with pytest.raises(RefusedError, match="Another owner"):
+            agency.register(twin, make_registration(twin, counts), "B")
+        agency.register(twin, make_registration(twin, counts), "A")
+
     def test_the_same_records_under_two_plans(self):
         """One owner, the same people, other classes: subtraction shows what neither release does."""
         people = np.zeros((4, 3, 6), dtype=int)

@@ -162,11 +162,13 @@ def check_registration(
             found="Its counts are all zero.",
             remedy="There is nothing to publish; register a release that shows somebody.",
         )
-    others = {entry.owner for entry in chain.active if entry.content_digest == registration.content_digest}
-    if others - {owner}:
+    if any(
+        item.owner != owner and item.registration.content_digest == registration.content_digest
+        for item in (*entries, *elsewhere)
+    ):
         raise RefusedError(
             "Another owner has registered exactly this release.",
-            found="Its content has the digest of a release in the ledger.",
+            found="Its content has the digest of a release that was admitted before.",
             remedy="Register your own release. If it is yours, tell the agency that somebody else sent it.",
         )
     is_known = chain.find(owner, registration.content_digest) is not None

@@ -1,0 +1,76 @@
+"""Honest owners of a probabilistic plan are refused by an agency as rarely as the plan says.
+
+A trial: t owners draw N records each from the distribution of the model. It fails if a class of one of them
+shows fewer than ell values, or if the ledger has no room for all of them (Theorem F). The plan bounds the chance
+of that by `failure_upper`.
+
+False alarms: the number of failures is at most Binomial(n_trials, failure_upper); a run fails by chance with
+probability below 1e-6. Rejects: owners that stop at a tenth of N.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import elldelta as ed
+from elldelta.app.certify import terms_of
+from elldelta.core.certificate import missing_witnesses
+from elldelta.core.ledger_state import LedgerState
+from elldelta.core.partition import Partition
+from elldelta.data.counts import Accounting, Counts
+from elldelta.data.domains import Categories, Integers
+from elldelta.data.model import Model
+from elldelta.data.schema import Column, Schema
+
+N_TRIALS = 1500
+FALSE_ALARM = 1e-6
+
+
+def make_model():
+    schema = Schema(
+        (Column("age", Integers(0, 39)),), Column("disease", Categories(tuple(f"d{n}" for n in range(8))))
+    )
+    table = np.random.default_rng(1).integers(1, 60, size=(40, 8))
+    rows, values = np.nonzero(table)
+    n_records = int(table.sum())
+    accounting = Accounting(n_records, n_records)
+    return Model(
+        Counts.from_cells(
+            schema, rows.astype(np.int64), values.astype(np.int64), table[rows, values], accounting
+        )
+    ), table
+
+
+def n_failures(plan, probabilities, n_records, rng):
+    """Trials in which not all of t owners are admitted."""
+    terms, grouping = terms_of(plan), Partition(np.arange(plan.n_classes))
+    shape = terms.membership.shape
+    failures = 0
+    for _ in range(N_TRIALS):
+        state = LedgerState.empty(terms)
+        for _ in range(plan.releases):
+            counts = rng.multinomial(n_records, probabilities.ravel()).reshape(shape)
+            shown = np.count_nonzero(counts, axis=1)
+            missed = missing_witnesses(counts, terms, grouping)
+            if (shown[shown > 0] < plan.ell).any() or not state.admits(missed):
+                failures += 1
+                break
+            state = state.admit(missed)
+    return failures
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("bound", "shared_records"), [("sharp", None), ("sharp", 0), ("union", None)])
+def test_honest_owners_are_admitted(bound, shared_records):
+    model, table = make_model()
+    plan = ed.plan(
+        model, ell=3, delta=0.05, releases=2, records=700, guarantee="probabilistic", bound=bound,
+        shared_records=shared_records,
+    )  # fmt: skip
+    assert plan.n_classes > 1
+    probabilities = np.zeros((plan.n_classes, 8))
+    np.add.at(probabilities, plan.class_of(np.arange(40)), table / table.sum())
+    rng = np.random.default_rng(2)
+    most = binom.isf(FALSE_ALARM, N_TRIALS, plan.failure_upper)
+    assert n_failures(plan, probabilities, plan.records, rng) <= most
+    assert n_failures(plan, probabilities, plan.records // 10, rng) > most
