@@ -1,8 +1,8 @@
 """Honest owners of a probabilistic plan are refused by an agency as rarely as the plan says.
 
 A trial: t owners draw N records each from the distribution of the model. It fails if a class of one of them
-shows fewer than ell values, or if the ledger has no room for all of them (Theorem F). The plan bounds the chance
-of that by `failure_upper`.
+shows fewer than ell values, or if the ledger has no room for all of them (Theorem F). The plan bounds the
+chance of that by `failure_upper`.
 
 False alarms: the number of failures is at most Binomial(n_trials, failure_upper); a run fails by chance with
 probability below 1e-6. Rejects: owners that stop at a tenth of N.
