@@ -36,6 +36,10 @@ class Clock:
     def __call__(self):
         return dt.datetime.now(dt.UTC) + self.ahead
 
+    def monotonic(self):
+        """For rates: it stands still unless it is turned, however slow the machine is."""
+        return self.ahead.total_seconds()
+
     def advance(self, **time):
         self.ahead += dt.timedelta(**time)
 
@@ -48,7 +52,7 @@ class Service:
         self.clock = clock
 
     def __enter__(self):
-        self.app = create_app(self.settings, clock=self.clock)
+        self.app = create_app(self.settings, clock=self.clock, monotonic=self.clock.monotonic)
         self.agency = self.app.state.agency
         self._runner = asyncio.Runner()
         self._runner.__enter__()

@@ -26,7 +26,7 @@ def test_a_token_is_shown_once_and_kept_only_as_a_digest(service):
     assert "token" not in listed
     with service.agency.database.reading() as session:
         for table in ("tokens", "parties", "logins"):
-            rows = session.execute(sa.table(table).select().with_only_columns(sa.text("*"))).all()
+            rows = session.execute(sa.select(sa.text("*")).select_from(sa.table(table))).all()
             assert secret not in str(rows)
     headers = {"Authorization": f"Bearer {answer['token']}"}
     assert service.send("GET", "/api/v1/me", headers=headers).json() == {"name": "owner", "role": "owner"}

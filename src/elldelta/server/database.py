@@ -23,12 +23,17 @@ from elldelta.errors import ElldeltaError, ParameterError
 from elldelta.server.errors import BusyError, DatabaseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Engine, Row, Select
 
 POOL_SIZE = 24
 """Connections that one process may hold; as many as requests are handled at a time."""
+
+_BEGIN_TO_READ = ("BEGIN",)
+_BEGIN_TO_WRITE = ("PRAGMA synchronous=FULL", "BEGIN IMMEDIATE")
+_BEGIN_TO_NOTE = ("PRAGMA synchronous=NORMAL", "BEGIN IMMEDIATE")
+"""How transactions begin on SQLite; FULL: what was acknowledged survives a power cut."""
 
 _LOCKED = frozenset({"55P03", "57014", "40001", "40P01"})
 """PostgreSQL: a lock was not available, a statement was cancelled, serialization failed, a deadlock."""
@@ -49,7 +54,11 @@ class Database:
         self._writer = threading.Lock()
         self._timeout = timeout
         self.engine: Engine = self._sqlite() if self.is_sqlite else self._postgresql()
-        self._writing_engine = self.engine.execution_options(elldelta_writes=True)
+        self._writing_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_WRITE)
+        self._noting_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_NOTE)
+        self._looking_engine = self.engine.execution_options(isolation_level="AUTOCOMMIT", elldelta_begin=())
+        self._kept = threading.local()
+        self._all_kept: list[Connection] = []
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
@@ -68,8 +77,36 @@ class Database:
         ):
             yield session
 
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[Connection]:
+        """A transaction for what its sender can say again: whole or not, but not brought to the disk at once.
+
+        It survives the end of the service, however sudden, and may be lost when the machine goes down.
+        """
+        with _translated(), self._queue(), self._noting_engine.connect() as connection, connection.begin():
+            if not self.is_sqlite:
+                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+            yield connection
+
+    def look_up(
+        self, statement: Select[*tuple[Any, ...]], values: Mapping[str, Any]
+    ) -> Row[*tuple[Any, ...]] | None:
+        """The one row of a query, or None: as fast as it goes, for what every request asks."""
+        if not self.is_sqlite:
+            with _translated(), self._looking_engine.connect() as connection:
+                return connection.execute(statement, values).one_or_none()
+        # A file is always there: every thread that asks keeps its connection, outside of any transaction.
+        kept: Connection | None = getattr(self._kept, "connection", None)
+        with _translated():
+            if kept is None:
+                kept = self._kept.connection = self._looking_engine.connect()
+                self._all_kept.append(kept)
+            return kept.execute(statement, values).one_or_none()
+
     def close(self) -> None:
         """Gives all connections back."""
+        for connection in self._all_kept:
+            connection.close()
         self.engine.dispose()
 
     @contextlib.contextmanager
@@ -97,7 +134,7 @@ class Database:
             self.url,
             poolclass=QueuePool,
             pool_size=POOL_SIZE,
-            max_overflow=0,
+            max_overflow=POOL_SIZE,  # threads keep one for what every request asks
             pool_timeout=self._timeout,
             hide_parameters=True,
             connect_args={"timeout": self._timeout, "check_same_thread": False},
@@ -109,7 +146,6 @@ class Database:
             connection.isolation_level = None
             for pragma in (
                 "journal_mode=WAL",
-                "synchronous=FULL",  # what was acknowledged survives a power cut
                 "foreign_keys=ON",
                 "trusted_schema=OFF",
             ):
@@ -117,8 +153,10 @@ class Database:
 
         @event.listens_for(engine, "begin")
         def _begun(connection: Connection) -> None:
-            writes = connection.get_execution_options().get("elldelta_writes", False)
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+            statements = connection.get_execution_options().get("elldelta_begin", _BEGIN_TO_READ)
+            driver: Any = connection.connection.driver_connection
+            for statement in statements:
+                driver.execute(statement).close()
 
         return engine
 

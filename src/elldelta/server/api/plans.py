@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
+from starlette.concurrency import run_in_threadpool
 
 from elldelta.server.api.bodies import Digest, NewProgress, Reason, Successor, errors, example
 from elldelta.server.api.lists import PlanList
@@ -118,9 +119,11 @@ def show(agency: CurrentAgency, digest: Digest) -> PlanDetails:
     },
 )
 @allow(AGENCY, OWNER, CLIENT, AUDITOR)
-def file(agency: CurrentAgency, digest: Digest) -> Response:
+async def file(agency: CurrentAgency, digest: Digest) -> Response:
     """Gives the plan file, byte for byte as it was issued and signed."""
-    content = plans.plan_file(agency, digest)
+    content = agency.plan_files.peek(digest)
+    if content is None:
+        content = await run_in_threadpool(plans.plan_file, agency, digest)
     return Response(content, media_type="application/json", headers={"ETag": f'"{digest}"'})
 
 
@@ -176,9 +179,12 @@ def withdraw(agency: CurrentAgency, digest: Digest, body: Reason) -> PlanView:
     responses=errors(401, 403, 404, 408, 409, 413, 422) | example(200, _PROGRESS),
 )
 @allow(OWNER)
-def report(agency: CurrentAgency, caller: CurrentCaller, digest: Digest, body: NewProgress) -> ProgressView:
+async def report(
+    agency: CurrentAgency, caller: CurrentCaller, digest: Digest, body: NewProgress
+) -> ProgressView:
     """Takes an owner's own number; a later one replaces it."""
-    return progress.report_progress(agency, caller, digest, body.records)
+    # Owners report often; the framework would take a second thread to write the answer of a plain function.
+    return await run_in_threadpool(progress.report_progress, agency, caller, digest, body.records)
 
 
 @router.get(

@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, select
+from sqlalchemy import bindparam, delete, select
 
 from elldelta.server.errors import NotLoggedInError
 from elldelta.server.rights import Caller
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from elldelta.server.agency import Agency
     from elldelta.server.settings import Settings
 
-_KNOWN = select(Login.expires_at, Party.id, Party.name, Party.role, Party.disabled_at).join(
-    Party, Party.id == Login.party_id
+_KNOWN = (
+    select(Login.expires_at, Party.id, Party.name, Party.role, Party.disabled_at)
+    .join(Party, Party.id == Login.party_id)
+    .where(Login.digest == bindparam("login"))
 )
 
 
@@ -74,8 +76,7 @@ def identify_login(agency: Agency, cookie: str) -> Caller | None:
     """Who sends a cookie; None if the login has ended."""
     if not cookie.isascii() or len(cookie) > 100:
         return None
-    with agency.database.reading() as session:
-        row = session.execute(_KNOWN.where(Login.digest == digest_of_secret(cookie))).one_or_none()
+    row = agency.database.look_up(_KNOWN, {"login": digest_of_secret(cookie)})
     if row is None or row.disabled_at is not None or row.expires_at <= agency.clock():
         return None
     return _caller(row.id, row.name, row.role, cookie)

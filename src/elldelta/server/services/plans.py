@@ -201,11 +201,16 @@ def lock_plan(session: Session, plan_digest: str) -> PlanRow:
 
 def require_issued(row: PlanRow) -> None:
     """Refuses a plan that was superseded or withdrawn."""
-    if row.status != "issued":
+    require_status(row.status, row.superseded_by)
+
+
+def require_status(status: str, superseded_by: str | None) -> None:
+    """Refuses the status of a plan that was superseded or withdrawn."""
+    if status != "issued":
         raise ConflictError(
-            f"The plan was {row.status}.",
+            f"The plan was {status}.",
             found="It admits nothing any more; what it admitted still counts.",
-            remedy="Use the plan that took its place." if row.superseded_by else "Ask the agency.",
+            remedy="Use the plan that took its place." if superseded_by else "Ask the agency.",
         )
 
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
-from sqlalchemy import case, func, select
+from sqlalchemy import bindparam, case, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from elldelta.core.checks import check_count
 from elldelta.errors import ParameterError
 from elldelta.server.errors import NotFoundError
 from elldelta.server.rights import AGENCY, AUDITOR, OWNER
-from elldelta.server.services.plans import require_issued
+from elldelta.server.services.plans import require_status
 from elldelta.server.tables import Party, Progress
 from elldelta.server.tables import Plan as PlanRow
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
+    from sqlalchemy import Connection, Insert, Row
 
     from elldelta.server.agency import Agency
     from elldelta.server.rights import Caller
@@ -65,47 +66,66 @@ def report_progress(agency: Agency, caller: Caller, plan_digest: str, records: i
         check_count("the number of records", records)
     if records > MOST_RECORDS:
         raise ParameterError(f"Nobody has more than {MOST_RECORDS} records.")
-    insert = sqlite.insert if agency.database.is_sqlite else postgresql.insert
-    with agency.database.writing() as session:
-        plan = _plan(session, plan_digest)
-        require_issued(plan)
-        told = {"records": records, "reported_at": agency.clock()}
-        session.execute(
-            insert(Progress)
-            .values(plan_digest=plan_digest, party_id=caller.id, **told)
-            .on_conflict_do_update(index_elements=["plan_digest", "party_id"], set_=told)
-        )
-        return _view(session, caller, plan)
+    told = {
+        "plan_digest": plan_digest,
+        "party_id": caller.id,
+        "records": records,
+        "reported_at": agency.clock(),
+    }
+    with agency.database.noting() as connection:  # an owner can report again
+        plan = _plan(connection, plan_digest)
+        require_status(plan.status, plan.superseded_by)
+        connection.execute(_insert_or_replace(connection.dialect.name), told)
+        return _view(connection, caller, plan)
 
 
 def show_progress(agency: Agency, caller: Caller, plan_digest: str) -> ProgressView:
     """How far owners are, as far as the caller may know."""
     with agency.database.reading() as session:
-        return _view(session, caller, _plan(session, plan_digest))
+        connection = session.connection()
+        return _view(connection, caller, _plan(connection, plan_digest))
 
 
-def _plan(session: Session, plan_digest: str) -> PlanRow:
-    plan = session.get(PlanRow, plan_digest)
+_PLAN = select(PlanRow.digest, PlanRow.records, PlanRow.status, PlanRow.superseded_by).where(
+    PlanRow.digest == bindparam("plan")
+)
+_HERE = Progress.plan_digest == bindparam("plan")
+_EVERYBODY = (
+    select(Party.name, Progress.records, Progress.reported_at)
+    .join(Party, Party.id == Progress.party_id)
+    .where(_HERE)
+    .order_by(Party.name)
+)
+_OWN_AND_REACHED = select(
+    func.max(case((Progress.party_id == bindparam("party"), Progress.records))),
+    func.count(case((Progress.records >= bindparam("needed"), 1))),
+).where(_HERE)
+
+
+@cache
+def _insert_or_replace(dialect: str) -> Insert:
+    """Made once: building a statement takes longer than running it."""
+    new = (sqlite.insert if dialect == "sqlite" else postgresql.insert)(Progress)
+    changed = {"records": new.excluded.records, "reported_at": new.excluded.reported_at}
+    return new.on_conflict_do_update(index_elements=["plan_digest", "party_id"], set_=changed)
+
+
+def _plan(connection: Connection, plan_digest: str) -> Row[str, int, str, str | None]:
+    plan = connection.execute(_PLAN, {"plan": plan_digest}).one_or_none()
     if plan is None:
         raise NotFoundError("plan")
     return plan
 
 
-def _view(session: Session, caller: Caller, plan: PlanRow) -> ProgressView:
-    here = Progress.plan_digest == plan.digest
+def _view(connection: Connection, caller: Caller, plan: Row[str, int, str, str | None]) -> ProgressView:
     if caller.role in (AGENCY, AUDITOR):
-        rows = session.execute(
-            select(Party.name, Progress.records, Progress.reported_at)
-            .join(Party, Party.id == Progress.party_id)
-            .where(here)
-            .order_by(Party.name)
-        )
         owners = tuple(
-            OwnerProgress(row.name, row.records, row.records >= plan.records, row.reported_at) for row in rows
+            OwnerProgress(row.name, row.records, row.records >= plan.records, row.reported_at)
+            for row in connection.execute(_EVERYBODY, {"plan": plan.digest})
         )
         reached = sum(owner.reached for owner in owners)
         return ProgressView(plan.digest, plan.records, reached, None, owners)
-    own_number = func.max(case((Progress.party_id == caller.id, Progress.records)))
-    n_reached = func.count(case((Progress.records >= plan.records, 1)))
-    row = session.execute(select(own_number, n_reached).where(here)).one()
-    return ProgressView(plan.digest, plan.records, row[1], row[0] if caller.role == OWNER else None, None)
+    own, n_reached = connection.execute(
+        _OWN_AND_REACHED, {"plan": plan.digest, "party": caller.id, "needed": plan.records}
+    ).one()
+    return ProgressView(plan.digest, plan.records, n_reached, own if caller.role == OWNER else None, None)

@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from elldelta.errors import ParameterError
 from elldelta.server.errors import ConflictError, NotFoundError, NotLoggedInError
@@ -19,9 +19,13 @@ from elldelta.server.tables import Party, Token
 if TYPE_CHECKING:
     from elldelta.server.agency import Agency
 
-_KNOWN = select(
-    Token.digest, Token.expires_at, Token.revoked_at, Party.id, Party.name, Party.role, Party.disabled_at
-).join(Party, Party.id == Token.party_id)
+_KNOWN = (
+    select(
+        Token.digest, Token.expires_at, Token.revoked_at, Party.id, Party.name, Party.role, Party.disabled_at
+    )
+    .join(Party, Party.id == Token.party_id)
+    .where(Token.id == bindparam("token"))
+)
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,7 @@ def identify_token(agency: Agency, text: str) -> Caller:
     secret = TokenSecret.parse(text)
     row = None
     if secret is not None:
-        with agency.database.reading() as session:
-            row = session.execute(_KNOWN.where(Token.id == secret.id)).one_or_none()
+        row = agency.database.look_up(_KNOWN, {"token": secret.id})
     if secret is None or row is None or not is_same(secret.digest, row.digest):
         raise NotLoggedInError("The token is not known.")
     if row.revoked_at is not None or row.disabled_at is not None:
