@@ -11,6 +11,7 @@ from tests.app.registrations import full, make_plan, make_registration
 from tests.cli.tiny_agency import TinyAgency
 
 import elldelta as ed
+from elldelta.app.registration import registration_of
 from elldelta.app.remote import idempotency_key
 from elldelta.data import agency_http
 from elldelta.data.plan_file import write_plan
@@ -477,3 +478,14 @@ class TestArguments:
     def test_without_a_receipt(self, remote, released, plan_file):
         assert remote("register", released, "--plan", plan_file, "--no-receipt").json["receipt"] is None
         assert not receipt_path(released).exists()
+
+    def test_only_written_and_sent_to_nobody(self, elldelta, released, plan_file, tmp_path):
+        target = tmp_path / "registration.json"
+        arguments = ("remote", "register", released, "--plan", plan_file, "--only-write", target)
+        done = elldelta(*arguments, "--json")  # no server is named, and no token
+        assert target.read_bytes() == registration_of(released, PLAN).to_bytes()
+        assert done.json["registration"] == str(target)
+        assert not receipt_path(released).exists()
+        target.write_text("mine")
+        elldelta(*arguments, code=2)
+        assert target.read_text() == "mine"
