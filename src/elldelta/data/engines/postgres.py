@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 OLDEST = 15
 """The oldest version that works: REGEXP_LIKE came with it."""
-_MOST_UNKNOWN = 1000
-"""A temporary table with more rows is analysed, so that joins with it are planned well."""
 # Quoted texts and names are passed over; what stands outside of them was written in `elldelta.data.sql`.
 _WORDS = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\bDOUBLE\b|(\w+[.]\w+) IS NOT DISTINCT FROM (\w+[.]\w+)"""
@@ -134,8 +132,8 @@ class PostgresEngine:
         with self._connection.part("put"):
             self._connection.execute(f"CREATE TEMPORARY TABLE {relation} ({declared(table.schema)})", "put")
             self._connection.ingest(relation.strip('"'), table, "put")
-            if table.num_rows > _MOST_UNKNOWN:
-                self._connection.execute(f"ANALYZE {relation}", "put")
+            # Otherwise the planner takes two rows for a thousand, and sorts where it should hash.
+            self._connection.execute(f"ANALYZE {relation}", "put")
         return relation
 
     def discard(self, *relations: str) -> None:
