@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import warnings
 import weakref
 from functools import partial
 from pathlib import Path
@@ -76,6 +77,8 @@ def connect(
             found="master or conf was given too.",
             remedy="Give one or the other.",
         )
+    # Spark warns of a pandas that is too new for parts that are not used here.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     return SparkEngine(master, conf or {}, session, temp_directory)
 
 
