@@ -6,7 +6,7 @@ snapshot.
 
 import numpy as np
 
-from benchmarks._words import NOTICE, facts, number, page, seconds, significant, size, table
+from benchmarks._words import NOTICE, facts, grown, number, page, seconds, significant, size, table
 
 N_CODES, N_GENDERS, N_AGES = 20_000, 3, 100
 N_VALUES = 1_000
@@ -61,9 +61,9 @@ its fitted exponent, but never with less than 1: what does not depend on size ye
             row["step"],
             _measured(row["sizes"][-1], "records", row["seconds"][-1]),
             seconds(_followed(row)),
-            "below 1 GiB",
+            _peak(snapshot, row),
         )
-        for row in facts(snapshot, "growth", "growth")
+        for row in grown(snapshot)
         if row["quantity"] == "records"
     ]
     for shape, spent, memory, last in _sparse(snapshot, n_cells):
@@ -97,6 +97,14 @@ def _measured(n, what, spent):
     return f"{seconds(spent)} for {number(n)} {what}"
 
 
+def _peak(snapshot, row):
+    """The largest peak that was measured: it stays, because the engine moves what is more to the disk."""
+    for memory in facts(snapshot, "growth_records", "growth_memory"):
+        if memory["step"] == row["step"]:
+            return f"{size(max(memory['bytes']))}, and disk"
+    return ""
+
+
 def _followed(row):
     return row["seconds"][-1] * (N_RECORDS / row["sizes"][-1]) ** max(1.0, row["exponent"])
 
@@ -116,23 +124,23 @@ def _sparse(snapshot, n_cells):
 def _breaks(snapshot, n_cells):
     planned = list(_sparse(snapshot, n_cells))
     lines = [
-        f"1. **A full table of probabilities**, {size(COMBINATIONS * N_VALUES * 8)}. This is why sparse "
+        f"**A full table of probabilities**, {size(COMBINATIONS * N_VALUES * 8)}. This is why sparse "
         "models exist: only cells above zero are stored and looked at."
     ]
     if planned:
         most = max(planned, key=lambda each: each[2])
         lines.append(
-            f"2. **The memory of planning**: {size(most[2])} for {most[0]}. It is in proportion to the "
+            f"**The memory of planning**: {size(most[2])} for {most[0]}. It is in proportion to the "
             "cells, and it is the first limit that is left on one ordinary machine."
         )
     lines += [
-        f"3. **The counts on their way to Python**: {size(BYTES_PER_CELL * n_cells)} as arrays, and as much "
+        f"**The counts on their way to Python**: {size(BYTES_PER_CELL * n_cells)} as arrays, and as much "
         "again while they are sorted. Records never leave the engine, but the distinct cells do.",
-        "4. **The plan as a file.** Every class carries its witnesses; a plan of a million classes is JSON "
+        "**The plan as a file.** Every class carries its witnesses; a plan of a million classes is JSON "
         "of hundreds of megabytes. It still works, but nobody reads it.",
-        "5. **Time** comes last. Everything is close to proportional to records or cells.",
+        "**Time** comes last. Everything is close to proportional to records or cells.",
     ]
-    return "\n".join(lines)
+    return "\n".join(f"{place}. {line}" for place, line in enumerate(lines, start=1))
 
 
 def _plan(n_cells):

@@ -1,6 +1,6 @@
 """The text of docs/performance.md, from a snapshot of results."""
 
-from benchmarks._words import NOTICE, facts, number, page, seconds, share, significant, size, table
+from benchmarks._words import NOTICE, facts, grown, number, page, seconds, share, significant, size, table
 
 LIMITS = {
     "tables": "Tables of records, beside DuckDB's own COPY and GROUP BY",
@@ -216,12 +216,12 @@ cells.
 """
     yield "![Processor time against size, one line per step](performance/growth.svg)"
     rows = []
-    for row in facts(snapshot, "growth", "growth"):
+    for row in grown(snapshot):
         sizes = f"{number(row['sizes'][0])} to {number(row['sizes'][-1])}"
         spent = f"{seconds(row['seconds'][0])} to {seconds(row['seconds'][-1])}"
         rows.append((row["step"], f"{row['quantity']}, {sizes}", spent, f"{row['exponent']:.2f}"))
     yield table(("Step", "over", "processor time", "exponent"), rows)
-    memory = facts(snapshot, "growth", "growth_memory")
+    memory = facts(snapshot, "growth_records", "growth_memory")
     if memory:
         yield "Peak memory of the whole command; the table has a kept column."
         sizes = memory[0]["sizes"]
@@ -269,9 +269,9 @@ better.
 def _again():
     return """
 ```
-make bench                       # everything, about 20 minutes on two cores
+make bench                       # everything
 make bench ARGS="--quick"        # small tables, a few minutes
-make bench ARGS="--full"         # up to a hundred million records; needs 5 GB of disk
+make bench ARGS="--full"         # up to a hundred million records
 make bench ARGS="peers growth"   # some of the benchmarks
 make performance                 # this page, from what was found
 ```

@@ -1,13 +1,14 @@
 """The pictures of docs/performance.md, from a snapshot of results."""
 
-from benchmarks._words import facts, number
+from benchmarks._words import facts, grown, number
 
 COLOURS = {"elldelta": "#00796b", "pycanon": "#c62828", "anjana": "#ef6c00", "anonypyx": "#6a1b9a"}
 KINDS = {"paper": "#9e9e9e", "sharp": "#4db6ac", "certified": "#00796b"}
 OURS = {"verify", "plan and release", "release", "audit"}
 
 
-def draw_all(snapshot, folder):
+def draw_all(snapshot, folder, suffix="svg"):
+    """Draws what was measured; pictures of what was not are left out."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -17,8 +18,8 @@ def draw_all(snapshot, folder):
     for name, draw in (("peers", _peers), ("linking", _linking), ("growth", _growth), ("quality", _quality)):
         figure = draw(snapshot)
         if figure is not None:
-            for suffix in ("svg",):
-                figure.savefig(folder / f"{name}.{suffix}", metadata={"Date": None}, bbox_inches="tight")
+            metadata = {"Date": None} if suffix == "svg" else None
+            figure.savefig(folder / f"{name}.{suffix}", metadata=metadata, bbox_inches="tight")
 
 
 def _peers(snapshot):
@@ -81,7 +82,7 @@ def _linking(snapshot):
 def _growth(snapshot):
     import matplotlib.pyplot as plt
 
-    rows = facts(snapshot, "growth", "growth")
+    rows = grown(snapshot)
     if not rows:
         return None
     quantities = list(dict.fromkeys(row["quantity"] for row in rows))

@@ -15,27 +15,36 @@ STARVED = 10
 """A process may take so many times the processor time that it is allowed."""
 
 _MEASURED = """
-import resource, sys
+import resource, sys, time
+import duckdb, numba, pyarrow.parquet
+import elldelta.app.audit, elldelta.app.release
 from elldelta.cli.main import execute
+passed, used = time.perf_counter(), time.process_time()
 code = execute(sys.argv[1:])
-sys.stdout.write(f"{code} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}")
+passed, used = time.perf_counter() - passed, time.process_time() - used
+sys.stdout.write(f"{code} {passed} {used} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}")
 """
 
 
-def peak_memory(*arguments):
-    """The largest resident memory, in bytes, of a command in a process of its own.
+def run_command(*arguments):
+    """One of our commands in a process of its own: time that passes, processor time, peak memory in bytes.
 
-    A shell starts it: a process begins with the peak of the one that starts it, and this one is large.
+    Python has started and libraries are loaded when the clock starts. A shell starts it: a process begins
+    with the peak of the one that starts it, and this one may be large.
     """
     finished = subprocess.run(
         ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", _MEASURED, *map(str, arguments), "--json"],
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
-    code, peak = finished.stdout.splitlines()[-1].split()
+    code, passed, used, peak = finished.stdout.splitlines()[-1].split()
     assert code == "0", finished.stdout
-    return int(peak) * (1024 if sys.platform != "darwin" else 1)
+    return {
+        "passed_seconds": float(passed),
+        "seconds": float(used),
+        "peak_bytes": int(peak) * (1024 if sys.platform != "darwin" else 1),
+    }
 
 
 def run_own(**request):

@@ -1,8 +1,8 @@
 """What is left after linking: two tables that share 1000 people, anonymized by each tool, then linked.
 
 How many values are left for the people who are in both is what each tool guarantees in the end. It is
-measured with our audit for all of them. anonypyx has an attack of its own on such releases: it must come to the same
-sets, and its time is compared with ours.
+measured with our audit for all of them. anonypyx has an attack of its own on such releases: it must come to
+the same sets, and its time is compared with ours.
 """
 
 import pyarrow.parquet as pq

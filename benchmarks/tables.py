@@ -1,90 +1,131 @@
 """Large tables against what the engine needs at least: a plain copy, a bare GROUP BY.
 
-Ten million records; a hundred million with `--full`, which needs about 3 GB of disk.
+Ten million records; with `--full` also a hundred million, which needs about 3 GB of disk. Ratios compare the
+time that passes, in turns, so that what else runs slows both alike; processor times are kept beside them. For
+ten million records our side is the function behind the command, because the start of a command would count
+too much; for a hundred million it is the whole command. Memory is always that of the whole command.
 """
 
+import math
 import tempfile
 import time
 from pathlib import Path
 
 import duckdb
 
-from benchmarks._processes import peak_memory
+from benchmarks._processes import run_command
+from benchmarks._result import Fact
 from benchmarks._tables_data import COLUMNS, N_COMBINATIONS, make_table
 from elldelta.app.audit import audit
 from elldelta.app.estimate import estimate
 from elldelta.app.plan import plan
 from elldelta.app.release import release_to_file
-from elldelta.app.schema import infer
+from elldelta.app.schema import infer, write_schema
 from elldelta.data.engines.duckdb import connect
 from elldelta.data.plan_file import write_plan
 
 GIB = 2**30
 MEMORY_ALLOWED = 1
+SMALL, LARGE = 5_000_000, 20_000_000
+"""Below the first, ratios say little, because much does not depend on the size yet."""
+ALLOWED = {"any": 1.4, "sorted": 4.0}
+TIMES = ("passed_seconds", "seconds")
 
 
 def run(size):
     """Once for ten million records, and once for as many as the run is for."""
     for n_rows in sorted({min(max(size.rows), 10_000_000), max(size.rows)}):
-        with tempfile.TemporaryDirectory(prefix="elldelta-bench-") as folder:
-            yield from _run(Path(folder), n_rows)
+        with tempfile.TemporaryDirectory(prefix="elldelta-bench-") as folder, connect() as engine:
+            yield from _Bench(Path(folder), n_rows, engine).run()
 
 
-def _run(folder, n_rows):
-    table, other = (make_table(folder / f"owner{seed}.parquet", n_rows, seed) for seed in (1, 2))
-    past = make_table(folder / "past.parquet", 1_000_000, seed=3)
-    size, turns = f"{n_rows:,} records", 2 if n_rows > 20_000_000 else 4
-    schema = infer(past, COLUMNS[:3], COLUMNS[3])
-    model = estimate(past, schema)
-    assert model.counts.n_combinations == N_COMBINATIONS
-    made = plan(model, ell=5, releases=2, records=1_000_000)
-    kept_schema = infer(past, COLUMNS[:3], COLUMNS[3], kept=("cost",))
-    kept_plan = plan(estimate(past, kept_schema), ell=5, releases=2, records=1_000_000)
-    plans = {"": (made, COLUMNS), " with a kept column": (kept_plan, (*COLUMNS, "cost"))}
+class _Bench:
+    def __init__(self, folder, n_rows, engine):
+        self.folder = folder
+        self.n_rows = n_rows
+        self.engine = engine
+        self.is_large = n_rows > LARGE
+        self.table = make_table(folder / "owner1.parquet", n_rows)
+        self.plans = {}
+        past = make_table(folder / "past.parquet", 1_000_000, seed=3)
+        for name, kept in (("plain", ()), ("kept", ("cost",))):
+            schema = infer(past, COLUMNS[:3], COLUMNS[3], kept=kept)
+            model = estimate(past, schema)
+            assert model.counts.n_combinations == N_COMBINATIONS
+            self.plans[name] = plan(model, ell=5, releases=2, records=1_000_000)
+            write_schema(schema, folder / f"{name}.toml")
+            write_plan(self.plans[name], folder / f"{name}.json")
 
-    with connect() as engine:
+    def run(self):
+        yield from self.counting()
+        for order, allowed in ALLOWED.items():
+            for name, columns in (("plain", COLUMNS), ("kept", (*COLUMNS, "cost"))):
+                yield from self.releasing(order, allowed, name, columns)
+        if not self.is_large:
+            yield from self.auditing()
 
-        def released(plan, order="sorted", source=table, name="release"):
-            target = folder / f"{name}.parquet"
-            release_to_file(source, plan, target, order=order, overwrite=True, engine=engine)
-            return target
-
-        ratio = _ratio(lambda: estimate(table, schema, engine=engine), lambda: _group(table), turns)
-        yield f"counting, {size}, against GROUP BY", ratio, 1.3
-        for order, allowed in (("any", 1.4), ("sorted", 4.0)):
-            for name, (chosen, columns) in plans.items():
-                ratio = _ratio(
-                    lambda chosen=chosen, order=order: released(chosen, order),
-                    lambda columns=columns: _copy(table, folder / "copy.parquet", columns),
-                    turns,
-                )
-                yield f"release --order {order}{name}, {size}, against COPY", ratio, allowed
-        releases = [released(made, source=source, name=f"{source.stem}.release") for source in (table, other)]
-        ratio = _ratio(
-            lambda: audit(releases, engine=engine), lambda: [_group(path) for path in releases], turns
+    def counting(self):
+        schema = self.plans["plain"].schema
+        command = ("estimate", self.table, "--schema", self.folder / "plain.toml")
+        command += ("-o", self.folder / "model.parquet", "--overwrite")
+        yield from self.compared(
+            "counting",
+            lambda: estimate(self.table, schema, engine=self.engine),
+            command,
+            lambda: _group(self.table),
+            "GROUP BY",
+            1.3,
         )
-        yield f"audit of two releases, {size} each, against GROUP BY of both", ratio, 3.0
 
-    for name, (chosen, _) in plans.items():
-        written = folder / "plan.json"
-        write_plan(chosen, written, overwrite=True)
-        for order in ("any", "sorted"):
-            command = ("release", table, "--plan", written, "-o", folder / "memory.parquet", "--overwrite")
-            peak = peak_memory(*command, "--order", order)
-            what = f"peak memory of release --order {order}{name}, {size}, in GiB"
-            yield what, peak / GIB, MEMORY_ALLOWED
-    yield f"peak memory of audit, {size} each, in GiB", peak_memory("audit", *releases) / GIB, MEMORY_ALLOWED
+    def releasing(self, order, allowed, name, columns):
+        target = self.folder / "release.parquet"
+        command = ("release", self.table, "--plan", self.folder / f"{name}.json", "--order", order)
+        command += ("-o", target, "--overwrite")
+        wish = {"order": order, "overwrite": True, "engine": self.engine}
+        yield from self.compared(
+            f"release --order {order}" + (" with a kept column" if name == "kept" else ""),
+            lambda: release_to_file(self.table, self.plans[name], target, **wish),
+            command,
+            lambda: _copy(self.table, self.folder / "copy.parquet", columns),
+            "COPY",
+            allowed,
+        )
+
+    def auditing(self):
+        other = make_table(self.folder / "owner2.parquet", self.n_rows, seed=2)
+        releases = [self.folder / f"{source.stem}.release.parquet" for source in (self.table, other)]
+        for source, target in zip((self.table, other), releases, strict=True):
+            release_to_file(source, self.plans["plain"], target, engine=self.engine)
+        yield from self.compared(
+            "audit of two releases",
+            lambda: audit(releases, engine=self.engine),
+            ("audit", *releases),
+            lambda: [_group(path) for path in releases],
+            "GROUP BY of both",
+            3.0,
+        )
+
+    def compared(self, step, call, command, bare, limit, allowed):
+        """How much longer it takes than the bare query, and the peak memory of the command."""
+        whole = run_command(*command)
+        ours, theirs = ([whole], [_timed(bare)]) if self.is_large else ([], [])
+        for _ in range(0 if self.is_large else 4):
+            ours.append(_timed(call))
+            theirs.append(_timed(bare))
+        best = {name: min(each[name] for each in ours) for name in TIMES}
+        least = {f"limit_{name}": min(each[name] for each in theirs) for name in TIMES}
+        about = {"records": self.n_rows, "step": step, "limit": limit, "peak_bytes": whole["peak_bytes"]}
+        yield Fact("tables", {**about, **best, **least})
+        what = f"{step}, {self.n_rows:,} records"
+        ratio = best["passed_seconds"] / least["limit_passed_seconds"]
+        yield f"{what}, against {limit}", ratio, math.inf if self.n_rows < SMALL else allowed
+        yield f"{what}: peak memory in GiB", whole["peak_bytes"] / GIB, MEMORY_ALLOWED
 
 
-def _ratio(call, bare, turns):
-    """How much longer a call takes than the bare query, in turns: what else runs slows both alike."""
-    times = {call: [], bare: []}
-    for _ in range(turns):
-        for action, taken in times.items():
-            start = time.perf_counter()
-            action()
-            taken.append(time.perf_counter() - start)
-    return min(times[call]) / min(times[bare])
+def _timed(call):
+    passed, used = time.perf_counter(), time.process_time()
+    call()
+    return {"passed_seconds": time.perf_counter() - passed, "seconds": time.process_time() - used}
 
 
 def _connect():

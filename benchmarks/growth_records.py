@@ -1,0 +1,62 @@
+"""How counting, releasing and auditing grow with the records: fitted exponents, and peak memory.
+
+Up to a hundred million records with `--full`. All times are processor time; see `growth`.
+"""
+
+import tempfile
+from pathlib import Path
+
+from benchmarks._fit import best, fitted
+from benchmarks._processes import run_command
+from benchmarks._result import Fact
+from benchmarks._tables_data import COLUMNS, make_table
+from elldelta.app.audit import audit
+from elldelta.app.estimate import estimate
+from elldelta.app.plan import plan
+from elldelta.app.release import release_to_file
+from elldelta.app.schema import infer
+from elldelta.data.engines.duckdb import connect
+from elldelta.data.plan_file import write_plan
+
+LARGE = 20_000_000
+"""From here on the time is that of the whole command: its start no longer counts."""
+
+
+def run(size):
+    """Counting, both ways to write a release with a kept column, and an audit of two releases."""
+    times, memory = {}, {}
+    with tempfile.TemporaryDirectory(prefix="elldelta-growth-") as name, connect() as engine:
+        folder = Path(name)
+        past = make_table(folder / "past.parquet", 1_000_000, seed=3)
+        schema = infer(past, COLUMNS[:3], COLUMNS[3], kept=("cost",))
+        made = plan(estimate(past, schema), ell=5, releases=2, records=min(size.rows))
+        write_plan(made, folder / "plan.json")
+        out = {order: folder / f"{order}.parquet" for order in ("any", "sorted")}
+        for n_rows in size.rows:
+            table = make_table(folder / "table.parquet", n_rows)
+            spent = {"count": best(lambda table=table: estimate(table, schema, engine=engine))}
+            for order, target in out.items():
+                command = ("release", table, "--plan", folder / "plan.json", "-o", target, "--overwrite")
+                whole = run_command(*command, "--order", order)
+                step = f"release --order {order}"
+                memory.setdefault(step, []).append(whole["peak_bytes"])
+                wish = {"order": order, "overwrite": True, "engine": engine}
+                spent[step] = (
+                    whole["seconds"]
+                    if n_rows > LARGE
+                    else best(
+                        lambda table=table, target=target, wish=wish: release_to_file(
+                            table, made, target, **wish
+                        )
+                    )
+                )
+            spent["audit of two releases"] = best(lambda: audit(list(out.values()), engine=engine))
+            print(
+                f"  {n_rows:,} records: {', '.join(f'{step} {each:.3g} s' for step, each in spent.items())}"
+            )
+            for step, each in spent.items():
+                times.setdefault(step, []).append(each)
+    yield from fitted("records", size.rows, times, 1.2)
+    for step, peaks in memory.items():
+        about = {"quantity": "records", "step": step, "sizes": list(size.rows)}
+        yield Fact("growth_memory", {**about, "bytes": peaks})
