@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.core.mass_table import BLOCK
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -101,8 +102,16 @@ class Witnesses:
     def _names_each_value_once(self) -> bool:
         if ((self.values < 0) | (self.values >= self.n_values)).any():
             return False
-        class_of = np.repeat(np.arange(self.n_classes, dtype=np.int64), self.n_witnesses)
-        return np.unique(class_of * self.n_values + self.values).size == self.values.size
+        step = max(1, BLOCK // self.n_values)
+        for first in range(0, self.n_classes, step):
+            lengths = self.n_witnesses[first : first + step]
+            start = int(self.starts[first])
+            values = self.values[start : start + int(lengths.sum())]
+            seen = np.zeros((lengths.size, self.n_values), dtype=np.bool_)
+            seen[np.repeat(np.arange(lengths.size), lengths), values] = True
+            if np.count_nonzero(seen) < values.size:
+                return False
+        return True
 
 
 def _read_only(array: NDArray[Any], dtype: type) -> NDArray[Any]:
