@@ -138,22 +138,20 @@ STATEMENTS = [
     "DELETE FROM ledger_lines",
     "UPDATE registrations SET content_digest = 'x'",
     "DELETE FROM registrations",
-    "TRUNCATE ledger_lines CASCADE",
+    "TRUNCATE ledger_lines CASCADE",  # SQLite has no such thing
     "TRUNCATE registrations",
 ]
 
 
-@pytest.mark.parametrize("statement", STATEMENTS)
-def test_the_database_itself_refuses_to_change_the_ledger(database, statement):
-    if database.is_sqlite and statement.startswith("TRUNCATE"):
-        statement = statement.replace("TRUNCATE", "DELETE FROM").removesuffix(" CASCADE")
+def test_the_database_itself_refuses_to_change_the_ledger(database):
     migrate(database, "0001")
     plan = make_plan()
     registration = make_registration(plan, [[3] * 6] * 4)
     insert_before(database, plan, registration, check_registration(plan, registration, [], owner="a"))
     migrate(database)
-    with pytest.raises(sa.exc.DBAPIError, match="append-only"), database.writing() as session:
-        session.execute(sa.text(statement))
+    for statement in STATEMENTS[: 4 if database.is_sqlite else 6]:
+        with pytest.raises(sa.exc.DBAPIError, match="append-only"), database.writing() as session:
+            session.execute(sa.text(statement))
     with database.reading() as session:
         for table in ("ledger_lines", "registrations"):
             assert session.scalar(sa.select(sa.func.count()).select_from(sa.table(table))) == 1

@@ -165,31 +165,31 @@ def test_clients_see_their_own_requests_only(service):
         assert {item["id"] for item in service.get(who, "/requests").json()["requests"]} == {mine, theirs}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"ell": 7},
-        {"ell": 0},
-        {"delta": 0.0},
-        {"delta": 1.0},
-        {"delta": 0.6, "releases": 2},
-        {"records": 0},
-        {"records": 10**13},
-        {"releases": 10**9},
-        {"guarantee": "perhaps"},
-        {"shape": "stars"},
-        {"waiting_risk": 0.1, "guarantee": "probabilistic"},
-        {"shared_records": 5},
-        {"ell": "2"},
-        {"ell": 2.5},
-        {"ell": True},
-        {"unknown": 1},
-    ],
-    ids=str,
+NONSENSE = (
+    {"ell": 7},
+    {"ell": 0},
+    {"delta": 0.0},
+    {"delta": 1.0},
+    {"delta": 0.6, "releases": 2},
+    {"records": 0},
+    {"records": 10**13},
+    {"releases": 10**9},
+    {"guarantee": "perhaps"},
+    {"shape": "stars"},
+    {"waiting_risk": 0.1, "guarantee": "probabilistic"},
+    {"shared_records": 5},
+    {"ell": "2"},
+    {"ell": 2.5},
+    {"ell": True},
+    {"unknown": 1},
 )
-def test_wishes_that_make_no_sense_are_refused_when_they_are_filed(service, change):
+
+
+def test_wishes_that_make_no_sense_are_refused_when_they_are_filed(service):
     service.add_model()
-    service.post("client", "/requests", {**WISH, **change}, status=422)
+    for change in NONSENSE:
+        answer = service.ask("client", "POST", "/requests", json={**WISH, **change})
+        assert answer.status_code == 422, (change, answer.text)
     assert service.get("client", "/requests").json() == {"requests": []}
 
 
