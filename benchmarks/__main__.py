@@ -25,13 +25,14 @@ def available():
 
 
 def measure(name, size):
-    """Runs one benchmark; returns its ratios and its facts."""
+    """Runs one benchmark and keeps what it finds as it goes; returns its ratios."""
     run = importlib.import_module(f"benchmarks.{name}").run
     found = run(size) if inspect.signature(run).parameters else run()
     ratios, facts = [], []
     for item in found:
         (facts if isinstance(item, Fact) else ratios).append(item)
-    return ratios, facts
+        save(name, size, ratios, facts)
+    return ratios
 
 
 def main(arguments):
@@ -61,9 +62,8 @@ def main(arguments):
     for name in asked.names or available():
         start = time.perf_counter()
         print(f"{name} ...", flush=True)
-        ratios, facts = measure(name, SIZES[asked.size])
+        ratios = measure(name, SIZES[asked.size])
         print(f"  {time.perf_counter() - start:.0f} s", flush=True)
-        save(name, SIZES[asked.size], ratios, facts)
         for what, ratio, allowed in ratios:
             limit = "" if math.isinf(allowed) else f"{allowed:g}"
             is_too_much |= ratio > allowed

@@ -82,7 +82,7 @@ def machine():
 
 
 def save(name, size, ratios, facts):
-    """Writes what one benchmark found; returns it."""
+    """Writes what one benchmark has found so far."""
     result = {
         "benchmark": name,
         "size": size.name,
@@ -97,4 +97,3 @@ def save(name, size, ratios, facts):
         result["facts"].setdefault(fact.topic, []).append(fact.values)
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
-    return result
