@@ -556,6 +556,17 @@ class TestOtherPlans:
         assert "1 of its classes, at worst with 2 values left" in refusal.value.found
         agency.register(self.other, make_registration(self.other, full(self.other, (0, 2))), "B")
 
+    def test_a_larger_promise_is_not_owed_to_those_it_was_not_made_to(self):
+        """Where the other plan's release has nobody, two values are enough for a plan that promises two."""
+        plan = make_plan(releases=1)
+        agency = Agency(plan, self.other)
+        nobody_in_the_east = full(self.other)
+        nobody_in_the_east[0] = 0
+        agency.register(self.other, make_registration(self.other, nobody_in_the_east), "A")
+        two_values_in_the_east = full(plan)
+        two_values_in_the_east[1, 2:] = 0
+        assert agency.register(plan, make_registration(plan, two_values_in_the_east), "B").is_new
+
     def test_the_release_of_another_owner_under_another_plan(self):
         """The same classes under another ell: the tables are the same to the last byte."""
         twin = make_plan(ell=1, releases=3)
