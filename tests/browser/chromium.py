@@ -55,8 +55,7 @@ class Watched:
         self.context.close()
 
     def open(self, path):
-        self.page.goto(self.url + path)
-        self.page.wait_for_load_state("networkidle")
+        self.page.goto(self.url + path)  # waits for style, scripts and pictures, too
 
     def sign_in(self, name, password):
         self.open("/sign-in")

@@ -363,9 +363,10 @@ def test_no_page_is_wider_than_its_window(story, server, browser, people, tmp_pa
     try:
         while todo:
             place = todo.pop(0)
-            if place in done:
+            kind = re.sub(r"/parties/[^/]+", "/parties/*", place)  # one of them stands for all
+            if kind in done:
                 continue
-            done.add(place)
+            done.add(kind)
             window.open(place)
             page = window.page
             page.evaluate("() => document.querySelectorAll('details').forEach(part => { part.open = true; })")

@@ -99,6 +99,7 @@ def draw_frontier(records: Sequence[int], classes: Mapping[str, Sequence[int | N
         axes.set(xlim=(min(records) / 2, max(records) * 2), ylim=(1, 10))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axis.set_minor_formatter(_plain_between_decades())
     _finish(axes, title)
     return figure
 
@@ -186,6 +187,17 @@ def write_picture(figure: Figure, path: Path, *, overwrite: bool = False) -> Non
 def _canvas(height: float = 4.2) -> tuple[Figure, Any]:
     figure = new_figure(height=height)
     return figure, figure.add_subplot()
+
+
+def _plain_between_decades() -> Any:  # noqa: ANN401 (the library is imported late)
+    """Names marks between powers of ten where there are few of these, as numbers and not as powers."""
+    from matplotlib.ticker import LogFormatter
+
+    class Between(LogFormatter):
+        def __call__(self, value: float, position: int | None = None) -> str:
+            return f"{value:,.0f}" if super().__call__(value, position) else ""
+
+    return Between(labelOnlyBase=False, minor_thresholds=(1, 0.4))
 
 
 def _plain(text: str) -> str:

@@ -25,6 +25,9 @@ from elldelta.server.services.populations import (
 from elldelta.server.services.progress import show_progress
 from elldelta.server.services.requests import list_requests
 
+MOST_OWN = 20
+"""Plans whose progress the first page shows to an owner, the newest first; all are on the page of plans."""
+
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
 
@@ -84,7 +87,7 @@ def _home(
         "populations": list_populations(agency),
         "n_plans": Counter(plan.population for plan in issued),
         "waiting": [item for item in requests if item.status == "filed"],
-        "own": [(plan, show_progress(agency, caller, plan.digest)) for plan in issued]
+        "own": [(plan, show_progress(agency, caller, plan.digest)) for plan in issued[:MOST_OWN]]
         if caller.role == OWNER
         else [],
         "typed": posted.typed if posted else {},

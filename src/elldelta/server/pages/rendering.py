@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from elldelta.data.plan_file import rounded_up
 from elldelta.errors import ElldeltaError, InputError, RefusedError
 from elldelta.server.errors import status_of, unforeseen
 from elldelta.server.guarded_route import CSRF_FIELD
@@ -42,6 +44,8 @@ DONE = {
     "password-set": "The password is set. All earlier sign-ins of this party have ended.",
 }
 """What a page says after something was done. Only its name is in the address: nobody can forge the text."""
+
+ONE_IN_A_MILLION = 1e-6
 
 _LOCAL = re.compile(r"/(?![/\\])[!-~]{0,500}\Z")
 
@@ -138,6 +142,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "number": lambda value: f"{value:,}",
         "share": lambda value: f"{value:.1%}".replace("%", " %"),
+        "chance": _chance,
         "small": lambda value: f"{value:.3g}",
         "moment": _moment,
         "iso": lambda value: value.isoformat(timespec="seconds"),
@@ -145,6 +150,13 @@ def _environment() -> Environment:
     }
     environment.globals |= {"asset": asset_url, "explained": explained}
     return environment
+
+
+def _chance(bound: float) -> str:
+    """An upper bound on a chance, for people; what is told is never smaller than the bound."""
+    if bound <= ONE_IN_A_MILLION:
+        return "one in a million"
+    return rounded_up(bound) if bound >= 1e-3 else f"one in {math.floor(1 / bound):,}"
 
 
 def _moment(moment: dt.datetime) -> str:
