@@ -23,7 +23,7 @@ def performance_page(snapshot):
     """The page, in plain words; a part that was not measured is left out."""
     parts = [NOTICE, "# Performance", _introduction(snapshot), "## In short", _short(snapshot)]
     parts += ["## Beside what the machine must do anyway", *_limits(snapshot)]
-    if "peers" in snapshot:
+    if "anonymizing" in snapshot:
         parts += ["## Beside other tools", *_peers(snapshot)]
     if "growth" in snapshot:
         parts += ["## How it grows", *_growth(snapshot)]
@@ -58,10 +58,10 @@ def _short(snapshot):
     ]
     lines += [
         f"- {_faster('Verifying', own, row, 'pycanon')}"
-        for row in facts(snapshot, "peers", "checking")
+        for row in facts(snapshot, "checking", "checking")
         if row["tool"] == "pycanon" and (own := _partner(snapshot, "checking", row, "verify"))
     ]
-    for row in facts(snapshot, "peers", "anonymizing"):
+    for row in facts(snapshot, "anonymizing", "anonymizing"):
         if row["tool"] in {"anjana", "anonypyx"} and row["records"] == 1_000_000 and not row["fine"]:
             own = _partner(snapshot, "anonymizing", row, "release")
             lines.append(f"- {_faster('Anonymizing', own, row, row['tool'])}")
@@ -93,7 +93,7 @@ def _partner(snapshot, topic, row, tool):
     return next(
         (
             other
-            for other in facts(snapshot, "peers", topic)
+            for other in facts(snapshot, topic, topic)
             if other["tool"] == tool and all(other[key] == row[key] for key in keys)
         ),
         None,
@@ -122,16 +122,16 @@ the peak of the whole process. The last column is what `make bench` tolerates.
 
 
 def _peers(snapshot):
-    versions = facts(snapshot, "peers", "peer_versions")[0]
+    versions = facts(snapshot, "anonymizing", "peer_versions")[0]
     listed = ", ".join(f"{name} {version}" for name, version in versions.items())
+    budget = facts(snapshot, "anonymizing", "peer_budget")[0]["seconds"]
     yield f"""
 The tools that people find on PyPI for the same purpose: {listed}. Every tool gets the same tables: postal
 code, gender and age with 3000 combinations, 50 diseases, made from a seed. Everything here favours the
 other tools. Their clock runs only while they work on a table that is in memory already; ours includes
 reading the file and writing the result, and adds up both cores. Of short work the best of three counts. A
-tool may use half of the memory of the machine, and
-{facts(snapshot, "peers", "peer_budget")[0]["seconds"]} seconds of processor time; what does not finish is
-listed as such.
+tool may use half of the memory of the machine, and {budget} seconds of processor time; what does not finish
+is listed as such.
 """
     yield "![Processor time of anonymizing and of checking, by tool and records](performance/peers.svg)"
     yield "### Checking a table\n\nk-anonymity and ℓ-diversity of one of our releases. Both agree."
@@ -173,7 +173,7 @@ harm there; nothing promises that they do.
 
 def _work_table(snapshot, topic, quantity="records"):
     rows = []
-    for row in facts(snapshot, "linking" if topic == "attacking" else "peers", topic):
+    for row in facts(snapshot, "linking" if topic == "attacking" else topic, topic):
         what = number(row[quantity]) + (", 120,000 combinations" if row.get("fine") else "")
         tool = TOOLS.get(row["tool"], row["tool"])
         if "seconds" in row:
@@ -272,7 +272,7 @@ def _again():
 make bench                       # everything
 make bench ARGS="--quick"        # small tables, a few minutes
 make bench ARGS="--full"         # up to a hundred million records
-make bench ARGS="peers growth"   # some of the benchmarks
+make bench ARGS="linking sharp"   # some of the benchmarks
 make performance                 # this page, from what was found
 ```
 

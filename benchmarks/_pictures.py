@@ -29,7 +29,7 @@ def _peers(snapshot):
     for axis, topic, title in zip(
         axes, ("anonymizing", "checking"), ("Anonymizing", "Checking"), strict=True
     ):
-        rows = [row for row in facts(snapshot, "peers", topic) if not row.get("fine")]
+        rows = [row for row in facts(snapshot, topic, topic) if not row.get("fine")]
         if not rows:
             return None
         for tool in dict.fromkeys(row["tool"] for row in rows):

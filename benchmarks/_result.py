@@ -47,14 +47,14 @@ SIZES = {
             (MILLION, 3 * MILLION, 10 * MILLION),
             (3_000, 30_000, 300_000),
             (30_000, MILLION, 10 * MILLION),
-            150,
+            100,
         ),
         Size(
             "full",
             (MILLION, 10 * MILLION, 100 * MILLION),
             (3_000, 30_000, 300_000, 3 * MILLION),
             (30_000, MILLION, 10 * MILLION),
-            150,
+            100,
         ),
     )
 }

@@ -1,6 +1,8 @@
 """Tables, processes and settings that comparisons with the peers share."""
 
+import json
 import math
+import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +12,8 @@ from benchmarks._tables_data import COLUMNS, FIRST_AGE, FIRST_CODE, N_AGES, N_CO
 
 NAMES, SENSITIVE = list(COLUMNS[:3]), COLUMNS[3]
 ELL, RELEASES = 5, 2
+FASTER = 1 / 20
+"""What our time may be at most, as a share of a peer's, where the project has promised it."""
 MOST_SUPPRESSED = 1
 """Per cent of the records that anjana may leave out."""
 
@@ -23,6 +27,13 @@ def workbench(size):
         return
     with tempfile.TemporaryDirectory(prefix="elldelta-peers-") as folder:
         yield Workbench(Path(folder), size.peer_seconds)
+
+
+def versions():
+    asked = "import importlib.metadata as m, json; print(json.dumps({n: m.version(n) for n in "
+    asked += "('pycanon', 'anjana', 'anonypyx', 'numpy', 'pandas')}))"
+    done = subprocess.run([PEERS, "-c", asked], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 class Workbench:

@@ -1,6 +1,6 @@
 """An audit of five releases that others made, of up to ten million rows each, by their labels alone.
 
-Time against the bare GROUP BY of all five, memory in GiB. `python -m benchmarks peers` compares with the
+Time against the bare GROUP BY of all five, memory in GiB. `python -m benchmarks linking` compares with the
 intersection attack of a peer.
 """
 

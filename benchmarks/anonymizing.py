@@ -1,4 +1,4 @@
-"""Side by side with the peers: pycanon for checking, anjana and anonypyx for anonymizing.
+"""Anonymizing side by side with the peers: anjana with hierarchies, anonypyx with Mondrian.
 
 Every peer runs in `.venv-peers` (see peers.txt), one process per task, on the same tables as we do: 3 quasi-
 identifiers with 3000 combinations, 50 diseases, made from a seed. A peer that takes too long or needs too
@@ -9,18 +9,13 @@ Ours includes reading the file and writing the release, and adds up all threads.
 divided by theirs.
 """
 
-import json
 import math
-import subprocess
 
-from benchmarks._processes import PEERS
 from benchmarks._result import Fact
-from benchmarks._workbench import ELL, RELEASES, levels, workbench
+from benchmarks._workbench import ELL, FASTER, RELEASES, levels, versions, workbench
 
 FINE = {"n_codes": 600, "n_ages": 100}
 """A table with 120,000 combinations, where classes must be wide."""
-FASTER = 1 / 20
-"""What our time may be at most, as a share of a peer's, where the project has promised it."""
 
 
 def run(size):
@@ -31,16 +26,8 @@ def run(size):
         yield Fact("peer_budget", {"seconds": size.peer_seconds})
         for n_rows in size.peer_rows:
             yield from anonymizing(bench, n_rows)
-            yield from checking(bench, n_rows)
         if size.name != "quick":
             yield from anonymizing(bench, 1_000_000, **FINE)
-
-
-def versions():
-    asked = "import importlib.metadata as m, json; print(json.dumps({n: m.version(n) for n in "
-    asked += "('pycanon', 'anjana', 'anonypyx', 'numpy', 'pandas')}))"
-    done = subprocess.run([PEERS, "-c", asked], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
 
 
 def anonymizing(bench, n_rows, **shape):
@@ -70,19 +57,3 @@ def anonymizing(bench, n_rows, **shape):
                 own["seconds"] / took,
                 FASTER if is_goal else math.inf,
             )
-
-
-def checking(bench, n_rows):
-    """k and ell of the release that we made of the table."""
-    release = bench.folder / f"ours_{bench.table(n_rows).stem}.parquet"
-    ours = bench.own("verify", table=str(release))
-    yield Fact("checking", {"records": n_rows, "tool": "verify", **ours})
-    answer = bench.peer("pycanon_check", n_rows, table=str(release))
-    yield Fact("checking", {"records": n_rows, "tool": "pycanon", **answer})
-    took = answer.get("seconds", answer.get("at_least_seconds"))
-    if took is not None:
-        limit = FASTER if n_rows >= 10_000_000 else math.inf
-        yield f"verify: our time / pycanon's, {n_rows:,} records", ours["seconds"] / took, limit
-    if "seconds" in answer:
-        wrong = (answer["k"], answer["ell"]) != (ours["k"], ours["ell"])
-        yield f"k and ell differ from pycanon's, {n_rows:,} records", float(wrong), 0.0
