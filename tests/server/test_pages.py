@@ -9,7 +9,7 @@ from tests.server.expected_rights import PAGES
 from tests.server.service import POPULATION, model_file
 from tests.server.visitor import HOST, PASSWORD, Page, Visitor, add_person, visitor
 
-from elldelta.server.pages.rendering import DONE, local_path
+from elldelta.server.pages.rendering import DONE, chance, local_path
 from elldelta.server.rights import ROLES
 from elldelta.server.services.plans import load_plan
 from elldelta.server.services.progress import report_progress
@@ -473,3 +473,11 @@ def test_a_page_that_goes_wrong_says_nothing_about_how(pages, monkeypatch):
     answer = pages.visitors["owner"].send("GET", "/plans")
     assert answer.status_code == 500
     assert "canary" not in answer.text
+
+
+@pytest.mark.parametrize("bound", [0.3, 0.0294056, 1e-3, 9.99e-4, 3.1e-5, 1.01e-6, 1e-6, 2e-12, 0.0])
+def test_a_chance_is_told_for_people_and_never_smaller_than_its_bound(bound):
+    words = chance(bound)
+    found = re.fullmatch(r"one in (a million|[0-9,]+)|(0\.[0-9]+)", words)
+    told = float(found[2]) if found[2] else 1 / float(found[1].replace("a million", "1e6").replace(",", ""))
+    assert bound <= told <= max(1.02 * bound, 1e-6)

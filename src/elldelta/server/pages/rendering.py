@@ -142,7 +142,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "number": lambda value: f"{value:,}",
         "share": lambda value: f"{value:.1%}".replace("%", " %"),
-        "chance": _chance,
+        "chance": chance,
         "small": lambda value: f"{value:.3g}",
         "moment": _moment,
         "iso": lambda value: value.isoformat(timespec="seconds"),
@@ -152,7 +152,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _chance(bound: float) -> str:
+def chance(bound: float) -> str:
     """An upper bound on a chance, for people; what is told is never smaller than the bound."""
     if bound <= ONE_IN_A_MILLION:
         return "one in a million"
