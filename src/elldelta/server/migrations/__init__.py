@@ -5,6 +5,7 @@ Every step is one file in `versions`. Steps are never edited once they are relea
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,8 @@ def migrate(database: Database, to: str = "head") -> None:
     with database.writing() as session:
         connection = session.connection()
         if not database.is_sqlite:  # of several processes that start together one migrates
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
+            connection.execute(text("SET LOCAL lock_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         config = _config(connection)
         known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
@@ -58,8 +61,9 @@ def is_current(database: Database) -> bool:
     return current == head()
 
 
+@cache
 def head() -> str:
-    """The newest revision."""
+    """The newest revision; looked for once, because anybody may ask whether the service is ready."""
     return str(ScriptDirectory.from_config(_config(None)).get_current_head())
 
 
