@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute, iter_route_contexts
+from python_multipart.multipart import parse_options_header
 from starlette.concurrency import run_in_threadpool
 
 from elldelta.errors import InternalError
 from elldelta.server.agency import Agency
-from elldelta.server.errors import ForbiddenError, NotLoggedInError
+from elldelta.server.errors import ForbiddenError, NotLoggedInError, WrongTypeError
 from elldelta.server.limits import read_body
 from elldelta.server.rights import Caller, Declaration, declaration_of
 from elldelta.server.secret_values import is_same
@@ -150,6 +151,7 @@ def _check_origin(request: Request) -> None:
 
 
 async def _read(agency: Agency, request: Request, declaration: Declaration) -> None:
+    _check_charset(request)
     limits = agency.limits
     most_bytes, seconds = {
         "none": (0, limits.body_seconds),
@@ -161,6 +163,16 @@ async def _read(agency: Agency, request: Request, declaration: Declaration) -> N
     request._body = await read_body(
         request, most_bytes=most_bytes, seconds=seconds, pause_seconds=limits.pause_seconds
     )
+
+
+def _check_charset(request: Request) -> None:
+    """Refuses a form in another encoding than browsers send: the framework would decode it with any codec.
+
+    Some of these make characters that cannot be written anywhere, and some fail in unforeseen ways.
+    """
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind == b"multipart/form-data" and options.get(b"charset", b"utf-8").lower() != b"utf-8":
+        raise WrongTypeError("A form is sent in UTF-8.", found="It names another encoding.")
 
 
 async def _check_csrf(request: Request, expected: str) -> None:

@@ -65,6 +65,9 @@ def log_in(agency: Agency, name: str, password: str, *, address: str) -> NewLogi
     secret, now = new_secret(agency.random), agency.clock()
     expires = now + dt.timedelta(hours=agency.limits.session_hours)
     with agency.database.writing() as session:
+        still = session.get(Party, party.id, with_for_update=True)
+        if still is None or still.disabled_at is not None or still.password_hash != kept:
+            raise NotLoggedInError("The name or the password is wrong.")  # it was changed in the meantime
         session.execute(delete(Login).where(Login.expires_at <= now))
         session.add(
             Login(digest=digest_of_secret(secret), party_id=party.id, created_at=now, expires_at=expires)

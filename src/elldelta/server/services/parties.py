@@ -77,11 +77,13 @@ def disable_party(agency: Agency, name: str) -> PartyView:
         ConflictError: It is the last of the agency's staff, and nobody could let anybody in again.
     """
     with agency.database.writing() as session:
+        # All of the staff, always in the same order: two who disable each other come one after the other.
+        staff = session.scalars(
+            select(Party).where(Party.role == AGENCY).order_by(Party.id).with_for_update()
+        ).all()
         party = find_party(session, name, lock=True)
-        others = select(Party.id).where(
-            Party.role == AGENCY, Party.disabled_at.is_(None), Party.id != party.id
-        )
-        if party.role == AGENCY and session.scalars(others.limit(1)).first() is None:
+        others = [other for other in staff if other.id != party.id and other.disabled_at is None]
+        if party.role == AGENCY and not others:
             raise ConflictError(
                 "The last of the agency's staff cannot be disabled.", remedy="Add somebody else first."
             )
