@@ -383,6 +383,14 @@ class TestDocuments:
         with pytest.raises(FileError):
             Registration.from_bytes(content)
 
+    def test_a_document_that_can_be_read_in_two_ways(self):
+        """The second key would win here, the first one elsewhere."""
+        content = GOOD.to_bytes()
+        doubled = content.replace(b'{"cells":', b'{"kind":"elldelta plan","cells":', 1)
+        assert json.loads(doubled) == json.loads(content)
+        with pytest.raises(FileError, match="not a registration"):
+            Registration.from_bytes(doubled)
+
     @pytest.mark.parametrize("depth", [3, 100, 400, 900])
     def test_nested_deeper_than_anything_of_ours(self, depth):
         nested = 0
