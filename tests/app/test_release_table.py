@@ -141,8 +141,12 @@ def test_what_is_in_the_way_stays(engine, run, plans):
         with pytest.raises(kind, match=words):
             release_to_table("people", plan, TableName.parse(name), engine=engine, overwrite=overwrite)
         assert tables_of(run) == before
-    with pytest.raises(ParameterError, match="cannot be written at the same time"):
-        release_to_table("r_manifest", plan, TableName("r"), engine=engine, overwrite=True)
+    reading = ("r_manifest", Query("SELECT p.* FROM people AS p, r_manifest"), Query("SELECT * FROM together"))
+    run("CREATE VIEW together AS SELECT p.*, m.precious FROM people AS p, r_manifest AS m")
+    for source in reading:
+        with pytest.raises(ParameterError, match="cannot be written at the same time"):
+            release_to_table(source, plan, TableName("r"), engine=engine, overwrite=True)
+    run("DROP VIEW together")
     release_to_table("people", plan, TableName("r"), engine=engine, overwrite=True)
     assert tables_of(run) == before | {"r"}
     assert run("SELECT count(*) FROM r_manifest") == [(1,)]

@@ -5,7 +5,6 @@
 import _thread
 import datetime as dt
 import threading
-import time
 from collections import Counter
 
 import numpy as np
@@ -311,6 +310,17 @@ def test_no_query_can_change_anything(engine, run):
     assert value_counts(engine, Query("SELECT count(*) AS v, 1 AS one FROM t"), Integers(0, 3)) == {0: 1}
 
 
+def test_what_functions_say_is_not_printed(engine, run, capfd):
+    run(
+        "CREATE FUNCTION chatty(cell text) RETURNS integer LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE NOTICE 'seen: %', cell; RAISE WARNING 'seen: %', cell; RETURN 1; END $$"
+    )
+    query = Query(f"SELECT chatty('{CANARY}' || v) AS v, 1 AS one FROM generate_series(1, 3) AS v")
+    assert value_counts(engine, query, Integers(0, 3)) == {1: 3}
+    printed = capfd.readouterr()
+    assert CANARY not in printed.out + printed.err
+
+
 def test_what_was_counted_is_what_is_written(engine, run, tmp_path):
     run("CREATE TABLE t (v integer, s text, k text)", "INSERT INTO t VALUES (1, 'x', 'a'), (2, 'y', 'b')")
     schema = Schema((Column("v", Integers(0, 9)),), Column("s", Categories(("x", "y"))), ("k",))
@@ -336,18 +346,16 @@ def test_a_release_in_a_table_is_counted_in_the_database(engine, run):
 
 
 def test_a_stream_that_nobody_reads_to_its_end_is_given_up(engine):
-    table = engine.open(Query("SELECT v, repeat('x', 100) AS t FROM generate_series(1, 20000000) AS v"))
-    started = time.monotonic()
-    batches = engine.fetch(table.relation)
+    # Ten terabytes: whoever waits for all of them waits for ever.
+    endless = Query("SELECT generate_series(1, 100000000000) AS v, repeat('x', 100) AS t")
+    batches = engine.fetch(engine.open(endless).relation)
     assert next(batches).num_rows > 0
     batches.close()
-    whole = time.monotonic() - started
     assert value_counts(engine, Query("SELECT 1 AS v, 1 AS one"), Integers(0, 3)) == {1: 1}
-    assert whole < 20  # reading it all takes minutes
 
 
 def test_an_interrupt_reaches_the_database(engine, run):
-    endless = Query("SELECT v % 3 AS v, 1 AS one FROM generate_series(1, 100000000000) AS v")
+    endless = Query("SELECT generate_series(1, 100000000000) % 3 AS v, 1 AS one")
     threading.Timer(0.7, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
         value_counts(engine, endless, Integers(0, 3))
@@ -452,7 +460,7 @@ def test_a_connection_that_is_cut_is_told(engine, run):
 
 def test_time_limits_are_told(postgres_url, run):
     database = run("SELECT current_database()")[0][0]
-    run(f"ALTER DATABASE {database} SET statement_timeout = 300")
+    run(f"ALTER DATABASE {database} SET statement_timeout = 3000")
     with connect(database=postgres_url) as engine:
         with pytest.raises(FileError, match="time limit"):
             value_counts(engine, Query("SELECT 1 AS v, 1 AS one FROM pg_sleep(30)"), Integers(0, 3))

@@ -8,9 +8,8 @@ from elldelta.app.certify import publishable
 from elldelta.app.release import check_paths, manifest_of
 from elldelta.data.atomic import AtomicFiles, check_writable
 from elldelta.data.counting import count
-from elldelta.data.database_source import TableName
 from elldelta.data.release import write_quarantine
-from elldelta.data.release_table import ReleaseTable, check_other, check_target, database
+from elldelta.data.release_table import ReleaseTable, check_target, check_unread, database
 from elldelta.data.sources import format_of
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from elldelta.core.coarsen import OnFailure
+    from elldelta.data.database_source import TableName
     from elldelta.data.manifest import Manifest
     from elldelta.data.plan_file import Plan
     from elldelta.data.release import Order
@@ -58,15 +58,12 @@ def release_to_table(
     """
     active = database(engine, f"write the table {output}")
     target = check_target(active, output, overwrite=overwrite)
-    if isinstance(source, str):
-        source = TableName.parse(source)
-    if isinstance(source, TableName):
-        check_other(active, source, target)
     if quarantine is not None:
         format_of(quarantine)
         check_paths((), read_only, [quarantine])
         check_writable(quarantine, overwrite=overwrite)
     table = active.open(source)
+    check_unread(active, target)
     counted = count(
         table, plan.schema, unknown="refuse" if quarantine is None else "quarantine", progress=progress
     )

@@ -41,6 +41,9 @@ class DatabaseEngine(Engine, Protocol):
     def locate(self, name: TableName) -> TableName | None:
         """The full name of the table that a name means now, or None; refuses a view and the like."""
 
+    def has_read(self, name: TableName) -> bool:
+        """Whether a table is among those that what is opened reads, be it through a query or a view."""
+
     def home(self, name: TableName) -> TableName:
         """The full name of a table that is to be made."""
 
@@ -79,9 +82,9 @@ def check_target(engine: DatabaseEngine, name: TableName, *, overwrite: bool) ->
     return target
 
 
-def check_other(engine: DatabaseEngine, source: TableName, target: TableName) -> None:
-    """Refuses to replace the table that is read: the release would destroy its own records."""
-    if engine.locate(source) in {target, manifest_table(target)}:
+def check_unread(engine: DatabaseEngine, target: TableName) -> None:
+    """Refuses to replace a table that is read: the release would destroy its own records."""
+    if engine.has_read(target) or engine.has_read(manifest_table(target)):
         raise ParameterError(
             "A table that is read cannot be written at the same time.",
             found=f"{target} is read.",

@@ -214,6 +214,17 @@ class PostgresEngine:
             )
         return TableName(**found[0])
 
+    def has_read(self, name: TableName) -> bool:
+        """Whether a table is among those that what is opened reads, be it through a query or a view."""
+        # What a transaction has read it keeps locked until its end.
+        [found] = self._rows(
+            "SELECT COUNT(*) AS n FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_database AS d "  # noqa: S608
+            "ON d.oid = l.database AND d.datname = current_database() "
+            "WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' "
+            f"AND l.relation = CAST(to_regclass({sql.text(name.quoted)}) AS oid)"
+        )
+        return bool(found["n"])
+
     def home(self, name: TableName) -> TableName:
         """The full name of a table that is to be made."""
         if name.schema is not None:

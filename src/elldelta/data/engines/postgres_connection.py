@@ -34,6 +34,8 @@ _SETTINGS = (
     "SET standard_conforming_strings = on",
     "SET client_encoding = 'UTF8'",
     "SET idle_in_transaction_session_timeout = 0",
+    # Nobody asks for what functions say, which may be cells.
+    "SET client_min_messages = error",
 )
 
 

@@ -141,7 +141,7 @@ def _forbidden(code: str, doing: Doing, subject: str) -> ElldeltaError | None:
         return FileError(
             f"{_capital(subject)} cannot be read.",
             found="The role may not read it, or something in it.",
-            remedy="Ask the administrator for GRANT SELECT.",
+            remedy="Ask the administrator for GRANT SELECT, or name the columns it may read in a query.",
         )
     if code == "25006" and doing in {"put", "create", "commit"}:
         return FileError(
