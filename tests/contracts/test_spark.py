@@ -195,9 +195,21 @@ def test_tables_of_the_session_are_opened_by_name(session):
             session.table("patients"),
         ):
             assert count(engine.open(source), schema).counts.n_records == 3
-        for source in (TableName("strangers"), Query("SELEC nothing")):
+        for source in (TableName("strangers"), Query("SELEC nothing"), Query("DROP VIEW patients")):
             with pytest.raises(FileError, match="Spark cannot read"):
                 engine.open(source)
+        assert session.table("patients").count() == 3
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_outputs_may_have_any_name(session, tmp_path, suffix):
+    folder = tmp_path / "é [1] 100% #?&+ 'x' {y}"
+    folder.mkdir()
+    with connect(session=session) as engine:
+        target = folder / f"a b*.{suffix}"
+        target.mkdir()
+        assert engine.write("SELECT id FROM RANGE(7)", target, suffix, ordered=False) == 7
+        assert engine.open(target).names == ("id",)
 
 
 def test_addresses_are_left_to_spark(session, tmp_path):

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from elldelta.data.atomic import AtomicFiles
+from elldelta.data.ledger_pending import StagedFiles
 from elldelta.errors import FileError, ParameterError
 
 
@@ -104,6 +105,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path):
     code = """
 import resource, sys
 from elldelta.data.atomic import AtomicFiles
+from elldelta.data.ledger_pending import StagedFiles
 from elldelta.errors import FileError
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
@@ -203,3 +205,23 @@ def test_a_private_folder_is_closed_to_others(tmp_path):
     with AtomicFiles() as files:
         write_parts(files.stage(tmp_path / "q.csv", private=True, folder=True), "1")
     assert (tmp_path / "q.csv").stat().st_mode & 0o077 == 0
+
+
+def test_a_ledger_places_takes_back_and_discards_folders_like_files(tmp_path):
+    def staged(name):
+        temporary = tmp_path / f".{name}.x.part"
+        temporary.mkdir()
+        write_parts(temporary, "1")
+        return StagedFiles.staged({temporary: tmp_path / name}, overwrite=True)
+
+    waiting = staged("a.csv")
+    assert all(file.is_ours for file in waiting.files)
+    assert waiting.place() == ()
+    assert names(tmp_path) == ["a.csv"]
+    assert waiting.place() == ()  # again, as after a crash
+    with pytest.raises(FileError, match="exists"):  # a folder cannot be replaced by one renaming
+        staged("a.csv")
+    staged("b.csv").discard()
+    assert names(tmp_path) == [".a.csv.x.part", "a.csv"]
+    (tmp_path / "a.csv" / "thesis.tex").touch()
+    assert not any(file.is_ours for file in waiting.files)

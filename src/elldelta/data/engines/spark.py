@@ -25,6 +25,7 @@ from elldelta.data.atomic import unwritable
 from elldelta.data.csv_format import CsvFormat
 from elldelta.data.database_source import Query, TableName
 from elldelta.data.engines.spark_errors import translated
+from elldelta.data.engines.spark_jobs import Jobs
 from elldelta.data.engines.spark_parts import count_parquet, name_parts
 from elldelta.data.engines.spark_session import Session, given_session, start_session
 from elldelta.data.engines.spark_types import common_types, kind_of, parquet_column, plain_table, quoted
@@ -127,10 +128,12 @@ class SparkEngine:
         if isinstance(source, TableName):
             return self._open_name(lambda: self._spark.table(source.quoted), f"the table {source}")
         if isinstance(source, Query):
-            return self._open_name(lambda: self._spark.sql(source.text), "the query")
+            # Inside of a selection only queries are understood; Spark carries out commands at once.
+            text = f"SELECT * FROM (\n{source.text}\n) AS given"  # noqa: S608 (somebody's own query)
+            return self._open_name(lambda: self._spark.sql(text), "the query")
         addresses = [source] if isinstance(source, str) else source
-        if isinstance(addresses, list | tuple) and any("://" in os.fspath(item) for item in addresses):
-            return self._open_addresses(list(map(os.fspath, addresses)))
+        if isinstance(addresses, list | tuple) and any("://" in str(item) for item in addresses):
+            return self._open_addresses(list(map(str, addresses)))
         return self._open_files(source, csv_format or CsvFormat())
 
     def store(self, query: str, progress: Progress | None = None) -> str:
@@ -193,13 +196,11 @@ class SparkEngine:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 
-        if not ordered and "ORDER BY" in query.rpartition(")")[2]:
-            raise InternalError("A query with an order is to be written in any order.")
         seen = Observation()
         frame = self._run(lambda: self._spark.sql(query).observe(seen, F.count(F.lit(1)).alias("n")))
         # The folder is there already, closed to others if it must be: "append" leaves it as it is.
         writer = frame.write.mode("append").options(**_FORMATS[file_format])
-        target = path.absolute().as_uri()
+        target = f"file://{path.absolute()}"  # as it is: Spark does not decode what would be coded
         self._watched(lambda: getattr(writer, file_format)(target), progress, path)
         try:
             parts = name_parts(path, file_format)
@@ -441,18 +442,17 @@ class SparkEngine:
         self, action: Callable[[], Result], progress: Progress | None = None, writing: Path | None = None
     ) -> Result:
         """Runs an action that may take long; tells how far it is, and hears Ctrl-C."""
-        share = _Share(self._session, self._mark)
-        task = Task(lambda: share.follow(action))
+        jobs = Jobs(self._session.spark, is_connect=self._session.is_connect)
+        task = Task(lambda: jobs.follow(action))
         try:
             while not task.done.wait(_PROGRESS_SECONDS):
                 if progress:
-                    progress(self._run(share.done))
+                    progress(self._run(jobs.done))
         except BaseException:
             # Again and again: a job that has not begun yet is not cancelled. Nobody waits long for what only
             # reads; but what writes must have stopped before its files are removed.
-            tries = itertools.count() if writing is not None else range(_TRIES_TO_CANCEL)
-            for _ in tries:
-                self._run(share.cancel)
+            for _ in itertools.count() if writing is not None else range(_TRIES_TO_CANCEL):
+                self._run(jobs.cancel)
                 if task.done.wait(_PROGRESS_SECONDS):
                     break
             raise
@@ -471,56 +471,6 @@ class SparkEngine:
         except Exception as error:  # noqa: BLE001 (Py4J, gRPC, Arrow and Spark have no common class)
             problem = translated(error, writing)
         raise problem  # outside of the handler: nothing of the engine's error hangs on to it
-
-
-class _Share:
-    """The jobs of one action: how far they are, and how to cancel them."""
-
-    def __init__(self, session: Session, mark: str) -> None:
-        self._session = session
-        self._spark = session.spark
-        self._tag = f"{mark}_{secrets.token_hex(4)}"
-        self._done = 0.0
-
-    def follow(self, action: Callable[[], Result]) -> Result:
-        """Runs an action so that its jobs can be found; in a thread of its own."""
-        if not self._session.is_connect:
-            self._spark.sparkContext.setJobGroup(self._tag, "elldelta", interruptOnCancel=True)
-            return action()
-        self._spark.addTag(self._tag)
-        self._spark.registerProgressHandler(self._hear)
-        try:
-            return action()
-        finally:
-            self._spark.removeProgressHandler(self._hear)
-            self._spark.removeTag(self._tag)
-
-    def cancel(self) -> None:
-        """Cancels the jobs that run now."""
-        if self._session.is_connect:
-            self._spark.interruptTag(self._tag)
-        else:
-            self._spark.sparkContext.cancelJobGroup(self._tag)
-
-    def done(self) -> float:
-        """The share of their tasks that are done, from 0 to 1; it never falls."""
-        if not self._session.is_connect:
-            tracker = self._spark.sparkContext.statusTracker()
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._tag)]
-            stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-            known = [stage for stage in stages if stage]
-            self._add(sum(stage.numTasks for stage in known), sum(stage.numCompletedTasks for stage in known))
-        return self._done
-
-    def _hear(self, stages: Any, inflight_tasks: int, operation_id: Any, done: bool) -> None:  # noqa: ANN401
-        stages = stages or ()
-        self._add(
-            sum(stage.num_tasks for stage in stages), sum(stage.num_completed_tasks for stage in stages)
-        )
-
-    def _add(self, n_tasks: int, n_done: int) -> None:
-        if n_tasks > 0:
-            self._done = max(self._done, min(n_done / n_tasks, 1.0))
 
 
 _FORMATS: dict[FileFormat, dict[str, Any]] = {
