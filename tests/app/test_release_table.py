@@ -141,11 +141,12 @@ def test_what_is_in_the_way_stays(engine, run, plans):
         with pytest.raises(kind, match=words):
             release_to_table("people", plan, TableName.parse(name), engine=engine, overwrite=overwrite)
         assert tables_of(run) == before
-    reading = ("r_manifest", Query("SELECT p.* FROM people AS p, r_manifest"), Query("SELECT * FROM together"))
+    joined = Query("SELECT p.* FROM people AS p, r_manifest")
     run("CREATE VIEW together AS SELECT p.*, m.precious FROM people AS p, r_manifest AS m")
-    for source in reading:
+    for source in ("r_manifest", joined, "together", Query("SELECT * FROM together")):
         with pytest.raises(ParameterError, match="cannot be written at the same time"):
             release_to_table(source, plan, TableName("r"), engine=engine, overwrite=True)
+    engine.open("people")  # what was read until now is free again
     run("DROP VIEW together")
     release_to_table("people", plan, TableName("r"), engine=engine, overwrite=True)
     assert tables_of(run) == before | {"r"}

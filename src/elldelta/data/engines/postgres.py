@@ -4,7 +4,8 @@
   name and a query; the queries that a statement uses are put in front of it as WITH clauses. Only what goes
   into the database (kept columns, quarantine, tables in memory) needs temporary tables.
 * **One snapshot.** Opening a source begins a transaction (REPEATABLE READ); whatever is read until the next
-  source is opened sees the same state, also while others write.
+  source is opened sees the same state, also while others write. Until then, or until the engine is closed,
+  nobody can drop or change what was read: use the engine in a `with` block, and not for longer than needed.
 * **Reading is read only.** Every statement that reads a source runs in a part of the transaction that is set
   to READ ONLY: not even a query of the user can change anything.
 """
