@@ -21,7 +21,7 @@ FLAGS = (
     "--no-first-run",
 )
 
-PATIENCE = 60_000
+PATIENCE = 180_000
 """Milliseconds after which something that must happen counts as not happening; never a measurement."""
 
 

@@ -259,6 +259,7 @@ def register(window, name, document, seen):
     with page.expect_navigation():
         page.get_by_role("button", name="Register").click()
     seen[f"{name} registered"] = window.words
+    page.screenshot(path=document.with_suffix(".png"), full_page=True)
     if name == "hospital-c":
         # The browser itself notes that the status of the refusal is 409: that is not a complaint.
         noted, window.complaints[n_complaints:] = window.complaints[n_complaints:], []
