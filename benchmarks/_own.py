@@ -41,7 +41,7 @@ def anonymize_step(request):
             return release_to_file(table, made, output, overwrite=True, engine=engine)
 
     manifest, seconds = timed(work)
-    return {**seconds, "records": manifest.records_released}
+    return {**seconds, "released": manifest.records_released}
 
 
 def release_step(request):

@@ -22,7 +22,7 @@ def anonymize(request):
         return {"problem": "finds nothing"}
     if request.get("output"):
         made[[*columns, sensitive]].astype(str).to_parquet(request["output"])
-    return {**seconds, "records": len(made)}
+    return {**seconds, "released": len(made)}
 
 
 serve(anonymize)

@@ -22,7 +22,7 @@ def story(request):
     for path, ((_, release), _) in zip(request["outputs"], made, strict=True):
         rows = release.loc[release.index.repeat(release["count"])].drop(columns="count")
         rows[[*columns, sensitive]].astype(str).to_parquet(path, index=False)
-    answer = {**made[0][1], "records": [int(release["count"].sum()) for (_, release), _ in made]}
+    answer = {**made[0][1], "released": [int(release["count"].sum()) for (_, release), _ in made]}
     if "people" in request:
         people = _load(request["people"], columns)
         answer.update(_attack(request, people, tables, [classes for (classes, _), _ in made]))
