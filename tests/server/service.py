@@ -3,6 +3,7 @@
 import asyncio
 import datetime as dt
 import tempfile
+import time
 from functools import lru_cache
 from pathlib import Path
 
@@ -37,8 +38,8 @@ class Clock:
         return dt.datetime.now(dt.UTC) + self.ahead
 
     def monotonic(self):
-        """For rates: it stands still unless it is turned, however slow the machine is."""
-        return self.ahead.total_seconds()
+        """For rates; it is turned, too."""
+        return time.monotonic() + self.ahead.total_seconds()
 
     def advance(self, **time):
         self.ahead += dt.timedelta(**time)

@@ -10,7 +10,7 @@ from tests.server.service import WISH
 
 from elldelta.errors import RefusedError
 from elldelta.server import worker
-from elldelta.server.services.jobs import claim_job, fail_job, finish_job, report_job
+from elldelta.server.services.jobs import claim_job, fail_job, finish_job, report_job, show_job
 from elldelta.server.worker import JobWorkers
 
 
@@ -28,8 +28,8 @@ def finish(service, claim, result):
 
 
 def status(service, job):
-    found = service.get("agency", f"/jobs/{job}").json()
-    return found["status"], found["progress"]
+    found = show_job(service.agency, service.caller("agency"), job)
+    return found.status, found.progress
 
 
 def test_of_many_workers_one_gets_the_job(service, queued):

@@ -57,16 +57,16 @@ def test_a_model_has_a_size_also_after_unpacking(make_service):
 
 
 def test_whoever_asks_too_often_is_told_when_to_come_back(make_service):
-    service = make_service(principal_rate=0.1, principal_burst=5)
+    service = make_service(principal_rate=1e-3, principal_burst=5)
     statuses = [service.ask("client", "GET", "/me").status_code for _ in range(7)]
     assert statuses == [200] * 5 + [429] * 2
     answer = service.ask("client", "GET", "/me", status=429)
-    assert 1 <= int(answer.headers["Retry-After"]) <= 10
+    assert 1 <= int(answer.headers["Retry-After"]) <= 1000
     service.get("owner", "/me")  # others are not affected
 
 
 def test_one_address_has_a_rate_whoever_calls_from_there(make_service):
-    service = make_service(address_rate=0.1, address_burst=5)
+    service = make_service(address_rate=1e-3, address_burst=5)
     statuses = [
         service.ask(who, "GET", path).status_code
         for who, path in (

@@ -6,6 +6,7 @@ import tempfile
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.app.registrations import full
 from tests.server.service import POPULATION, WISH, make_model, model_file
 
 from elldelta.app.registration import registration_of
@@ -270,3 +271,16 @@ def test_what_is_no_model_is_refused_without_naming_our_folders(service):
         headers={"Content-Type": "text/csv"},
     )
     assert service.get("owner", f"/populations/{POPULATION}").json()["model"] is None
+
+
+def test_a_model_with_other_columns_is_refused_once_releases_are_registered(service):
+    """Otherwise nothing could be linked with what is registered, and every registration would be refused."""
+    plan = service.issue()  # made by hand, with other columns than the model
+    service.add_model()
+    service.register("owner", plan, full(plan), key="1", status=201)
+    headers = {"Content-Type": "application/octet-stream"}
+    path = f"/populations/{POPULATION}/model"
+    service.ask("agency", "PUT", path, status=409, content=model_file(), headers=headers)
+    service.add_population("another")
+    path = "/populations/another/model"
+    service.ask("agency", "PUT", path, status=200, content=model_file(), headers=headers)

@@ -62,7 +62,7 @@ class Agency:
     plans: Remembered[str, Plan] = field(default_factory=lambda: Remembered(32))
     plan_files: Remembered[str, bytes] = field(default_factory=lambda: Remembered(32))
     registered: Remembered[tuple[str, int, bytes], Registered] = field(
-        default_factory=lambda: Remembered(500)
+        default_factory=lambda: Remembered(200)
     )
     costs: Remembered[Hashable, PaperCost] = field(default_factory=lambda: Remembered(2000))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine, Row, Select
 
-POOL_SIZE = 24
+POOL_SIZE = 16
 """Connections that one process may hold; as many as requests are handled at a time."""
 
 _BEGIN_TO_READ = ("BEGIN",)

@@ -12,7 +12,7 @@ from elldelta.data.canonical import digest
 from elldelta.server.errors import ConflictError
 from elldelta.server.services.jobs import JobView, enqueue, job_view, last_done
 from elldelta.server.services.ledger import n_registered, registered_under
-from elldelta.server.services.plans import find_plan, load_plan
+from elldelta.server.services.plans import find_plan, load_plan, lock_plan
 
 if TYPE_CHECKING:
     from elldelta.server.agency import Agency
@@ -39,6 +39,7 @@ def ask_audit(agency: Agency, caller: Caller, plan_digest: str) -> JobView:
             remedy="Wait until owners have registered theirs.",
         )
     with agency.database.writing() as session:
+        lock_plan(session, plan_digest)  # of several who ask at the same time one begins the job
         arguments = {"plan": plan_digest, "releases": releases}
         return job_view(
             enqueue(session, agency, caller, "audit", subject, arguments, plan_digest=plan_digest)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sqlalchemy import and_, func, or_, select, update
 
-from elldelta.server.errors import BusyError, NotFoundError
+from elldelta.server.errors import HttpError, NotFoundError
 from elldelta.server.rights import AGENCY
 from elldelta.server.tables import Job
 
@@ -65,8 +65,18 @@ class Claim:
     attempt: int
 
 
-class JobsFullError(BusyError):
+class JobsFullError(HttpError):
     """Too many jobs wait."""
+
+    status = 503
+    retry_after = 30
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            "Too many jobs are waiting.",
+            found=f"There are {most}, which is all that may wait.",
+            remedy="Try again when some of them are done.",
+        )
 
 
 def enqueue(
@@ -91,7 +101,7 @@ def enqueue(
         return same
     n_waiting = session.scalar(select(func.count()).select_from(Job).where(Job.status == "queued")) or 0
     if n_waiting >= agency.limits.jobs_waiting:
-        raise JobsFullError
+        raise JobsFullError(agency.limits.jobs_waiting)
     job = Job(
         id=agency.random(16).hex(),
         kind=kind,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sqlalchemy.exc import IntegrityError
 
 from elldelta.app.plan import Planner, make_plan
 from elldelta.app.plan_request import PlanRequest
 from elldelta.data.plan_file import BOUNDS
 from elldelta.errors import RefusedError
-from elldelta.server.errors import ConflictError
+from elldelta.server.errors import BusyError, ConflictError
 from elldelta.server.services.jobs import finish_job
 from elldelta.server.services.plans import issue_plan
 from elldelta.server.services.populations import load_model
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from elldelta.app.plan import PlannedResult
+    from elldelta.data.plan_file import Plan
     from elldelta.server.agency import Agency
     from elldelta.server.services.jobs import Claim
 
@@ -71,6 +73,15 @@ def plan_and_issue(agency: Agency, claim: Claim, tell: Tell) -> dict[str, Any]:
     tell(0.05, "planning")
     plan = Planner(model, request).plan(request.bound, wishes.records)
     tell(0.95, "signing and issuing")
+    for _ in range(2):
+        try:
+            return _issue(agency, claim, plan)
+        except IntegrityError:
+            continue  # another worker has issued the same plan for somebody else: now it is known
+    raise BusyError
+
+
+def _issue(agency: Agency, claim: Claim, plan: Plan) -> dict[str, Any]:
     with agency.database.writing() as session:
         row = open_request(session, claim.arguments["request"])
         issued = issue_plan(session, agency, row.population_id, plan)

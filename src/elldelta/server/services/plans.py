@@ -192,7 +192,9 @@ def find_plan(session: Session, plan_digest: str) -> PlanRow:
 def lock_plan(session: Session, plan_digest: str) -> PlanRow:
     """A plan that nobody else can decide about until this transaction ends."""
     row = session.scalars(
-        select(PlanRow).where(PlanRow.digest == plan_digest).with_for_update(of=PlanRow)
+        select(PlanRow)
+        .where(PlanRow.digest == plan_digest)
+        .with_for_update(of=PlanRow, key_share=True)  # progress reports, which name the plan, need not wait
     ).one_or_none()
     if row is None:
         raise NotFoundError("plan")

@@ -15,7 +15,8 @@ from elldelta.data.model import read_model
 from elldelta.errors import FileError
 from elldelta.server.errors import ConflictError, NotFoundError, TooLargeError
 from elldelta.server.services.names import check_name, check_text
-from elldelta.server.tables import ModelFile, Population
+from elldelta.server.services.plans import load_plan
+from elldelta.server.tables import LedgerLine, ModelFile, Plan, Population
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -97,8 +98,11 @@ def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> P
     Raises:
         FileError: It is not a model, or damaged.
         TooLargeError: Its table of counts is larger than the service plans with.
+        ConflictError: Releases are registered that describe their columns differently: no release of a plan
+            from this model could be linked with them.
     """
     model = _read(agency, content)
+    _check_schema(agency, name, model)
     with agency.database.writing() as session:
         population = find_population(session, name)
         row = ModelFile(
@@ -151,6 +155,20 @@ def load_model(agency: Agency, model_id: int) -> Model:
         return _read(agency, content)
 
     return agency.models.get(model_id, load)
+
+
+def _check_schema(agency: Agency, name: str, model: Model) -> None:
+    with agency.database.reading() as session:
+        registered = select(LedgerLine.plan_digest).join(Plan, Plan.digest == LedgerLine.plan_digest)
+        population = find_population(session, name)
+        digests = session.scalars(registered.where(Plan.population_id == population.id).distinct()).all()
+    for digest in digests:
+        if load_plan(agency, digest).schema.digest != model.schema.digest:
+            raise ConflictError(
+                "The model describes its columns differently from releases that are registered.",
+                found="No release of a plan from this model could be linked with them, or admitted.",
+                remedy="Estimate it with the schema of the earlier model, or add another population.",
+            )
 
 
 def _read(agency: Agency, content: bytes) -> Model:

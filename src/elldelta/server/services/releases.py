@@ -17,12 +17,11 @@ from sqlalchemy.exc import IntegrityError
 from elldelta.app.registration import Registration, check_registration
 from elldelta.data.canonical import digest
 from elldelta.errors import RefusedError
-from elldelta.server.errors import BusyError, ConflictError, NotFoundError, UnprocessableError, document_of
+from elldelta.server.errors import BusyError, ConflictError, UnprocessableError, document_of
 from elldelta.server.rights import OWNER
 from elldelta.server.services.ledger import registered_elsewhere, registered_under
-from elldelta.server.services.plans import find_plan, load_plan, require_issued
+from elldelta.server.services.plans import find_plan, load_plan, lock_plan, require_issued
 from elldelta.server.tables import Answer, LedgerLine, Party, Population, Refusal
-from elldelta.server.tables import Plan as PlanRow
 from elldelta.server.tables import Registration as RegistrationRow
 
 if TYPE_CHECKING:
@@ -171,7 +170,9 @@ def list_refusals(agency: Agency, caller: Caller, plan_digest: str) -> tuple[Ref
 
 def _lock_population(session: Session, population_id: int) -> None:
     """Nobody else decides about a release of these people until this transaction ends."""
-    session.execute(select(Population.id).where(Population.id == population_id).with_for_update())
+    session.execute(
+        select(Population.id).where(Population.id == population_id).with_for_update(key_share=True)
+    )
 
 
 def _known_answer(session: Session, caller: Caller, key: str, asked: str) -> RegistrationAnswer | None:
@@ -197,11 +198,7 @@ def _decide(
     population_id: int,
 ) -> RegistrationAnswer:
     """Checks a release against everything that is registered now, and writes down what follows."""
-    row = session.scalars(
-        select(PlanRow).where(PlanRow.digest == plan.digest).with_for_update(of=PlanRow)
-    ).one_or_none()
-    if row is None:
-        raise NotFoundError("plan")
+    row = lock_plan(session, plan.digest)
     try:
         require_issued(row)
         admission = check_registration(
