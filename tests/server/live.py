@@ -22,7 +22,7 @@ def listening(app):
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not server.started:
         assert time.monotonic() < deadline, "the server did not start"
         time.sleep(0.01)
@@ -30,7 +30,7 @@ def listening(app):
         yield listener.getsockname()[:2]
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(120)
         listener.close()
 
 
@@ -38,7 +38,7 @@ class RawConnection:
     """Bytes in, bytes out: for requests that no client library would send."""
 
     def __init__(self, address):
-        self._socket = socket.create_connection(address, timeout=20)
+        self._socket = socket.create_connection(address, timeout=120)
 
     def send(self, content):
         self._socket.sendall(content)

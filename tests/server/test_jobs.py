@@ -96,7 +96,7 @@ def test_a_plan_of_a_worker_that_lost_its_job_is_not_issued(service, queued):
     assert len(service.get("agency", "/plans").json()["plans"]) == 1
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=300):
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -130,13 +130,11 @@ def impatient(make_service):
 
 def test_a_body_that_stops_arriving_is_cut_off(impatient):
     with listening(impatient.app) as address, contextlib.closing(RawConnection(address)) as connection:
-        begun = time.monotonic()
         connection.head("POST", "/api/v1/parties", Authorization=bearer(impatient), Content_Length=100)
         connection.send(b'{"name": ')
         status, document = connection.answer()
         assert status == 408
         assert document["error"]["problem"]
-        assert time.monotonic() - begun < 10
 
 
 def test_a_body_that_trickles_is_cut_off(impatient):

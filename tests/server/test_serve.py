@@ -51,11 +51,11 @@ def start(tmp_path):
 
 
 def get(url):
-    return httpx.get(url, timeout=30)
+    return httpx.get(url, timeout=120)
 
 
 def wait_until_ready(url):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while True:
         with contextlib.suppress(httpx.TransportError):
             if get(url + "/ready").status_code == 200:
@@ -70,7 +70,7 @@ def test_it_starts_answers_and_ends_with_0(start, tmp_path):
     assert get(url + "/api/v1/key").json()["algorithm"] == "Ed25519"
     assert get(url + "/api/v1/plans").status_code == 401
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     for name in ("agency-key.pem", "agency.sqlite"):
         assert stat.S_IMODE((tmp_path / "agency" / name).stat().st_mode) == 0o600
     lines = [json.loads(line) for line in (tmp_path / "log-0").read_text().splitlines()]
@@ -82,7 +82,7 @@ def test_a_second_start_finds_the_same_key(start):
     wait_until_ready(url)
     key = get(url + "/api/v1/key").json()
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     _, url = start()
     wait_until_ready(url)
     assert get(url + "/api/v1/key").json() == key
@@ -94,7 +94,7 @@ def test_several_processes_answer_and_end_with_the_first(start):
     keys = {get(url + "/api/v1/key").text for _ in range(20)}
     assert len(keys) == 1
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     with pytest.raises(httpx.TransportError):
         get(url + "/health")
 
@@ -105,7 +105,7 @@ def test_nothing_lives_on_after_kill_9(start, workers):
     wait_until_ready(url)
     process.kill()
     process.wait(10)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while True:  # the port is free again: nobody listens on it
         with contextlib.closing(socket.socket()) as probe:
             if probe.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) != 0:
@@ -118,7 +118,7 @@ def test_the_demonstration_has_something_to_show_and_keeps_it(start, tmp_path):
     process, url = start("--demo")
     wait_until_ready(url)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
     database = tmp_path / "agency" / "demo" / "agency.sqlite"
     assert not (tmp_path / "agency" / "agency.sqlite").exists()
 
@@ -145,7 +145,7 @@ def run(*arguments, **environment):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
     )
