@@ -86,22 +86,19 @@ def _growth(snapshot):
     if not rows:
         return None
     quantities = list(dict.fromkeys(row["quantity"] for row in rows))
-    figure, axes = plt.subplots(2, 2, figsize=(10, 7.5))
+    figure, axes = plt.subplots(2, 2, figsize=(10, 9))
     for axis, quantity in zip(axes.flat, quantities, strict=False):
-        for row in rows:
-            if row["quantity"] == quantity:
-                axis.plot(
-                    row["sizes"], row["seconds"], marker="o", label=f"{row['step']} ({row['exponent']:.2f})"
-                )
+        own = [row for row in rows if row["quantity"] == quantity]
+        for row in own:
+            label = f"{row['step']} ({row['exponent']:.2f})"
+            axis.plot(row["sizes"], row["seconds"], marker="o", label=label)
         axis.set(xscale="log", yscale="log", xlabel=quantity, ylabel="processor time, seconds")
-        axis.set_xticks(
-            (ticks := next(row["sizes"] for row in rows if row["quantity"] == quantity)),
-            [number(tick) for tick in ticks],
-            fontsize=8,
-        )
+        axis.set_xticks(own[0]["sizes"], [number(tick) for tick in own[0]["sizes"]], fontsize=8)
         axis.minorticks_off()
         axis.grid(alpha=0.3)
-        axis.legend(frameon=False, fontsize=8, title="step (exponent)", title_fontsize=8)
+        axis.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
+    for axis in axes.flat[len(quantities) :]:
+        axis.remove()
     figure.tight_layout()
     return figure
 
