@@ -11,7 +11,7 @@ from tests.spark import needs_java
 
 from elldelta.data.engines import connect
 
-pytestmark = [needs_java, pytest.mark.slow]
+pytestmark = [needs_java, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture(scope="module")
