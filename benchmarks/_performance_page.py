@@ -50,8 +50,8 @@ between machines; ratios much less, because both sides of a ratio were measured 
 single runs, not a study with error bars. Of each benchmark the latest run counts, also where an earlier one
 came out differently because the machine was busy; it did other work during all of them. Comparisons with
 planners' limits, with other tools, and growth therefore use processor time, of all threads together, which
-other work disturbs little. Comparisons with COPY and GROUP BY use the time that passes, in turns, and the best
-of a few.
+other work disturbs little. Comparisons with COPY and GROUP BY use the time that passes, in turns, and the
+best of a few.
 """
 
 
