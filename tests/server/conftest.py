@@ -3,7 +3,6 @@
 import itertools
 import os
 import shutil
-import tempfile
 
 import pytest
 from tests.server.service import Clock, Service
@@ -16,27 +15,9 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def postgresql():
+def postgresql(postgres_server):
     """The URL of a PostgreSQL that runs for these tests only."""
-    with tempfile.TemporaryDirectory(prefix="elldelta-pg-") as folder:
-        kept = os.environ.get("XDG_RUNTIME_DIR")
-        os.environ["XDG_RUNTIME_DIR"] = folder  # pgserver keeps its lock files there
-        server = None
-        try:
-            import pgserver
-
-            server = pgserver.get_server(f"{folder}/pg", cleanup_mode=None)
-        except Exception as problem:  # noqa: BLE001 (it has no wheel for every system)
-            pytest.skip(f"PostgreSQL cannot be started here: {type(problem).__name__}")
-        try:
-            yield server.get_uri()
-        finally:
-            server.cleanup_mode = "stop"
-            server.cleanup()
-            if kept is None:
-                del os.environ["XDG_RUNTIME_DIR"]
-            else:
-                os.environ["XDG_RUNTIME_DIR"] = kept
+    return postgres_server.url()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
