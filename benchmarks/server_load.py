@@ -2,7 +2,8 @@
 
 One process serves and one, this one, asks: over raw connections that stay open, with requests that are spelt
 once, so that it is never the slower one. Every phase is measured several times in turn with the empty route,
-and the ratio is the median over the rounds: whoever else uses the machine disturbs both.
+and the ratio is the median over the rounds. Whoever else uses the machine disturbs both, and the one that
+has more to do more than that; the processor time of the two servers tells what it would be alone.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from elldelta.server.agency import Agency
@@ -55,11 +56,12 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class Measured:
-    """What a phase took: requests a second, and the time of every request."""
+    """What a phase took: requests a second, the time of each, and the server's processor time for one."""
 
     rate: float
     seconds: list
     errors: int
+    processor: float = 0.0
 
     @property
     def tail(self):
@@ -128,10 +130,26 @@ async def _load(address, clients, n_requests):
     return Measured(len(seconds) / elapsed, seconds, sum(connection.errors for connection, _ in opened))
 
 
-def measured(url, clients, n_requests=N_REQUESTS):
+def measured(server, clients, n_requests=N_REQUESTS):
     """Loads a server; every client is a list of requests that it sends in turn."""
-    host, _, port = url.removeprefix("http://").rpartition(":")
-    return asyncio.run(_load((host, int(port)), clients, n_requests))
+    host, _, port = server.url.removeprefix("http://").rpartition(":")
+    before = server.processor_seconds
+    found = asyncio.run(_load((host, int(port)), clients, n_requests))
+    return replace(found, processor=(server.processor_seconds - before) / n_requests)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs."""
+
+    url: str
+    pid: int
+
+    @property
+    def processor_seconds(self):
+        """What it has used so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def spelt(method, path, token=None, body=b""):
@@ -146,7 +164,7 @@ def spelt(method, path, token=None, body=b""):
 
 @contextlib.contextmanager
 def serving(code, *arguments, log, ready):
-    """A server in a process of its own; yields its address once it answers."""
+    """A server in a process of its own, once it answers."""
     unlimited = {
         f"ELLDELTA_SERVER_{who}_{what}": "1000000000"
         for who in ("PRINCIPAL", "ADDRESS")
@@ -161,16 +179,16 @@ def serving(code, *arguments, log, ready):
         )
     try:
         line = process.stdout.readline().decode()
-        url = re.search(r"http://\S+", line)[0]
+        server = Server(re.search(r"http://\S+", line)[0], process.pid)
         deadline = time.monotonic() + PATIENCE
         while True:
             with contextlib.suppress(OSError):
-                if not measured(url, [[spelt("GET", ready)]], 1).errors:
+                if not measured(server, [[spelt("GET", ready)]], 1).errors:
                     break
             if time.monotonic() > deadline:
                 raise TimeoutError(log.read_text())
             time.sleep(0.05)
-        yield url
+        yield server
     finally:
         process.terminate()
         process.wait()
@@ -207,7 +225,7 @@ def run():
         }
         empty = [[spelt("GET", "/")]] * N_CLIENTS
         with (
-            serving(EMPTY, log=folder / "empty.log", ready="/") as empty_url,
+            serving(EMPTY, log=folder / "empty.log", ready="/") as empty_server,
             serving(
                 SERVE,
                 "serve",
@@ -215,23 +233,31 @@ def run():
                 f"--data={folder / 'agency'}",
                 log=folder / "agency.log",
                 ready="/ready",
-            ) as url,
+            ) as server,
         ):
             for clients in phases.values():
-                measured(url, clients, N_REQUESTS // 4)  # a warm-up
-            measured(empty_url, empty, N_REQUESTS // 4)
+                measured(server, clients, N_REQUESTS // 4)  # a warm-up
+            measured(empty_server, empty, N_REQUESTS // 4)
             for what, clients in phases.items():
-                ratios, tails, errors = [], [], 0
+                ratios, shares, tails, errors = [], [], [], 0
                 for _ in range(N_ROUNDS):
-                    bare = measured(empty_url, empty)
-                    own = measured(url, clients)
+                    bare = measured(empty_server, empty)
+                    own = measured(server, clients)
                     ratios.append(bare.rate / own.rate)
+                    shares.append(own.processor / bare.processor)
                     tails.append(own.tail)
                     errors += own.errors
                 rows.append(
                     (
                         f"{what}, {N_CLIENTS} clients, time of a request against an empty FastAPI route",
                         statistics.median(ratios),
+                        SLOWEST,
+                    )
+                )
+                rows.append(
+                    (
+                        f"{what}, processor time of a request against an empty FastAPI route",
+                        statistics.median(shares),
                         SLOWEST,
                     )
                 )
