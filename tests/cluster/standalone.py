@@ -67,6 +67,7 @@ class StandaloneCluster:
         self._folder = folder
         self._n_workers = n_workers
         self.workers = []
+        self.drivers = []
         self.master = None
         self.url = ""
 
@@ -79,8 +80,9 @@ class StandaloneCluster:
         return self
 
     def __exit__(self, *_):
-        for process in (*self.workers, *([self.master] if self.master else ())):
-            process.kill()
+        for process in (*self.drivers, *self.workers, *([self.master] if self.master else ())):
+            if process.runs:
+                process.kill()
 
     def _start(self):
         port = free_port()

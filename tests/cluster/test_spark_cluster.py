@@ -3,7 +3,6 @@
 ELLDELTA_CLUSTER_ROWS=10000000 makes the table as large as the page about engines says it was tried.
 """
 
-import contextlib
 import json
 import os
 import sys
@@ -102,7 +101,7 @@ class Watch:
 
 def start_release(cluster, story, target):
     settings = [part for key, value in SETTINGS.items() for part in ("--spark-conf", f"{key}={value}")]
-    return Process(
+    run = Process(
         [
             *(sys.executable, "-c", "from elldelta.cli.main import run; run()"),
             *("release", str(story / "records")),
@@ -111,6 +110,8 @@ def start_release(cluster, story, target):
         ],
         target.with_suffix(".log"),
     )
+    cluster.drivers.append(run)
+    return run
 
 
 def is_writing(target):
@@ -148,13 +149,11 @@ def test_a_release_survives_the_death_of_a_worker(cluster, story, tmp_path):
     target = tmp_path / "release.parquet"
     with Watch(target) as watch:
         run = start_release(cluster, story, target)
-        with contextlib.ExitStack() as stack:
-            stack.callback(run.kill)
-            until(lambda: is_writing(target) or not run.runs, "the workers write")
-            assert run.runs, run.said()
-            cluster.busy_workers()[0].kill()
-            assert not target.exists()
-            assert run.code == 0, run.said()
+        until(lambda: is_writing(target) or not run.runs, "the workers write")
+        assert run.runs, run.said()
+        cluster.busy_workers()[0].kill()
+        assert not target.exists()
+        assert run.code == 0, run.said()
     check_equal(story, target)
     assert watch.seen <= {pq.read_metadata(story / "duckdb.parquet").num_rows}
     cluster.add_worker()
