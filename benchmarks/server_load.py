@@ -46,6 +46,7 @@ async def empty():
 
 
 listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # what uvicorn does for a socket of its own
 print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
 config = uvicorn.Config(app, log_level="error", access_log=False)
 uvicorn.Server(config).run(sockets=[listener])
