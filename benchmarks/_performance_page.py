@@ -71,7 +71,7 @@ def _short(snapshot):
     for row in facts(snapshot, "anonymizing", "anonymizing"):
         if row["tool"] in {"anjana", "anonypyx"} and row["records"] == LARGE and not row["fine"]:
             own = _partner(snapshot, "anonymizing", row, "release")
-            lines.append(f"- {_faster('Anonymizing', own, row, row['tool'])}")
+            lines.append(f"- {_faster('With the plan at hand, releasing', own, row, row['tool'])}")
     lines += [
         f"- Two tables anonymized by {row['tool']}, then linked: {share(row['below_ell'])} of the people in "
         f"both are left with fewer values than was asked for, {share(row['one_value'])} with a single one."
@@ -84,7 +84,7 @@ def _short(snapshot):
 def _missed(snapshot):
     """Every ratio of the snapshot that exceeds what is allowed, whatever it is about."""
     rows = [
-        (f"{name}: {row['compared']}", significant(row["ratio"]), significant(row["allowed"]))
+        (f"{name}: {row['compared']}", f"{row['ratio']:.3g}", f"{row['allowed']:.3g}")
         for name, result in snapshot.items()
         for row in result["ratios"]
         if row["allowed"] is not None and row["ratio"] > row["allowed"]

@@ -16,8 +16,8 @@ STARVED = 10
 
 _MEASURED = """
 import resource, sys, time
-import duckdb, numba, pyarrow.parquet
-import elldelta.app.audit, elldelta.app.release
+import duckdb, pyarrow.parquet
+import elldelta.app.release
 from elldelta.cli.main import execute
 passed, used = time.perf_counter(), time.process_time()
 code = execute(sys.argv[1:])
