@@ -15,22 +15,27 @@ COMBINATIONS = N_CODES * N_GENDERS * N_AGES
 BYTES_PER_CELL = 24
 """A counted cell in memory: rank, value and number, eight bytes each."""
 LABEL_BYTES = 16
-N_REGIONS = 100
+N_REGIONS, SAMPLE = 100, 10
 
 
 def far_end_page(snapshot):
     """The page; steps that were not measured are left out."""
     n_cells = expected_cells()
     parts = [NOTICE, "# A nation", _assumed(n_cells), "## Memory and time", *_steps(snapshot, n_cells)]
-    parts += ["## What would break first", _breaks(snapshot, n_cells), "## What we would do", _plan(n_cells)]
+    parts += [
+        "## What would break first",
+        _breaks(snapshot, n_cells),
+        "## What we would do",
+        _plan(snapshot, n_cells),
+    ]
     return page(parts)
 
 
-def expected_cells():
+def expected_cells(n_records=N_RECORDS):
     """Cells above zero, if diagnoses follow Zipf's law and people spread evenly: the mean, exactly."""
     chances = 1.0 / np.arange(1, N_VALUES + 1)
     chances /= chances.sum()
-    per_combination = (1.0 - (1.0 - chances) ** (N_RECORDS / COMBINATIONS)).sum()
+    per_combination = (1.0 - (1.0 - chances) ** (n_records / COMBINATIONS)).sum()
     return round(COMBINATIONS * per_combination, -6)
 
 
@@ -124,31 +129,39 @@ def _sparse(snapshot, n_cells):
 def _breaks(snapshot, n_cells):
     planned = list(_sparse(snapshot, n_cells))
     lines = [
-        f"**A full table of probabilities**, {size(COMBINATIONS * N_VALUES * 8)}. This is why sparse "
-        "models exist: only cells above zero are stored and looked at."
+        f"**A full table of probabilities**, {size(COMBINATIONS * N_VALUES * 8)} for the numbers alone, "
+        "before anything is computed from them."
     ]
     if planned:
         most = max(planned, key=lambda each: each[2])
         lines.append(
-            f"**The memory of planning**: {size(most[2])} for {most[0]}. It is in proportion to the "
-            "cells, and it is the first limit that is left on one ordinary machine."
+            f"**The memory of planning**, even from cells above zero only: {size(most[2])} for {most[0]}, "
+            f"all included. {n_cells / COMBINATIONS / N_VALUES:.0%} of the cells are above zero here; a "
+            "sparse model gains little over a full table then. It gains much where fewer are, as in a sample (below)."
         )
-    lines += [
+    lines.append(
         f"**The counts on their way to Python**: {size(BYTES_PER_CELL * n_cells)} as arrays, and as much "
-        "again while they are sorted. Records never leave the engine, but the distinct cells do.",
-        "**The plan as a file.** Every class carries its witnesses; a plan of a million classes is JSON "
-        "of hundreds of megabytes. It still works, but nobody reads it.",
-        "**Time** comes last. Everything is close to proportional to records or cells.",
-    ]
+        "again while they are sorted. Records never leave the engine, but the distinct cells do."
+    )
+    if planned:
+        last = planned[-1][3]
+        lines.append(
+            "**The plan as a file.** Every class carries its witnesses: a plan of a million classes would be "
+            f"{size(1_000_000 * last['plan_bytes'] / last['classes'])} of JSON."
+        )
+    lines.append("**Time** comes last. Everything is close to proportional to records or cells.")
     return "\n".join(f"{place}. {line}" for place, line in enumerate(lines, start=1))
 
 
-def _plan(n_cells):
+def _plan(snapshot, n_cells):
+    sampled = expected_cells(N_RECORDS // SAMPLE)
+    needed = [memory for _, _, memory, _ in _sparse(snapshot, sampled)]
+    memory = f" and {size(max(needed))} to plan" if needed else ""
     per_region = n_cells / N_REGIONS
     return f"""
 - **Count on a cluster.** `--engine spark` counts where the records are; only the cells come back.
-- **Estimate from a sample.** A plan is made from the distribution, not from the records, and the error of
-  the model goes through every bound. A tenth of the records gives a model with far fewer cells; what is
+- **Estimate from a sample.** A plan is made from the distribution, not from the records, and the error of the
+  model goes through every bound. One record in {SAMPLE} gives {number(int(sampled))} cells{memory}; what is
   rare in it is never relied on.
 - **Plan by region.** No useful class crosses a border between regions. With {N_REGIONS} regions, each has
   {number(int(per_region))} cells, and every region can be planned by itself, with a share of the failure
