@@ -137,7 +137,8 @@ def _breaks(snapshot, n_cells):
         lines.append(
             f"**The memory of planning**, even from cells above zero only: {size(most[2])} for {most[0]}, "
             f"all included. {n_cells / COMBINATIONS / N_VALUES:.0%} of the cells are above zero here; a "
-            "sparse model gains little over a full table then. It gains much where fewer are, as in a sample (below)."
+            "sparse model gains little over a full table then. It gains much where fewer "
+            "are, as in a sample (below)."
         )
     lines.append(
         f"**The counts on their way to Python**: {size(BYTES_PER_CELL * n_cells)} as arrays, and as much "
