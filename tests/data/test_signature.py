@@ -153,7 +153,6 @@ def second_spelling(text):
         {"signature": 7},
         {"note": "one key too many"},
     ],
-    ids=repr,
 )
 def test_a_document_that_is_not_exactly_one_of_ours(changes):
     with pytest.raises(FileError):
