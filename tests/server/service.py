@@ -93,6 +93,24 @@ class Service:
         """Sends a request as it is."""
         return self._runner.run(self._client.request(method, path, **options))
 
+    def send_together(self, requests):
+        """Sends several requests at the same time: verb, path, who and document of each."""
+
+        async def send():
+            return await asyncio.gather(
+                *(
+                    self._client.request(
+                        method,
+                        API + path,
+                        json=document,
+                        headers={"Authorization": f"Bearer {self.tokens[who]}"},
+                    )
+                    for method, path, who, document in requests
+                )
+            )
+
+        return self._runner.run(send())
+
     def get(self, who, path, status=200, **options):
         return self.ask(who, "GET", path, status=status, **options)
 

@@ -12,7 +12,7 @@ from tests.server.visitor import HOST, PASSWORD, Page, Visitor, add_person, visi
 from elldelta.server.pages.rendering import DONE, chance, local_path
 from elldelta.server.rights import ROLES
 from elldelta.server.services.plans import load_plan
-from elldelta.server.services.progress import report_progress
+from elldelta.server.services.progress import Report, report_progress
 from elldelta.server.services.tokens import create_token
 
 WRONG, SECRET, SHORT = "wrong horse battery", "a very secret phrase", "short one"
@@ -357,9 +357,9 @@ def test_an_owner_sees_its_own_bar_and_only_how_many_others_have_reached_n(pages
     plan = pages.issue()
     pages.add("hospital-x", "owner")
     pages.add("hospital-y", "owner")
-    report_progress(pages.agency, pages.caller("owner"), plan.digest, 7)
-    report_progress(pages.agency, pages.caller("hospital-x"), plan.digest, 4567)
-    report_progress(pages.agency, pages.caller("hospital-y"), plan.digest, 3)
+    report_progress(pages.agency, Report(pages.caller("owner"), plan.digest, 7))
+    report_progress(pages.agency, Report(pages.caller("hospital-x"), plan.digest, 4567))
+    report_progress(pages.agency, Report(pages.caller("hospital-y"), plan.digest, 3))
     text = pages.visitors["owner"].see(f"/plans/{plan.digest}").words
     assert "You have 7 of 10 records" in text
     assert "1 other owner has reached it" in text

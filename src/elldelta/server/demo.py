@@ -25,7 +25,7 @@ from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, Role
 from elldelta.server.services.parties import create_party, find_party
 from elldelta.server.services.plans import list_plans, load_plan
 from elldelta.server.services.populations import create_population, upload_model
-from elldelta.server.services.progress import report_progress
+from elldelta.server.services.progress import Report, report_progress
 from elldelta.server.services.releases import list_releases, register_release
 from elldelta.server.services.requests import Wishes, file_request, plan_request, show_request
 from elldelta.server.worker import run_next
@@ -107,7 +107,7 @@ def _play(agency: Agency) -> None:
         raise InternalError("The demonstration's plan was not issued.")
     plan = load_plan(agency, digest)
     for letter, records in (("a", RECORDS), ("b", RECORDS), ("c", RECORDS // 4)):
-        report_progress(agency, _caller(agency, f"hospital-{letter}"), digest, records)
+        report_progress(agency, Report(_caller(agency, f"hospital-{letter}"), digest, records))
     released = release(region.hospitals[0].table(), plan)
     content = registration_of(released, plan).to_bytes()
     register_release(agency, _caller(agency, "hospital-a"), digest, "demonstration", content)

@@ -10,8 +10,6 @@ import secrets
 import time
 from typing import TYPE_CHECKING
 
-from starlette.datastructures import MutableHeaders
-
 from elldelta.server import logs
 from elldelta.server.errors import TooManyError, document_of, unforeseen
 
@@ -44,9 +42,10 @@ class Envelope:
     def __init__(self, app: ASGIApp, agency: Agency) -> None:
         self._app = app
         self._agency = agency
-        self._headers = dict(HEADERS)
+        headers = dict(HEADERS)
         if agency.settings.behind_proxy:
-            self._headers["Strict-Transport-Security"] = HTTPS_ONLY
+            headers["Strict-Transport-Security"] = HTTPS_ONLY
+        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
@@ -61,10 +60,10 @@ class Envelope:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
-                    headers.setdefault(name, value)
-                headers["X-Request-Id"] = number
+                own = message["headers"]
+                names = {name.lower() for name, _ in own}
+                others = [header for header in self._headers if header[0] not in names]
+                message["headers"] = [*own, *others, (b"x-request-id", number.encode())]
             await send(message)
 
         try:

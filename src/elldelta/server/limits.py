@@ -7,8 +7,6 @@ import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from starlette.requests import ClientDisconnect
-
 from elldelta.server.errors import HttpError, TooLargeError, TooManyError, TooSlowError
 
 if TYPE_CHECKING:
@@ -63,24 +61,21 @@ async def read_body(request: Request, *, most_bytes: int, seconds: float, pause_
     chunks: list[bytes] = []
     n_bytes = 0
     deadline = asyncio.get_running_loop().time() + seconds
-    stream = request.stream()
     while True:
         left = deadline - asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(min(pause_seconds, left)):
-                chunk = await anext(stream, None)
+                message = await request.receive()
         except TimeoutError:
             raise TooSlowError from None
-        except ClientDisconnect:
-            raise HttpError(
-                "The request ended before its body was complete.", remedy="Send it again."
-            ) from None
-        if chunk is None:
-            return b"".join(chunks)
-        n_bytes += len(chunk)
+        if message["type"] == "http.disconnect":
+            raise HttpError("The request ended before its body was complete.", remedy="Send it again.")
+        chunks.append(message.get("body", b""))
+        n_bytes += len(chunks[-1])
         if n_bytes > most_bytes:
             raise _too_large(most_bytes)
-        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)
 
 
 def _too_large(most_bytes: int) -> TooLargeError:

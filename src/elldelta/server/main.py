@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
@@ -20,6 +21,8 @@ from elldelta.server.envelope import Envelope
 from elldelta.server.errors import document_of, status_of, unforeseen
 from elldelta.server.guarded_route import check_all_guarded
 from elldelta.server.pages.catalogue import add_pages
+from elldelta.server.services.progress import report_together
+from elldelta.server.together import Together
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -60,8 +63,9 @@ def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (
     )
     app.state.agency = agency
     app.state.page_error = None
+    app.state.reports = Together(partial(report_together, agency))
     # Straight into the one list of routes, the busiest first: an included router is searched several times.
-    for module in (health, plans, releases, parties, populations, requests):
+    for module in (plans, releases, parties, populations, requests, health):
         app.router.routes.extend(module.router.routes)
     add_pages(app)
     check_all_guarded(app)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from elldelta.server.api.bodies import Digest, NewProgress, Reason, Successor, errors, example
 from elldelta.server.api.lists import PlanList
-from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
+from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute, current_caller
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, allow, allow_anybody
 from elldelta.server.services import plans, progress
 from elldelta.server.services.names import NAME_PATTERN
 from elldelta.server.services.plans import PlanDetails, PlanView
-from elldelta.server.services.progress import ProgressView
+from elldelta.server.services.progress import ProgressView, Report
+from elldelta.server.together import Together
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["plans"])
 
@@ -179,12 +180,12 @@ def withdraw(agency: CurrentAgency, digest: Digest, body: Reason) -> PlanView:
     responses=errors(401, 403, 404, 408, 409, 413, 422) | example(200, _PROGRESS),
 )
 @allow(OWNER)
-async def report(
-    agency: CurrentAgency, caller: CurrentCaller, digest: Digest, body: NewProgress
-) -> ProgressView:
+async def report(request: Request, digest: Digest, body: NewProgress) -> ProgressView:
     """Takes an owner's own number; a later one replaces it."""
-    # Owners report often; the framework would take a second thread to write the answer of a plain function.
-    return await run_in_threadpool(progress.report_progress, agency, caller, digest, body.records)
+    # Owners report often, and each would need a thread and the database for itself.
+    reports: Together[Report, ProgressView] = request.app.state.reports
+    caller = await current_caller(request)  # a dependency would take longer
+    return await reports.ask(Report(caller, digest, body.records))
 
 
 @router.get(

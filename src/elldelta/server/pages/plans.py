@@ -18,7 +18,7 @@ from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, allow
 from elldelta.server.services.class_maps import can_draw, draw_classes
 from elldelta.server.services.frontiers import ask_frontier, show_frontier
 from elldelta.server.services.plans import list_plans, show_plan
-from elldelta.server.services.progress import report_progress, show_progress
+from elldelta.server.services.progress import Report, report_progress, show_progress
 from elldelta.server.services.releases import list_refusals, list_releases
 
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
@@ -53,7 +53,8 @@ def progress(
 ) -> Response:
     """Takes an owner's number."""
     try:
-        report_progress(agency, caller, digest, posted.whole("records", "The number of records"))
+        records = posted.whole("records", "The number of records")
+        report_progress(agency, Report(caller, digest, records))
     except ForTheForm as error:
         return _plan(request, agency, caller, digest, error, posted.text("records"))
     return see(f"/plans/{digest}", "reported")

@@ -11,18 +11,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, case, func, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from elldelta.core.checks import check_count
-from elldelta.errors import ParameterError
-from elldelta.server.errors import NotFoundError
+from elldelta.errors import ElldeltaError, ParameterError
+from elldelta.server.errors import HttpError, NotFoundError
 from elldelta.server.rights import AGENCY, AUDITOR, OWNER
 from elldelta.server.services.plans import require_status
 from elldelta.server.tables import Party, Progress
 from elldelta.server.tables import Plan as PlanRow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlalchemy import Connection, Insert, Row
 
     from elldelta.server.agency import Agency
@@ -60,23 +62,53 @@ class ProgressView:
     owners: tuple[OwnerProgress, ...] | None
 
 
-def report_progress(agency: Agency, caller: Caller, plan_digest: str, records: int) -> ProgressView:
+@dataclass(frozen=True)
+class Report:
+    """What an owner says it has for a plan."""
+
+    owner: Caller
+    plan_digest: str
+    records: int
+
+    def __post_init__(self) -> None:
+        if self.records != 0:
+            check_count("the number of records", self.records)
+        if self.records > MOST_RECORDS:
+            raise ParameterError(f"Nobody has more than {MOST_RECORDS} records.")
+
+
+def report_progress(agency: Agency, report: Report) -> ProgressView:
     """Takes an owner's own number for a plan that still counts; a later one replaces it."""
-    if records != 0:
-        check_count("the number of records", records)
-    if records > MOST_RECORDS:
-        raise ParameterError(f"Nobody has more than {MOST_RECORDS} records.")
-    told = {
-        "plan_digest": plan_digest,
-        "party_id": caller.id,
-        "records": records,
-        "reported_at": agency.clock(),
-    }
+    [answer] = report_together(agency, [report])
+    if isinstance(answer, ElldeltaError):
+        raise answer
+    return answer
+
+
+def report_together(agency: Agency, reports: Sequence[Report]) -> list[ProgressView | ElldeltaError]:
+    """Takes the numbers of several owners in one transaction; of one owner's the last one stays.
+
+    Returns:
+        For every report what its owner sees, or why its plan takes none.
+    """
+    by_plan: dict[str, list[Report]] = {}
+    for report in reports:
+        by_plan.setdefault(report.plan_digest, []).append(report)
+    answers: dict[Report, ProgressView | ElldeltaError] = {}
     with agency.database.noting() as connection:  # an owner can report again
-        plan = _plan(connection, plan_digest)
-        require_status(plan.status, plan.superseded_by)
-        connection.execute(_insert_or_replace(connection.dialect.name), told)
-        return _view(connection, caller, plan)
+        for plan_digest in sorted(by_plan):  # everybody in the same order: nobody waits for each other
+            own = by_plan[plan_digest]
+            try:
+                plan = _plan(connection, plan_digest)
+                require_status(plan.status, plan.superseded_by)
+            except HttpError as error:
+                answers |= dict.fromkeys(own, error)
+                continue
+            _write(connection, agency.clock(), own)
+            reached = connection.execute(_REACHED, {"plan": plan_digest, "needed": plan.records}).scalar_one()
+            for report in own:
+                answers[report] = ProgressView(plan_digest, plan.records, reached, report.records, None)
+    return [answers[report] for report in reports]
 
 
 def show_progress(agency: Agency, caller: Caller, plan_digest: str) -> ProgressView:
@@ -96,10 +128,8 @@ _EVERYBODY = (
     .where(_HERE)
     .order_by(Party.name)
 )
-_OWN_AND_REACHED = select(
-    func.max(case((Progress.party_id == bindparam("party"), Progress.records))),
-    func.count(case((Progress.records >= bindparam("needed"), 1))),
-).where(_HERE)
+_OWN = select(Progress.records).where(_HERE, Progress.party_id == bindparam("party"))
+_REACHED = select(func.count()).select_from(Progress).where(_HERE, Progress.records >= bindparam("needed"))
 
 
 @cache
@@ -108,6 +138,20 @@ def _insert_or_replace(dialect: str) -> Insert:
     new = (sqlite.insert if dialect == "sqlite" else postgresql.insert)(Progress)
     changed = {"records": new.excluded.records, "reported_at": new.excluded.reported_at}
     return new.on_conflict_do_update(index_elements=["plan_digest", "party_id"], set_=changed)
+
+
+def _write(connection: Connection, now: dt.datetime, reports: list[Report]) -> None:
+    last = {report.owner.id: report for report in reports}
+    told = [
+        {
+            "plan_digest": last[party].plan_digest,
+            "party_id": party,
+            "records": last[party].records,
+            "reported_at": now,
+        }
+        for party in sorted(last)
+    ]
+    connection.execute(_insert_or_replace(connection.dialect.name), told)
 
 
 def _plan(connection: Connection, plan_digest: str) -> Row[str, int, str, str | None]:
@@ -125,7 +169,8 @@ def _view(connection: Connection, caller: Caller, plan: Row[str, int, str, str |
         )
         reached = sum(owner.reached for owner in owners)
         return ProgressView(plan.digest, plan.records, reached, None, owners)
-    own, n_reached = connection.execute(
-        _OWN_AND_REACHED, {"plan": plan.digest, "party": caller.id, "needed": plan.records}
-    ).one()
-    return ProgressView(plan.digest, plan.records, n_reached, own if caller.role == OWNER else None, None)
+    reached = connection.execute(_REACHED, {"plan": plan.digest, "needed": plan.records}).scalar_one()
+    own = None
+    if caller.role == OWNER:
+        own = connection.execute(_OWN, {"plan": plan.digest, "party": caller.id}).scalar_one_or_none()
+    return ProgressView(plan.digest, plan.records, reached, own, None)
