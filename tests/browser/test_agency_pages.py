@@ -22,7 +22,7 @@ from elldelta.server.services.parties import create_party
 from elldelta.server.services.populations import create_population, upload_model
 from elldelta.server.settings import Settings
 
-pytestmark = [needs_chromium, pytest.mark.slow, pytest.mark.xdist_group("agency pages")]
+pytestmark = [needs_chromium, pytest.mark.slow]
 
 PASSWORD = "correct horse battery"  # noqa: S105 (of nobody)
 TITLE = "Patients of the region"

@@ -18,7 +18,7 @@ from tests.spark import needs_java
 
 import elldelta as ed
 
-pytestmark = [pytest.mark.slow, needs_java, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, needs_java]
 
 N_ROWS = int(os.environ.get("ELLDELTA_CLUSTER_ROWS", "300000"))
 N_FILES = 8

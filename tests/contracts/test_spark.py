@@ -29,7 +29,7 @@ from elldelta.data.release import JoinedRows
 from elldelta.data.schema import Categories, Column, Integers, Schema
 from elldelta.errors import FileError, ParameterError
 
-pytestmark = [needs_java, pytest.mark.xdist_group("spark")]
+pytestmark = needs_java
 
 
 @pytest.fixture(scope="module")

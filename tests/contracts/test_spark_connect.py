@@ -11,7 +11,7 @@ from tests.spark import needs_java
 
 from elldelta.data.engines import connect
 
-pytestmark = [needs_java, pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [needs_java, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
