@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from tests.app.registrations import full
 from tests.server.service import WISH
 
 from elldelta.errors import RefusedError
@@ -123,3 +124,14 @@ def test_a_worker_that_is_killed_is_replaced_and_its_job_taken_up_again(make_ser
         wait_for(lambda: workers._processes[0][0].pid != process.pid)
         wait_for(lambda: status(service, job)[0] == "done")
     assert not any(item.is_alive() for item, _ in workers._processes)
+
+
+def test_of_many_who_ask_for_an_audit_one_begins_it(service):
+    plan = service.issue()
+    service.register("owner", plan, full(plan), key="a", status=201)
+    path = f"/plans/{plan.digest}/audit"
+    answers = service.send_together(("GET", path, who, None) for who in ("owner", "client", "auditor") * 6)
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    service.work()
+    assert service.get("client", path).json()["id"] == answers[0].json()["id"]

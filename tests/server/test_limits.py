@@ -9,8 +9,10 @@ from tests.server.live import RawConnection, listening
 from tests.server.service import POPULATION, WISH, model_file
 
 from elldelta.server import patience
-from elldelta.server.errors import TooManyError
+from elldelta.server.errors import BusyError, TooManyError
 from elldelta.server.limits import MOST_KEYS, RateLimit
+from elldelta.server.memory import Remembered
+from elldelta.server.turns import Turns
 
 JSON = {"Content-Type": "application/json"}
 BINARY = {"Content-Type": "application/octet-stream"}
@@ -135,6 +137,62 @@ def test_a_body_that_stops_arriving_is_cut_off(impatient):
         status, document = connection.answer()
         assert status == 408
         assert document["error"]["problem"]
+
+
+def test_wrong_tokens_have_a_rate_and_right_ones_from_the_same_address_do_not_suffer(make_service):
+    service = make_service(login_rate=1e-3, login_burst=3)
+    wrong = {"Authorization": "Bearer elldelta_000000000000_" + "A" * 43}
+    statuses = [service.send("GET", "/api/v1/me", headers=wrong).status_code for _ in range(5)]
+    assert statuses == [401] * 3 + [429] * 2
+    service.get("owner", "/me")
+    service.clock.advance(seconds=1001)
+    assert service.send("GET", "/api/v1/me", headers=wrong).status_code == 401
+
+
+def test_a_client_has_only_so_many_open_requests(make_service):
+    service = make_service(requests_open=2)
+    service.add_model()
+    service.add("other", "client")
+    numbers = [service.post("client", "/requests", WISH, status=201).json()["id"] for _ in range(2)]
+    answer = service.post("client", "/requests", WISH, status=409)
+    assert "2 wait for the agency" in answer.json()["error"]["found"]
+    service.post("other", "/requests", WISH, status=201)
+    service.post("agency", f"/requests/{numbers[0]}/decline", {"reason": "a test"})
+    service.post("client", "/requests", WISH, status=201)
+    service.post("client", "/requests", WISH, status=409)
+
+
+def test_only_so_many_have_a_turn_and_others_do_not_wait_for_ever():
+    turns = Turns(2, 0.01)
+    with turns.turn():
+        with turns.turn(), pytest.raises(BusyError), turns.turn():
+            pass
+        with turns.turn():  # also after a refusal there are two
+            pass
+
+
+def test_a_registration_waits_for_its_turn_to_be_read(make_service):
+    service = make_service(database_seconds=0.2)
+    plan = service.issue()
+    with service.agency.parsing.turn(), service.agency.parsing.turn():
+        answer = service.register("owner", plan, full(plan), key="a", status=503)
+    assert "Retry-After" in answer.headers
+    service.register("owner", plan, full(plan), key="a", status=201)
+
+
+def test_what_is_remembered_has_a_weight():
+    remembered, made = Remembered(100, weigh=len), []
+
+    def get(letter, size):
+        return remembered.get(letter, lambda: made.append(letter) or letter * size)
+
+    for letter in "abcab":
+        get(letter, 50)
+    assert "".join(made) == "abcab"  # two fit
+    get("b", 50)
+    get("x", 10)  # which costs the one that was longest away
+    assert [remembered.peek(letter) is not None for letter in "abx"] == [False, True, True]
+    assert len(get("y", 101)) == 101  # too heavy to be kept
 
 
 def test_a_body_that_trickles_is_cut_off(impatient):

@@ -14,6 +14,8 @@ from elldelta.server.database import Database
 from elldelta.server.limits import RateLimit
 from elldelta.server.memory import Remembered
 from elldelta.server.migrations import migrate
+from elldelta.server.settings import MIB
+from elldelta.server.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
     from elldelta.data.plan_file import Plan
     from elldelta.server.services.costs import PaperCost
     from elldelta.server.settings import Limits, Settings
+
+
+REGISTERED_BYTES = 256 * MIB
+"""What remembered releases may take, about."""
+
+MOST_PARSING = 2
+"""Registrations that are read at a time."""
 
 
 def utc_now() -> dt.datetime:
@@ -42,12 +51,13 @@ class Agency:
         random: Random bytes, for secrets.
         by_principal: The rate of each party.
         by_address: The rate of each network address.
-        by_login: The rate of logins.
+        by_login: The rate of logins, and of wrong tokens.
         models: Models that were used lately, by their number.
         plans: Plans that were used lately, by digest.
         plan_files: Files of plans, by digest.
         registered: Releases that were admitted, by plan, number and line.
         costs: What wishes cost, by model and wishes.
+        parsing: Turns for reading registrations, which take many times their size while they are read.
     """
 
     settings: Settings
@@ -58,11 +68,12 @@ class Agency:
     by_principal: RateLimit
     by_address: RateLimit
     by_login: RateLimit
+    parsing: Turns
     models: Remembered[int, Model] = field(default_factory=lambda: Remembered(4))
     plans: Remembered[str, Plan] = field(default_factory=lambda: Remembered(32))
     plan_files: Remembered[str, bytes] = field(default_factory=lambda: Remembered(32))
     registered: Remembered[tuple[str, int, bytes], Registered] = field(
-        default_factory=lambda: Remembered(200)
+        default_factory=lambda: Remembered(REGISTERED_BYTES, _bytes_of)
     )
     costs: Remembered[Hashable, PaperCost] = field(default_factory=lambda: Remembered(2000))
 
@@ -86,6 +97,7 @@ class Agency:
             by_principal=RateLimit(limits.principal_rate, limits.principal_burst, monotonic),
             by_address=RateLimit(limits.address_rate, limits.address_burst, monotonic),
             by_login=RateLimit(limits.login_rate, limits.login_burst, monotonic),
+            parsing=Turns(MOST_PARSING, limits.database_seconds),
         )
 
     @property
@@ -105,6 +117,13 @@ def prepare(settings: Settings) -> None:
         migrate(agency.database)
     finally:
         agency.close()
+
+
+def _bytes_of(release: Registered) -> int:
+    """About what a remembered release takes, with its table of counts and the objects of its manifest."""
+    own, plan = release.registration, release.plan
+    table = 8 * plan.n_classes * plan.schema.n_values
+    return own.rows.nbytes + own.values.nbytes + own.counts.nbytes + table + 8 * len(repr(own.manifest))
 
 
 def _key(settings: Settings) -> AgencyKey:

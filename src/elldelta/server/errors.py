@@ -107,10 +107,10 @@ class BusyError(HttpError):
     status = 503
     retry_after = 2
 
-    def __init__(self) -> None:
+    def __init__(self, found: str = "The database did not become free in time; nothing was changed.") -> None:
         super().__init__(
             "The service is busy.",
-            found="The database did not become free in time; nothing was changed.",
+            found=found,
             remedy="Send the request again, with the same Idempotency-Key if it has one.",
         )
 

@@ -118,7 +118,14 @@ async def _identify(agency: Agency, request: Request, declaration: Declaration) 
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer":
             raise NotLoggedInError("The Authorization header is not of the kind Bearer.")
-        return await _asked(agency, identify_token, token.strip())
+        try:
+            return await _asked(agency, identify_token, token.strip())
+        except NotLoggedInError:
+            address = request.client.host if request.client else ""
+            agency.by_login.take(
+                f"token {address}"
+            )  # apart from logins, which a stale token must not lock out
+            raise
     cookie = request.cookies.get(cookie_name(agency.settings))
     if cookie is None:
         return None

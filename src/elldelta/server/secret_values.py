@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from elldelta.errors import ParameterError
+from elldelta.server.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 SECRET_BYTES = 32
 FEWEST_PASSWORD_CHARACTERS = 12
 MOST_PASSWORD_CHARACTERS = 200
+
+_HASHING = Turns(2, 10.0)
+"""Each takes 64 MiB and a processor, on purpose."""
 
 _TOKEN = re.compile(r"elldelta_([0-9a-f]{12})_([A-Za-z0-9_-]{43})\Z")
 
@@ -92,7 +96,8 @@ def hash_password(password: str) -> str:
     """What is kept of a password."""
     from argon2 import PasswordHasher
 
-    return PasswordHasher().hash(password)
+    with _HASHING.turn():
+        return PasswordHasher().hash(password)
 
 
 def is_password(password: str, kept: str | None) -> bool:
@@ -103,13 +108,14 @@ def is_password(password: str, kept: str | None) -> bool:
     hasher = PasswordHasher()
     if len(password) > MOST_PASSWORD_CHARACTERS:
         return False
-    if kept is None:
-        hasher.hash(password)
-        return False
-    try:
-        return hasher.verify(kept, password)
-    except (VerificationError, InvalidHashError):
-        return False
+    with _HASHING.turn():
+        if kept is None:
+            hasher.hash(password)
+            return False
+        try:
+            return hasher.verify(kept, password)
+        except (VerificationError, InvalidHashError):
+            return False
 
 
 def _text(content: bytes) -> str:

@@ -39,6 +39,7 @@ class Limits:
         job_lease_seconds: After so long without a sign of life a job is taken from its worker.
         job_attempts: How often a job is begun before it counts as failed.
         jobs_waiting: How many jobs may wait.
+        requests_open: How many requests of one client may wait for the agency.
         session_hours: How long a login lasts.
         token_days: The longest time that an API token may be valid.
         page_size: The most entries that one answer lists.
@@ -62,6 +63,7 @@ class Limits:
     job_lease_seconds: float = 30.0
     job_attempts: int = 3
     jobs_waiting: int = 50
+    requests_open: int = 50
     session_hours: float = 8.0
     token_days: int = 366
     page_size: int = 500

@@ -40,6 +40,9 @@ def ask_audit(agency: Agency, caller: Caller, plan_digest: str) -> JobView:
         )
     with agency.database.writing() as session:
         lock_plan(session, plan_digest)  # of several who ask at the same time one begins the job
+        done = last_done(session, subject)
+        if done is not None:  # in the meantime
+            return job_view(done)
         arguments = {"plan": plan_digest, "releases": releases}
         return job_view(
             enqueue(session, agency, caller, "audit", subject, arguments, plan_digest=plan_digest)

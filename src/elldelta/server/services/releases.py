@@ -97,7 +97,8 @@ def register_release(
     """
     with agency.database.reading() as session:
         population_id = find_plan(session, plan_digest).population_id
-    registration = Registration.from_bytes(content)
+    with agency.parsing.turn():
+        registration = Registration.from_bytes(content)
     asked = digest({"plan": plan_digest, "registration": registration.digest})
     plan = load_plan(agency, plan_digest)
     for _ in range(2):

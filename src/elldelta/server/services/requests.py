@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from elldelta.app.plan_request import PlanRequest
 from elldelta.core.checks import check_count, check_ell
@@ -17,7 +17,7 @@ from elldelta.server.rights import CLIENT
 from elldelta.server.services.jobs import JobView, enqueue, job_view
 from elldelta.server.services.names import check_text
 from elldelta.server.services.populations import current_model_id, find_population
-from elldelta.server.tables import Job, ModelFile, Request
+from elldelta.server.tables import Job, ModelFile, Party, Request
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -116,6 +116,7 @@ def file_request(agency: Agency, caller: Caller, population: str, wishes: Wishes
         found = find_population(session, population)
         model = session.get_one(ModelFile, current_model_id(session, found))
         check_ell(wishes.ell, model.summary["sensitive"]["values"])
+        _check_open(session, caller, agency.limits.requests_open)
         request = Request(
             population_id=found.id,
             client_id=caller.id,
@@ -208,6 +209,18 @@ def _begin(agency: Agency, caller: Caller, request_id: int, kind: JobKind, fewes
         if kind == "plan":
             subject = digest({"kind": "plan", "request": request_id})
         return job_view(enqueue(session, agency, caller, kind, subject, arguments, request_id=request_id))
+
+
+def _check_open(session: Session, caller: Caller, most: int) -> None:
+    """Refuses a client that has filed more than the agency could look at."""
+    session.execute(select(Party.id).where(Party.id == caller.id).with_for_update(key_share=True))
+    chosen = select(func.count()).where(Request.client_id == caller.id, Request.status == "filed")
+    if (session.scalar(chosen) or 0) >= most:
+        raise ConflictError(
+            "You have too many open requests.",
+            found=f"{most} wait for the agency, which is all that one client may have.",
+            remedy="Wait until the agency has decided about some of them.",
+        )
 
 
 def _last_jobs(session: Session, request_id: int | None = None) -> dict[int, str]:
