@@ -63,6 +63,7 @@ class RealServer:
     def __init__(self, settings, log, *, workers=1, limits=None):
         self.settings = settings
         self.log = log
+        self.workers = workers
         self._arguments = [
             *COMMAND,
             "serve",

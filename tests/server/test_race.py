@@ -1,8 +1,10 @@
 """Races: fifty owners at once, over HTTP, against two server processes, where only two can be admitted."""
 
 import asyncio
+import contextlib
 import itertools
 import subprocess
+import time
 
 import httpx
 import pytest
@@ -46,28 +48,37 @@ def own():
 
 
 def all_at_once(server, requests):
-    """Sends requests (token, path, key, content), each by a client of its own whose connection is open."""
+    """Sends requests (token, path, key, content), each by a client of its own whose connection is open.
+
+    Connections are opened until every process of the server holds some: it is a race between processes, too.
+    """
 
     async def run():
-        opened = [
-            httpx.AsyncClient(base_url=server.url, headers=bearer(token), timeout=PATIENCE, trust_env=False)
-            for token, *_ in requests
-        ]
-        try:
-            known = await asyncio.gather(*(client.get("/api/v1/me") for client in opened))
-            assert {answer.status_code for answer in known} == {200}
-            return await asyncio.gather(
-                *(
-                    client.post(
-                        path,
-                        content=content,
-                        headers={"Idempotency-Key": key, "Content-Type": "application/json"},
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            async with contextlib.AsyncExitStack() as stack:
+                opened = [await stack.enter_async_context(client_of(token)) for token, *_ in requests]
+                n_before = len(server.events("request"))
+                for client in opened:
+                    assert (await client.get("/api/v1/me")).status_code == 200
+                holding = {entry["process"] for entry in server.events("request")[n_before:]}
+                if len(holding) == server.workers:
+                    return await asyncio.gather(
+                        *(
+                            client.post(
+                                path,
+                                content=content,
+                                headers={"Idempotency-Key": key, "Content-Type": "application/json"},
+                            )
+                            for client, (_, path, key, content) in zip(opened, requests, strict=True)
+                        )
                     )
-                    for client, (_, path, key, content) in zip(opened, requests, strict=True)
-                )
-            )
-        finally:
-            await asyncio.gather(*(client.aclose() for client in opened))
+            assert time.monotonic() < deadline, f"Only {len(holding)} of the server's processes answer."
+
+    def client_of(token):
+        return httpx.AsyncClient(
+            base_url=server.url, headers=bearer(token), timeout=PATIENCE, trust_env=False
+        )
 
     return asyncio.run(run())
 

@@ -99,10 +99,11 @@ def test_several_processes_answer_and_end_with_the_first(start):
         get(url + "/health")
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_nothing_lives_on_after_kill_9(start, workers):
+@pytest.mark.parametrize(("workers", "when"), [("1", "ready"), ("2", "ready"), ("2", "starting")])
+def test_nothing_lives_on_after_kill_9(start, workers, when):
     process, url = start("--workers", workers)
-    wait_until_ready(url)
+    if when == "ready":
+        wait_until_ready(url)
     process.kill()
     process.wait(10)
     deadline = time.monotonic() + 300

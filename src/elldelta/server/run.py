@@ -75,11 +75,11 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
             raise InputError("The service did not start.", remedy="Its log says why.")
 
 
-def application(settings: Settings) -> FastAPI:
-    """The application of one process that answers requests."""
+def application(settings: Settings, parent: int) -> FastAPI:
+    """The application of one process that answers requests, and that ends with the one that started it."""
     logs.configure(settings.log_level)
     if settings.workers > 1:
-        threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     return create_app(settings)
 
 
@@ -87,7 +87,7 @@ def _configuration(settings: Settings) -> Config:
     import uvicorn
 
     return uvicorn.Config(
-        partial(application, settings),
+        partial(application, settings, os.getpid()),
         factory=True,
         workers=settings.workers,
         http=PatientProtocol,
@@ -135,7 +135,7 @@ def _signals_kept() -> Iterator[None]:
 
 
 def _end_with(parent: int) -> None:
-    """Ends this process when the one that started it is gone, however that came about."""
+    """Ends this process when the one that started it is gone, however and however early that came about."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGTERM)

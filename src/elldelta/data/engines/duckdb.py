@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 _BATCH_ROWS = 1 << 18
-_PROGRESS_SECONDS = 0.1
 _MOST_CODED = 1 << 12
 """Every row group of a Parquet file repeats the dictionary of a coded column; it must stay small."""
 _KINDS: dict[str, ValueKind] = {
@@ -78,6 +77,8 @@ class DuckDBEngine:
     ) -> None:
         self._numbers = itertools.count()
         self._types: dict[str, list[str]] = {}
+        self._lost = False
+        self._interrupt: Callable[[], object] = lambda: None
         try:
             place = Path(temp_directory if temp_directory is not None else tempfile.gettempdir())
             self._folder = place / f"elldelta-{secrets.token_hex(8)}"
@@ -96,11 +97,14 @@ class DuckDBEngine:
             "max_temp_directory_size": f"{room // 1024 + 1}KiB",
             "preserve_insertion_order": "false",
             "enable_external_file_cache": "false",
+            # With threads for files, DuckDB 2.0 can wait for itself for ever when a COPY is interrupted.
+            "async_threads": "0",
         }
         if threads is not None:
             config["threads"] = str(threads)
         try:
             self._connection = self._run(lambda: duckdb.connect(":memory:", config=config), "start")
+            self._interrupt = self._connection.interrupt
             # Names in SQL are names of tables here, never variables of some caller.
             self._execute("SET python_enable_replacements = false")
             self._execute("SET enable_progress_bar = true")
@@ -135,7 +139,7 @@ class DuckDBEngine:
         """Runs a query and keeps its result; returns the relation that stands for it."""
         # Stored first and fetched then, not streamed: the stream would not hear Ctrl-C.
         relation = self._name()
-        self._execute_watched(f"CREATE TEMP TABLE {relation} AS {query}", progress)
+        self._execute(f"CREATE TEMP TABLE {relation} AS {query}", progress)
         return relation
 
     def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
@@ -148,7 +152,8 @@ class DuckDBEngine:
                 n_batches += 1
                 yield _decoded(batch)
         finally:
-            reader.close()  # an open reader holds the connection
+            if not self._lost:
+                reader.close()  # an open reader holds the connection
         if n_batches == 0:
             yield _decoded(
                 pa.RecordBatch.from_arrays(
@@ -201,14 +206,15 @@ class DuckDBEngine:
         self._execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
         try:
             statement = f"COPY ({query}) TO {target} ({options}, USE_TMP_FILE FALSE)"
-            [(n_rows, *_)] = self._execute_watched(statement, progress, writing=path).fetchall()
+            [(n_rows, *_)] = self._execute(statement, progress, writing=path).fetchall()
         finally:
             self._execute("SET preserve_insertion_order = false")
         return int(n_rows)
 
     def close(self) -> None:
         """Gives up the connection and everything on disk."""
-        self._connection.close()
+        if not self._lost:
+            self._connection.close()
         self._removal()
 
     def __enter__(self) -> Self:
@@ -298,41 +304,44 @@ class DuckDBEngine:
     def _name(self) -> str:
         return sql.identifier(f"elldelta_{next(self._numbers)}")
 
-    def _execute(self, statement: str) -> duckdb.DuckDBPyConnection:
-        return self._run(lambda: self._connection.execute(statement), "read")
-
-    def _execute_watched(
+    def _execute(
         self, statement: str, progress: Progress | None = None, writing: Path | None = None
     ) -> duckdb.DuckDBPyConnection:
-        """Executes a statement that may take long; tells how far it is, and hears Ctrl-C."""
+        """Executes a statement; tells how far it is."""
         connection = self._connection
-        task = Task(lambda: connection.execute(statement))
-        try:
-            while not task.done.wait(_PROGRESS_SECONDS):
-                percent = connection.query_progress() if progress else -1.0
-                if progress and percent >= 0:
-                    progress(min(percent / 100.0, 1.0))
-        except BaseException:
-            # Again and again: an interrupt that comes before the statement has begun is lost.
-            while not task.done.wait(_PROGRESS_SECONDS):
-                connection.interrupt()
-            raise
-        result = self._run(task.result, "read", writing)
+
+        def watch() -> None:
+            percent = connection.query_progress() if progress else -1.0
+            if progress and percent >= 0:
+                progress(min(percent / 100.0, 1.0))
+
+        result = self._run(lambda: connection.execute(statement), "read", writing, watch)
         if progress:
             progress(1.0)
         return result
 
-    def _run(self, action: Callable[[], Result], doing: str, writing: Path | None = None) -> Result:
-        """Runs an action; what DuckDB raises is replaced, because its texts quote cells."""
+    def _run(
+        self,
+        action: Callable[[], Result],
+        doing: str,
+        writing: Path | None = None,
+        watch: Callable[[], object] = lambda: None,
+    ) -> Result:
+        """Runs an action and hears Ctrl-C; what DuckDB raises is replaced, because its texts quote cells."""
+        if self._lost:
+            raise KeyboardInterrupt  # nothing can be asked any more; whoever asks is on the way out
+        task = Task(action)
         problem: BaseException
         try:
-            return action()
-        except duckdb.Error as error:
+            return task.run(self._interrupt, watch=watch)
+        except duckdb.InterruptException:
+            problem = KeyboardInterrupt()
+        except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
             problem = _translated(error, doing, writing)
-        except (pa.ArrowException, OSError, UnicodeError) as error:
-            problem = _translated(error, doing, writing)
-        except RuntimeError as error:
-            problem = KeyboardInterrupt() if "interrupt" in str(error).lower() else _bug()
+        except RuntimeError:
+            problem = _bug()
+        finally:
+            self._lost = task.is_running
         raise problem  # outside of the handler: nothing of the engine's error hangs on to it
 
 
@@ -348,9 +357,6 @@ def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _translated(error: Exception, doing: str, writing: Path | None) -> BaseException:
     """One of our errors for one of DuckDB's; its text is looked at, never passed on."""
     words = str(error)
-    # Ctrl-C while DuckDB asks Arrow for a column comes back as text at the end of another error.
-    if isinstance(error, duckdb.InterruptException) or words.rstrip().endswith(": KeyboardInterrupt:"):
-        return KeyboardInterrupt()
     if isinstance(error, duckdb.OutOfMemoryException):
         return FileError(
             "There is not enough memory or temporary space for this table.",

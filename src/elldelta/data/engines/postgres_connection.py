@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 
-_WAIT_SECONDS = 0.1
-_PATIENCE = 50
-"""How often a cancelled statement is given time to end, before the connection is given up."""
 _SENT_ROWS = 1 << 15
 _SETTINGS = (
     "SET application_name = 'elldelta'",
@@ -140,8 +137,9 @@ class Connection:
             finally:
                 if not is_whole:
                     self._cancel()  # otherwise closing would wait for all the rest
-                with contextlib.suppress(adbc_driver_manager.Error):
-                    cursor.close()
+                if self.is_open:
+                    with contextlib.suppress(adbc_driver_manager.Error):
+                        cursor.close()
 
     def ingest(
         self,
@@ -191,29 +189,24 @@ class Connection:
             with contextlib.suppress(adbc_driver_manager.Error):
                 self._driver.adbc_cancel()
 
+    def _stop(self) -> None:
+        self._is_stopping = True
+        self._cancel()
+
     def _call(self, action: Callable[[], Result], doing: Doing, subject: str = "") -> Result:
         """Calls the driver and hears Ctrl-C; what it raises is replaced, because its texts quote cells."""
         task = Task(action)
-        try:
-            while not task.done.wait(_WAIT_SECONDS):
-                pass
-        except BaseException:
-            self._is_stopping = True
-            for _ in range(_PATIENCE):
-                self._cancel()
-                if task.done.wait(_WAIT_SECONDS):
-                    break
-            else:
-                self._driver = None  # the driver is still at it: the connection must not be touched again
-            self._is_stopping = False
-            raise
         problem: ElldeltaError
         try:
-            return task.result()
+            return task.run(self._stop)
         except adbc_driver_manager.Error as error:
             problem = errors.translated(error, doing, subject)
         except (pa.ArrowException, OSError, UnicodeError):
             problem = errors.unreadable(subject)
+        finally:
+            self._is_stopping = False
+            if task.is_running:
+                self._driver = None  # the driver is still at it: the connection must not be touched again
         raise problem  # outside of the handler: nothing of the driver's error hangs on to it
 
 

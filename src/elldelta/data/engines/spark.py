@@ -29,7 +29,7 @@ from elldelta.data.engines.spark_jobs import Jobs
 from elldelta.data.engines.spark_parts import count_parquet, name_parts
 from elldelta.data.engines.spark_session import Session, given_session, start_session
 from elldelta.data.engines.spark_types import common_types, kind_of, parquet_column, plain_table, quoted
-from elldelta.data.engines.task import Task
+from elldelta.data.engines.task import PATIENCE, Task
 from elldelta.data.frames import is_frame, to_arrow
 from elldelta.data.sources import SourceTable, check_distinct, hidden_names
 from elldelta.data.table import Capability, Table, TableColumn
@@ -52,8 +52,6 @@ _MOST_IN_MEMORY = 4 << 20
 _MOST_BROADCAST = 256 << 20
 _MOST_SENT = 512 << 20
 """Bytes of a converted CSV file that are sent to workers which do not see the disk of this machine."""
-_PROGRESS_SECONDS = 0.1
-_TRIES_TO_CANCEL = 20
 
 
 def connect(
@@ -443,20 +441,15 @@ class SparkEngine:
     ) -> Result:
         """Runs an action that may take long; tells how far it is, and hears Ctrl-C."""
         jobs = Jobs(self._session.spark, is_connect=self._session.is_connect)
+
+        def watch() -> None:
+            if progress:
+                progress(self._run(jobs.done))
+
+        # Nobody waits long for what only reads; what writes must have stopped before its files are removed.
+        patience = None if writing is not None else PATIENCE
         task = Task(lambda: jobs.follow(action))
-        try:
-            while not task.done.wait(_PROGRESS_SECONDS):
-                if progress:
-                    progress(self._run(jobs.done))
-        except BaseException:
-            # Again and again: a job that has not begun yet is not cancelled. Nobody waits long for what only
-            # reads; but what writes must have stopped before its files are removed.
-            for _ in itertools.count() if writing is not None else range(_TRIES_TO_CANCEL):
-                self._run(jobs.cancel)
-                if task.done.wait(_PROGRESS_SECONDS):
-                    break
-            raise
-        result = self._run(task.result, writing)
+        result = self._run(lambda: task.run(jobs.cancel, watch=watch, patience=patience), writing)
         if progress:
             progress(1.0)
         return result

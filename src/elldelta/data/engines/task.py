@@ -1,8 +1,10 @@
-"""Waiting for an engine so that Ctrl-C is heard."""
+"""Waiting for an engine so that Ctrl-C is heard, at any moment, and stops what it interrupts."""
 
 from __future__ import annotations
 
-import threading
+import _thread
+import contextlib
+import itertools
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -10,28 +12,82 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+WAIT_SECONDS = 0.1
+"""How long the main thread waits at a time: afterwards it can tell how far the action is."""
+PATIENCE = 50
+"""How often a stopped action is given time to end, before it is left to itself."""
+
 
 class Task(Generic[Result]):
-    """An action in a thread of its own: inside a long statement the main thread would be deaf to Ctrl-C."""
+    """An action in a thread of its own: inside a long statement the main thread would be deaf to Ctrl-C.
+
+    Threads and events of the standard library are not safe here: interrupted while they wait, they may keep a
+    lock, and nobody could tell whether the thread has begun.
+
+    Args:
+        action: What is to be done; it must not touch what the main thread uses meanwhile.
+    """
 
     def __init__(self, action: Callable[[], Result]) -> None:
-        self.done = threading.Event()
         self._action = action
         self._results: list[Result] = []
         self._problem: BaseException | None = None
-        threading.Thread(target=self._work, daemon=True).start()
+        self._turn = _thread.allocate_lock()
+        self._has_ended = False
+        self._ended = _thread.allocate_lock()
+        self._ended.acquire()
 
-    def result(self) -> Result:
-        """What the action returned or raised; to be asked once, when it is done."""
+    @property
+    def is_running(self) -> bool:
+        """Whether the action goes on although nobody waits for it: what it uses must not be touched again."""
+        return self._turn.locked() and not self._has_ended
+
+    def run(
+        self,
+        stop: Callable[[], object],
+        *,
+        watch: Callable[[], object] = lambda: None,
+        patience: int | None = PATIENCE,
+    ) -> Result:
+        """What the action returns or raises.
+
+        Args:
+            stop: Makes the action end early. Called again and again if the wait is interrupted, because an
+                engine forgets a request that comes before its statement has begun.
+            watch: Called from time to time while the action runs.
+            patience: How often an action that was told to stop is waited for; None: for ever.
+        """
+        try:
+            _thread.start_new_thread(self._work, ())
+            while not self._wait():
+                watch()
+        except BaseException:
+            # Whoever takes the turn first has it: an action that has not begun by now never does.
+            if self._turn.acquire(blocking=False):
+                self._has_ended = True
+            tries = itertools.count() if patience is None else range(patience)
+            for _ in itertools.takewhile(lambda _: not self._has_ended, tries):
+                with contextlib.suppress(Exception):  # the interrupt is what is to be told
+                    stop()
+                self._wait()
+            raise
         problem, self._problem = self._problem, None
         if problem is not None:
             raise problem
         return self._results.pop()
 
+    def _wait(self) -> bool:
+        if not self._has_ended:
+            self._ended.acquire(timeout=WAIT_SECONDS)
+        return self._has_ended
+
     def _work(self) -> None:
+        if not self._turn.acquire(blocking=False):
+            return
         try:
             self._results.append(self._action())
         except BaseException as problem:  # noqa: BLE001 (raised again where the result is asked for)
             self._problem = problem
         finally:
-            self.done.set()
+            self._has_ended = True
+            self._ended.release()
