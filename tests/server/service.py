@@ -174,13 +174,13 @@ def model_file():
         return path.read_bytes()
 
 
-def make_model():
+def make_model(table=None):
     schema = Schema(
         (Column("age", Integers(30, 41)), Column("gender", Categories(("f", "m")))),
         Column("disease", Categories(tuple(f"disease {number}" for number in range(6)))),
     )
-    rng = np.random.default_rng(5)
-    table = rng.integers(20, 60, size=(24, 6))
+    if table is None:
+        table = np.random.default_rng(5).integers(20, 60, size=(24, 6))
     rows, values = np.nonzero(table)
     n_records = int(table.sum())
     counts = Counts.from_cells(

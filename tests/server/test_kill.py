@@ -19,7 +19,7 @@ from tests.server.service import WISH, model_file
 from tests.server.test_race import check_chain
 
 from elldelta.server.services.populations import create_population, upload_model
-from elldelta.server.services.requests import Wishes, file_request, plan_request
+from elldelta.server.services.requests import Wishes, begin_job, file_request
 from elldelta.server.tables import Job
 
 N_KILLS = int(os.environ.get("ELLDELTA_TEST_KILLS", "3"))
@@ -171,7 +171,7 @@ def killed_while_running(server, victim):
     wish = {name: value for name, value in WISH.items() if name != "population"}
     wish["records"] += len(server.events("job begun"))  # another plan every time
     filed = file_request(server.agency, server.caller("client"), POPULATION, Wishes(**wish))
-    job = plan_request(server.agency, server.caller("agency"), filed.id).id
+    job = begin_job(server.agency, server.caller("agency"), filed.id, "plan").id
     wait_until(lambda: any(entry["job"] == job for entry in server.events("job begun")))
     [begun] = [entry for entry in server.events("job begun") if entry["job"] == job]
     os.kill(begun["process"], signal.SIGSTOP)  # it does nothing more, whatever happens below

@@ -38,9 +38,9 @@ def played(pages):
     wish = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000", "action": "ask"}
     for _ in range(2):
         assert client.post(f"/populations/{POPULATION}/ask", **wish).status_code == 303
-    assert agency.post("/requests/1/preview", fewest_past="1").status_code == 303
+    assert agency.post("/requests/1/preview", fewest_past="5").status_code == 303
     pages.work()
-    assert agency.post("/requests/1/plan", fewest_past="1").status_code == 303
+    assert agency.post("/requests/1/plan", fewest_past="5").status_code == 303
     pages.work()
     digest = pages.get("client", "/requests/1").json()["plan"]
     plan = load_plan(pages.agency, digest)

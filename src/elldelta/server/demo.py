@@ -27,7 +27,7 @@ from elldelta.server.services.plans import list_plans, load_plan
 from elldelta.server.services.populations import create_population, upload_model
 from elldelta.server.services.progress import Report, report_progress
 from elldelta.server.services.releases import list_releases, register_release
-from elldelta.server.services.requests import Wishes, file_request, plan_request, show_request
+from elldelta.server.services.requests import Wishes, begin_job, file_request, show_request
 from elldelta.server.worker import run_next
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _play(agency: Agency) -> None:
     upload_model(agency, staff, POPULATION, content)
     wishes = Wishes(ell=ELL, records=RECORDS, delta=DELTA, releases=RELEASES)
     request = file_request(agency, client, POPULATION, wishes)
-    plan_request(agency, staff, request.id)
+    begin_job(agency, staff, request.id, "plan")
     run_next(agency, "demonstration")
     digest = show_request(agency, staff, request.id).plan
     if digest is None:

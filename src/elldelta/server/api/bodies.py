@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from elldelta.server.rights import Role
 from elldelta.server.services.names import DIGEST_PATTERN, NAME_PATTERN
 from elldelta.server.services.progress import MOST_RECORDS
+from elldelta.server.services.requests import FEWEST_PAST, MOST_RELEASES
 from elldelta.server.services.requests import MOST_RECORDS as MOST_PLANNED
-from elldelta.server.services.requests import MOST_RELEASES
 
 LARGEST = 2**31 - 1
 
@@ -98,9 +98,15 @@ class NewRequest(Body):
 class PlanningWish(Body):
     """How the agency wants a request planned."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"fewest_past": 5}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"fewest_past": FEWEST_PAST}]})
 
-    fewest_past: int = Field(default=1, ge=1, le=LARGEST)
+    fewest_past: int = Field(
+        default=FEWEST_PAST,
+        ge=1,
+        le=LARGEST,
+        description="The plan names a value of a class only if so many past records had it there: everybody "
+        "gets the plan, and a rare value could give somebody away.",
+    )
 
 
 class Reason(Body):

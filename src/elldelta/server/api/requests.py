@@ -96,7 +96,7 @@ def preview(
     body: PlanningWish | None = None,
 ) -> JobView:
     """Starts a job; its result holds the frontier and the plan at the records asked for."""
-    return requests.preview_request(agency, caller, id, body.fewest_past if body else 1)
+    return requests.begin_job(agency, caller, id, "preview", (body or PlanningWish()).fewest_past)
 
 
 @router.post(
@@ -113,7 +113,7 @@ def plan(
     body: PlanningWish | None = None,
 ) -> JobView:
     """Starts a job that makes the plan, signs it and issues it; its result names the digest."""
-    return requests.plan_request(agency, caller, id, body.fewest_past if body else 1)
+    return requests.begin_job(agency, caller, id, "plan", (body or PlanningWish()).fewest_past)
 
 
 @router.post(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
-from elldelta.errors import ElldeltaError
 from elldelta.server.agency import Agency
 from elldelta.server.api.bodies import JobId, Name, Number
 from elldelta.server.errors import NotFoundError
@@ -20,12 +21,13 @@ from elldelta.server.services.frontiers import last_preview
 from elldelta.server.services.jobs import show_job
 from elldelta.server.services.populations import PopulationView, show_population
 from elldelta.server.services.requests import (
+    FEWEST_PAST,
+    RequestJob,
     Wishes,
+    begin_job,
     decline_request,
     file_request,
     list_requests,
-    plan_request,
-    preview_request,
     show_request,
 )
 
@@ -34,6 +36,44 @@ router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 FORM = "request_form.html"
 BEGIN = {"ell": "3", "delta": "0.01", "releases": "2", "records": "10000", "shape": "", "guarantee": ""}
 """What the form shows first."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the agency has decided about a request, as its form tells."""
+
+    request: Request
+    agency: Agency
+    caller: Caller
+    id: int
+    posted: Posted
+
+    def begin(self, kind: RequestJob) -> None:
+        """Begins a job for the request."""
+        fewest_past = self.posted.whole("fewest_past", "The number of past records")
+        begin_job(self.agency, self.caller, self.id, kind, fewest_past)
+
+    def answered(self, decide: Callable[[], object], done: str | None = None) -> Response:
+        """The page of the request after the decision; or the form again, with what was wrong."""
+        try:
+            decide()
+        except ForTheForm as error:
+            about = _about(self.agency, self.caller, self.id)
+            return form_again(self.request, "request.html", error, typed=self.posted.typed, **about)
+        return see(f"/requests/{self.id}", done)
+
+
+def _sent(
+    request: Request,
+    agency: CurrentAgency,
+    caller: CurrentCaller,
+    id: Number,  # noqa: A002
+    posted: PostedForm,
+) -> Sent:
+    return Sent(request, agency, caller, id, posted)
+
+
+Decision = Annotated[Sent, Depends(_sent)]
 
 
 @router.get("/populations/{name}/ask")
@@ -88,53 +128,23 @@ def show(request: Request, agency: CurrentAgency, caller: CurrentCaller, id: Num
 
 @router.post("/requests/{id}/preview")
 @allow(AGENCY)
-def preview(
-    request: Request,
-    agency: CurrentAgency,
-    caller: CurrentCaller,
-    id: Number,  # noqa: A002
-    posted: PostedForm,
-) -> Response:
+def preview(sent: Decision) -> Response:
     """Begins to compute what the request would get."""
-    try:
-        preview_request(agency, caller, id, _fewest_past(posted))
-    except ForTheForm as error:
-        return _again(request, agency, caller, id, error, posted)
-    return see(f"/requests/{id}")
+    return sent.answered(lambda: sent.begin("preview"))
 
 
 @router.post("/requests/{id}/plan")
 @allow(AGENCY)
-def plan(
-    request: Request,
-    agency: CurrentAgency,
-    caller: CurrentCaller,
-    id: Number,  # noqa: A002
-    posted: PostedForm,
-) -> Response:
+def plan(sent: Decision) -> Response:
     """Begins to make the plan; the job issues it."""
-    try:
-        plan_request(agency, caller, id, _fewest_past(posted))
-    except ForTheForm as error:
-        return _again(request, agency, caller, id, error, posted)
-    return see(f"/requests/{id}")
+    return sent.answered(lambda: sent.begin("plan"))
 
 
 @router.post("/requests/{id}/decline")
 @allow(AGENCY)
-def decline(
-    request: Request,
-    agency: CurrentAgency,
-    caller: CurrentCaller,
-    id: Number,  # noqa: A002
-    posted: PostedForm,
-) -> Response:
+def decline(sent: Decision) -> Response:
     """Declines the request, with a reason."""
-    try:
-        decline_request(agency, id, posted.reason())
-    except ForTheForm as error:
-        return _again(request, agency, caller, id, error, posted)
-    return see(f"/requests/{id}", "declined")
+    return sent.answered(lambda: decline_request(sent.agency, sent.id, sent.posted.reason()), "declined")
 
 
 @router.get("/jobs/{id}/frontier-{width}.svg")
@@ -157,6 +167,7 @@ def frontier(
 def _about(agency: Agency, caller: Caller, request_id: int) -> dict[str, Any]:
     item = show_request(agency, caller, request_id)
     content: dict[str, Any] = {"item": item, "job": None, "preview": None, "frontier_words": ""}
+    content["fewest_past"] = FEWEST_PAST
     if caller.role == AGENCY:
         last = last_preview(agency, request_id)
         content["job"] = None if item.job is None else show_job(agency, caller, item.job)
@@ -164,13 +175,6 @@ def _about(agency: Agency, caller: Caller, request_id: int) -> dict[str, Any]:
         if last is not None and last.result is not None:
             content["frontier_words"] = frontier_words(last.result["frontier"])
     return content
-
-
-def _again(
-    request: Request, agency: Agency, caller: Caller, request_id: int, error: ElldeltaError, posted: Posted
-) -> Response:
-    about = _about(agency, caller, request_id)
-    return form_again(request, "request.html", error, typed=posted.typed, **about)
 
 
 def _first_cost(agency: Agency, population: PopulationView, posted: Posted) -> Cost | None:
@@ -204,7 +208,3 @@ def _wishes(posted: Posted) -> Wishes:
         shape=shape,  # type: ignore[arg-type]
         guarantee=guarantee,  # type: ignore[arg-type]
     )
-
-
-def _fewest_past(posted: Posted) -> int:
-    return posted.whole("fewest_past", "The number of past records")

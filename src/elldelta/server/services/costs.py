@@ -14,7 +14,7 @@ from elldelta.app.plan_request import PlanRequest
 from elldelta.errors import RefusedError
 from elldelta.server.services.jobs import last_done
 from elldelta.server.services.populations import current_model_id, find_population, load_model
-from elldelta.server.services.requests import Wishes, preview_subject
+from elldelta.server.services.requests import FEWEST_PAST, Wishes, preview_subject
 
 if TYPE_CHECKING:
     from elldelta.data.model import Model
@@ -88,7 +88,13 @@ def _paper(model: Model, wishes: Wishes) -> PaperCost:
     is_searched = len(model.ranks) * model.schema.n_values <= MANY_CELLS
     options = {"ell": wishes.ell, "delta": wishes.delta, "releases": wishes.releases}
     try:
-        request = PlanRequest(**options, beta=1.0, bound="paper", shape="runs")  # type: ignore[arg-type]
+        request = PlanRequest(
+            **options,  # type: ignore[arg-type]
+            beta=1.0,
+            bound="paper",
+            shape="runs",
+            fewest_past=FEWEST_PAST,
+        )
         planner = Planner(model, request)
         fewest: int | None = planner.records()
     except RefusedError:

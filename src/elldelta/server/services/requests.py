@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 
     from elldelta.server.agency import Agency
     from elldelta.server.rights import Caller
-    from elldelta.server.services.jobs import JobKind
 
 MOST_RECORDS = 10**12
 MOST_RELEASES = 10_000
 """More would not be a plan but a way to keep the service busy."""
 
+FEWEST_PAST = 5
+"""Past records behind every value that a plan names, unless the agency says otherwise: everybody gets it."""
+
+RequestJob = Literal["preview", "plan"]
 RequestStatus = Literal["filed", "planned", "declined"]
 
 
@@ -78,7 +81,7 @@ class Wishes:
                 )
         self.plan_request()
 
-    def plan_request(self, fewest_past: int = 1) -> PlanRequest:
+    def plan_request(self, fewest_past: int = FEWEST_PAST) -> PlanRequest:
         """The same for the planner; checks everything that can be checked without a model."""
         return PlanRequest(**asdict(self), fewest_past=fewest_past)
 
@@ -158,14 +161,34 @@ def decline_request(agency: Agency, request_id: int, reason: str) -> RequestView
         return _view(request)
 
 
-def preview_request(agency: Agency, caller: Caller, request_id: int, fewest_past: int = 1) -> JobView:
-    """Begins to compute what a request would get: the frontier, and the plan at the records asked for."""
-    return _begin(agency, caller, request_id, "preview", fewest_past)
+def begin_job(
+    agency: Agency, caller: Caller, request_id: int, kind: RequestJob, fewest_past: int = FEWEST_PAST
+) -> JobView:
+    """Begins a job for a request that is open.
 
-
-def plan_request(agency: Agency, caller: Caller, request_id: int, fewest_past: int = 1) -> JobView:
-    """Begins to make the plan of a request; the job issues it."""
-    return _begin(agency, caller, request_id, "plan", fewest_past)
+    Args:
+        agency: The service.
+        caller: Who asks for it.
+        request_id: The request.
+        kind: "preview": the frontier, and the plan at the records asked for. "plan": the plan, which the job
+            issues.
+        fewest_past: A plan names a value of a class only if so many past records had it there.
+    """
+    check_count("the number of past records per witness", fewest_past)
+    with agency.database.writing() as session:
+        request = open_request(session, request_id)
+        model_id = current_model_id(session, request.population)
+        model_digest = session.scalars(select(ModelFile.digest).where(ModelFile.id == model_id)).one()
+        subject = preview_subject(model_digest, request.wishes, fewest_past)
+        arguments = {
+            "request": request_id,
+            "model": model_id,
+            "wishes": request.wishes,
+            "fewest_past": fewest_past,
+        }
+        if kind == "plan":
+            subject = digest({"kind": "plan", "request": request_id})
+        return job_view(enqueue(session, agency, caller, kind, subject, arguments, request_id=request_id))
 
 
 def open_request(session: Session, request_id: int) -> Request:
@@ -188,27 +211,9 @@ def open_request(session: Session, request_id: int) -> Request:
     return request
 
 
-def preview_subject(model_digest: str, wishes: dict[str, Any], fewest_past: int = 1) -> str:
+def preview_subject(model_digest: str, wishes: dict[str, Any], fewest_past: int = FEWEST_PAST) -> str:
     """What a preview is about: the same for the same model and wishes, whoever asks."""
     return digest({"kind": "preview", "model": model_digest, "wishes": wishes, "fewest_past": fewest_past})
-
-
-def _begin(agency: Agency, caller: Caller, request_id: int, kind: JobKind, fewest_past: int) -> JobView:
-    check_count("the number of past records per witness", fewest_past)
-    with agency.database.writing() as session:
-        request = open_request(session, request_id)
-        model_id = current_model_id(session, request.population)
-        model_digest = session.scalars(select(ModelFile.digest).where(ModelFile.id == model_id)).one()
-        subject = preview_subject(model_digest, request.wishes, fewest_past)
-        arguments = {
-            "request": request_id,
-            "model": model_id,
-            "wishes": request.wishes,
-            "fewest_past": fewest_past,
-        }
-        if kind == "plan":
-            subject = digest({"kind": "plan", "request": request_id})
-        return job_view(enqueue(session, agency, caller, kind, subject, arguments, request_id=request_id))
 
 
 def _check_open(session: Session, caller: Caller, most: int) -> None:
