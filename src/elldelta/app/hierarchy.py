@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elldelta.data.hierarchy import Hierarchy, HierarchyRows, renamed
 from elldelta.data.hierarchy_file import read_rows, write_hierarchy
 from elldelta.data.hierarchy_problems import refusal
 from elldelta.data.model import reordered
-from elldelta.errors import FileError, ParameterError
+from elldelta.data.text_file import read_text
+from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     import os
@@ -101,18 +101,7 @@ def rename_hierarchy(
 
 def read_codes(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """The codes of a text file, one per line, each once; empty lines are passed over."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise FileError(
-            f"There is no file {path}.", found="The file does not exist.", remedy="Check its name."
-        ) from None
-    except (OSError, UnicodeDecodeError) as problem:
-        raise FileError(
-            f"{path} cannot be read as text.",
-            found=f"{type(problem).__name__}.",
-            remedy="Give a file in UTF-8 with one code per line.",
-        ) from None
+    text = read_text(path, "file", remedy="Give a file in UTF-8 with one code per line.")
     return tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
 
 

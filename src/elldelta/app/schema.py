@@ -9,7 +9,7 @@ from elldelta.app.engine import running
 from elldelta.data.atomic import AtomicFiles
 from elldelta.data.infer import infer_schema
 from elldelta.data.schema import Schema
-from elldelta.errors import FileError
+from elldelta.data.text_file import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,17 +56,5 @@ def read_schema(path: Path) -> Schema:
 
     What cannot be meant is refused with its line.
     """
-    path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise FileError(
-            f"There is no schema {path}.", found="The file does not exist.", remedy="Check its name."
-        ) from None
-    except (OSError, UnicodeDecodeError) as problem:
-        raise FileError(
-            f"The schema {path} cannot be read as text.",
-            found=f"{type(problem).__name__}.",
-            remedy="Give a TOML file that 'elldelta schema infer' has written.",
-        ) from None
-    return Schema.from_toml(text, source=str(path), folder=path.parent)
+    text = read_text(path, "schema", remedy="Give a TOML file that 'elldelta schema infer' has written.")
+    return Schema.from_toml(text, source=str(path), folder=Path(path).parent)

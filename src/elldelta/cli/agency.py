@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import stat
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from elldelta.data.agency_http import TIMEOUT
 from elldelta.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
@@ -16,27 +21,6 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "ELLDELTA_TOKEN"  # noqa: S105 (the name of a variable)
 
-Server = Annotated[
-    str | None,
-    typer.Option(
-        "--server", envvar="ELLDELTA_SERVER", help="The address of the agency's server, https://..."
-    ),
-]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--token-file",
-        help="A file with your token that only you may read. Without it the variable ELLDELTA_TOKEN counts.",
-    ),
-]
-InsecureHttp = Annotated[
-    bool,
-    typer.Option(
-        "--insecure-http",
-        help="Allow http:// to another machine: everybody on the way can read your token.",
-    ),
-]
-Timeout = Annotated[float, typer.Option("--timeout", help="Seconds that one attempt may take.")]
 AgencyKeyFile = Annotated[
     Path | None,
     typer.Option(
@@ -49,31 +33,78 @@ PlanDigest = Annotated[str, typer.Argument(help="The digest of the plan, sha256:
 _MOST_TOKEN_BYTES = 4096
 
 
-def agency_server(
-    server: str | None,
-    token_file: Path | None,
-    *,
-    insecure_http: bool,
-    timeout: float,
-    needs_token: bool = True,
-) -> AgencyServer:
-    """The server, from the options; a token is never an option itself, for options are seen by everybody."""
-    from elldelta.data.agency_http import AgencyServer
+@dataclass(frozen=True)
+class Connection:
+    """Where the agency's server is and who asks: the options that all commands about it share."""
 
-    if server is None:
-        raise ParameterError(
-            "It is not said where the agency's server is.",
-            found="There is no --server, and ELLDELTA_SERVER is not set.",
-            remedy="Give --server https://...",
-        )
-    token = _token(token_file)
-    if token is None and needs_token:
-        raise ParameterError(
-            "The agency's server wants to know who you are.",
-            found=f"There is no --token-file, and {TOKEN_VARIABLE} is not set.",
-            remedy="Put the token that the agency has given you into a file of mode 600 and name it.",
-        )
-    return AgencyServer.at(server, token, insecure_http=insecure_http, timeout=timeout)
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server", envvar="ELLDELTA_SERVER", help="The address of the agency's server, https://..."
+        ),
+    ] = None
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            help="A file with your token that only you may read. Without it the variable ELLDELTA_TOKEN "
+            "counts.",
+        ),
+    ] = None
+    insecure_http: Annotated[
+        bool,
+        typer.Option(
+            "--insecure-http",
+            help="Allow http:// to another machine: everybody on the way can read your token.",
+        ),
+    ] = False
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds that one attempt may take.")] = TIMEOUT
+
+    def open(self, *, needs_token: bool = True) -> AgencyServer:
+        """The server; a token is never an option itself, for options are seen by everybody."""
+        from elldelta.data.agency_http import AgencyServer
+
+        if self.server is None:
+            raise ParameterError(
+                "It is not said where the agency's server is.",
+                found="There is no --server, and ELLDELTA_SERVER is not set.",
+                remedy="Give --server https://...",
+            )
+        token = _token(self.token_file)
+        if token is None and needs_token:
+            raise ParameterError(
+                "The agency's server wants to know who you are.",
+                found=f"There is no --token-file, and {TOKEN_VARIABLE} is not set.",
+                remedy="Put the token that the agency has given you into a file of mode 600 and name it.",
+            )
+        return AgencyServer.at(self.server, token, insecure_http=self.insecure_http, timeout=self.timeout)
+
+
+def connected(command: Callable[..., None]) -> Callable[..., None]:
+    """Puts the options of a `Connection` in the place of a command's parameter `connection`."""
+    shared = [item.name for item in fields(Connection)]
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:  # noqa: ANN401 (whatever the command takes)
+        connection = Connection(**{name: given.pop(name) for name in shared})
+        command(connection=connection, **given)
+
+    parameters = []
+    for own in _parameters(command):
+        parameters += _parameters(Connection) if own.name == "connection" else [own]
+    # Typer reads both.
+    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_options
+
+
+def _parameters(signed: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters, with annotations that are types and no longer texts."""
+    hints = get_type_hints(signed, include_extras=True)
+    return [
+        parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in inspect.signature(signed).parameters.values()
+    ]
 
 
 def _token(path: Path | None) -> Token | None:

@@ -10,7 +10,6 @@ import typer
 
 from elldelta.cli import agency, options, output
 from elldelta.cli.progress import progress_bar
-from elldelta.data.agency_http import TIMEOUT
 
 PlanFile = Annotated[Path, typer.Option("--plan", help="The plan, as it was fetched.")]
 
@@ -42,26 +41,22 @@ def register(app: typer.Typer) -> None:
             "sha256:... -o releases.ledger",
         ),
     ):
-        family.command(name, help=words, epilog=f"Example: elldelta remote {name} {example}")(command)
+        family.command(name, help=words, epilog=f"Example: elldelta remote {name} {example}")(
+            agency.connected(command)
+        )
     app.add_typer(family, name="remote")
 
 
 def _key(
-    server: agency.Server = None,
+    connection: agency.Connection,
     target: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the key in this file.")] = None,
     overwrite: options.Overwrite = False,
-    token_file: agency.TokenFile = None,
-    insecure_http: agency.InsecureHttp = False,
-    timeout: agency.Timeout = TIMEOUT,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.remote import fetch_key
     from elldelta.data.signature import ALGORITHM, write_public_key
 
-    at = agency.agency_server(
-        server, token_file, insecure_http=insecure_http, timeout=timeout, needs_token=False
-    )
-    key = fetch_key(at)
+    key = fetch_key(connection.open(needs_token=False))
     if target is not None:
         write_public_key(key, target, overwrite=overwrite)
     if json:
@@ -75,19 +70,15 @@ def _key(
 
 
 def _plans(
-    server: agency.Server = None,
+    connection: agency.Connection,
     population: Annotated[
         str | None, typer.Option("--population", help="Only plans for this population.")
     ] = None,
-    token_file: agency.TokenFile = None,
-    insecure_http: agency.InsecureHttp = False,
-    timeout: agency.Timeout = TIMEOUT,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.remote import list_plans
 
-    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
-    plans = list_plans(at, population)
+    plans = list_plans(connection.open(), population)
     if json:
         output.print_json({"plans": [asdict(plan) for plan in plans]})
         return
@@ -105,7 +96,7 @@ def _plans(
 def _plan(
     digest: agency.PlanDigest,
     target: Annotated[Path, typer.Option("--output", "-o", help="The plan; its signature lies beside it.")],
-    server: agency.Server = None,
+    connection: agency.Connection,
     agency_key: agency.AgencyKeyFile = None,
     trust_first_key: Annotated[
         Path | None,
@@ -116,14 +107,11 @@ def _plan(
         ),
     ] = None,
     overwrite: options.Overwrite = False,
-    token_file: agency.TokenFile = None,
-    insecure_http: agency.InsecureHttp = False,
-    timeout: agency.Timeout = TIMEOUT,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.remote import fetch_plan
 
-    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
+    at = connection.open()
     fetched = fetch_plan(
         at, digest, target, agency_key=agency_key, trust_first_key=trust_first_key, overwrite=overwrite
     )
@@ -151,16 +139,12 @@ def _plan(
 
 def _status(
     digest: agency.PlanDigest,
-    server: agency.Server = None,
-    token_file: agency.TokenFile = None,
-    insecure_http: agency.InsecureHttp = False,
-    timeout: agency.Timeout = TIMEOUT,
+    connection: agency.Connection,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.remote import plan_status
 
-    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
-    status = plan_status(at, digest)
+    status = plan_status(connection.open(), digest)
     if json:
         output.print_json(asdict(status))
         return
@@ -182,16 +166,12 @@ def _status(
 def _progress(
     digest: agency.PlanDigest,
     records: Annotated[int, typer.Option("--records", help="How many records you have that can be used.")],
-    server: agency.Server = None,
-    token_file: agency.TokenFile = None,
-    insecure_http: agency.InsecureHttp = False,
-    timeout: agency.Timeout = TIMEOUT,
+    connection: agency.Connection,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.remote import report_progress
 
-    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
-    progress = report_progress(at, digest, records)
+    progress = report_progress(connection.open(), digest, records)
     if json:
         output.print_json(asdict(progress))
         return
@@ -206,7 +186,7 @@ def _progress(
 def _register(
     release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
     plan: PlanFile,
-    server: agency.Server = None,
+    connection: agency.Connection,
     agency_key: agency.AgencyKeyFile = None,
     only_write: Annotated[
         Path | None,
@@ -220,9 +200,6 @@ def _register(
         bool, typer.Option("--receipt/--no-receipt", help="Keep the agency's answer beside the release.")
     ] = True,
     overwrite: options.Overwrite = False,
-    token_file: agency.TokenFile = None,
-    insecure_http: agency.InsecureHttp = False,
-    timeout: agency.Timeout = TIMEOUT,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.remote import register_release, write_registration
@@ -239,7 +216,7 @@ def _register(
             return
         output.print_text(f"Wrote {only_write}. Nothing was sent.")
         return
-    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
+    at = connection.open()
     known = read_plan_file(plan, agency_key)
     with progress_bar("Reading") as progress:
         done = register_release(
@@ -269,20 +246,17 @@ def _register(
 def _ledger(
     digest: agency.PlanDigest,
     target: options.Output,
-    server: agency.Server = None,
+    connection: agency.Connection,
     plan: Annotated[
         Path | None, typer.Option("--plan", help="The plan; then its terms are compared too.")
     ] = None,
     overwrite: options.Overwrite = False,
-    token_file: agency.TokenFile = None,
-    insecure_http: agency.InsecureHttp = False,
-    timeout: agency.Timeout = TIMEOUT,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.remote import fetch_ledger
     from elldelta.data.plan_file import read_plan
 
-    at = agency.agency_server(server, token_file, insecure_http=insecure_http, timeout=timeout)
+    at = connection.open()
     known = read_plan(plan) if plan is not None else None
     chain = fetch_ledger(at, digest, target, plan=known, overwrite=overwrite)
     if json:

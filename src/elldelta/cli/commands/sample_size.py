@@ -11,6 +11,7 @@ from elldelta.cli import options, output
 from elldelta.core.distribution import geometric_marginal, uniform_marginal
 from elldelta.core.generalize.independent import uniform_classes
 from elldelta.core.sample_size import Mechanism
+from elldelta.data.text_file import read_text
 from elldelta.errors import FileError, ParameterError, RefusedError
 
 if TYPE_CHECKING:
@@ -131,16 +132,9 @@ def _marginal(values: int | None, name: str, file: Path | None) -> Sequence[floa
 
 
 def _read_marginal(file: Path) -> list[float]:
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(
-            f"The file {str(file)!r} cannot be read as text.",
-            found=f"{type(error).__name__}.",
-            remedy="Give a text file with one probability per line.",
-        ) from None
+    text = read_text(file, "file", remedy="Give a text file with one probability per line.")
     probabilities = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
         try:
