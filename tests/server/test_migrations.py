@@ -9,12 +9,14 @@ from alembic.runtime.migration import MigrationContext
 from tests.app.registrations import make_plan, make_registration
 
 from elldelta.app.registration import check_registration
+from elldelta.data.canonical import digest
 from elldelta.data.json_file import as_bytes
 from elldelta.server.agency import Agency, utc_now
 from elldelta.server.migrations import NewerDatabaseError, head, is_current, migrate
+from elldelta.server.rights import Caller
 from elldelta.server.services.ledger import export_ledger, show_ledger
 from elldelta.server.services.plans import list_plans
-from elldelta.server.services.releases import list_releases
+from elldelta.server.services.releases import list_refusals, list_releases, register_release
 from elldelta.server.settings import Settings
 from elldelta.server.tables import Base
 
@@ -63,15 +65,16 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(migrated):
     assert not is_current(migrated)
 
 
-def test_what_the_revision_before_has_stored_is_there_afterwards(database, tmp_path):
-    migrate(database, "0001")
+@pytest.mark.parametrize("revision", ["0001", "0002"])
+def test_what_an_earlier_revision_has_stored_is_there_afterwards(database, tmp_path, revision):
+    migrate(database, revision)
     plan = make_plan()
     registration = make_registration(plan, [[3] * 6] * 4)
     admission = check_registration(plan, registration, [], owner="hospital-a")
     insert_before(database, plan, registration, admission)
     migrate(database)
     assert is_current(database)
-    assert head() != "0001"
+    assert head() not in ("0001", "0002")
     url = database.url.render_as_string(hide_password=False)
     agency = Agency.open(Settings(folder=tmp_path, database=url))
     try:
@@ -81,13 +84,20 @@ def test_what_the_revision_before_has_stored_is_there_afterwards(database, tmp_p
         assert (release.owner, release.records) == ("hospital-a", 72)
         assert export_ledger(agency, plan.digest).endswith(admission.line)
         assert [entry.owner for entry in show_ledger(agency, plan.digest).entries] == ["hospital-a"]
+        owner = Caller(1, "hospital-a", "owner")
+        content = registration.to_bytes()
+        answer = register_release(agency, owner, plan.digest, "before", content)
+        assert (answer.status, answer.document) == (201, {"told": "before"})
+        refusals = list_refusals(agency, owner, plan.digest)
+        assert [item.problem for item in refusals] == (["No."] if revision == "0002" else [])
     finally:
         agency.close()
 
 
 def insert_before(database, plan, registration, admission):
-    """Rows as revision 0001 has them; told by the database, not by the tables of today."""
+    """Rows as an earlier revision has them; told by the database, not by the tables of today."""
     entry = admission.entry
+    later = {"n_classes": plan.n_classes}
     with database.writing() as session:
         connection = session.connection()
         tables = sa.MetaData()
@@ -112,6 +122,7 @@ def insert_before(database, plan, registration, admission):
             records=plan.records,
             guarantee=plan.guarantee,
             promise=plan.promise,
+            **{name: value for name, value in later.items() if name in tables.tables["plans"].columns},
         )
         insert(
             "ledger_lines",
@@ -131,6 +142,26 @@ def insert_before(database, plan, registration, admission):
             document=registration.to_bytes(),
             facts=facts,
         )
+        insert(
+            "answers",
+            party_id=1,
+            key="before",
+            request_digest=digest({"plan": plan.digest, "registration": registration.digest}),
+            status=201,
+            document={"told": "before"},
+            answered_at=MOMENT,
+        )
+        if "refusals" in tables.tables:
+            insert(
+                "refusals",
+                id=1,
+                plan_digest=plan.digest,
+                party_id=1,
+                request_digest=plan.digest,
+                problem="No.",
+                found="",
+                refused_at=MOMENT,
+            )
 
 
 STATEMENTS = [

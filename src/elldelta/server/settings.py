@@ -42,6 +42,9 @@ class Limits:
         requests_open: How many requests of one client may wait for the agency.
         session_hours: How long a login lasts.
         token_days: The longest time that an API token may be valid.
+        answer_days: How long the answer to an Idempotency-Key is kept, to be given again.
+        answers_kept: The most answers that are kept for one party; the oldest go first.
+        refusals_kept: The most refusals that are kept of one owner about one population.
         page_size: The most entries that one answer lists.
     """
 
@@ -66,6 +69,9 @@ class Limits:
     requests_open: int = 50
     session_hours: float = 8.0
     token_days: int = 366
+    answer_days: int = 30
+    answers_kept: int = 10_000
+    refusals_kept: int = 200
     page_size: int = 500
 
     def __post_init__(self) -> None:

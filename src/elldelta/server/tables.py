@@ -234,7 +234,7 @@ class Registration(Base):
 
 
 class Answer(Base):
-    """The answer to a request that carried an Idempotency-Key, to be given again."""
+    """The answer to a request with an Idempotency-Key, to be given again for a time; see `retention`."""
 
     __tablename__ = "answers"
 
@@ -243,7 +243,7 @@ class Answer(Base):
     request_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
     status: Mapped[int]
     document: Mapped[dict[str, Any]]
-    answered_at: Mapped[dt.datetime]
+    answered_at: Mapped[dt.datetime] = mapped_column(index=True)
 
 
 class Refusal(Base):
@@ -253,7 +253,7 @@ class Refusal(Base):
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     plan_digest: Mapped[str] = mapped_column(ForeignKey("plans.digest"), index=True)
-    party_id: Mapped[int] = mapped_column(ForeignKey("parties.id"))
+    party_id: Mapped[int] = mapped_column(ForeignKey("parties.id"), index=True)
     request_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
     problem: Mapped[str] = mapped_column(Text)
     found: Mapped[str] = mapped_column(Text)

@@ -19,6 +19,7 @@ from elldelta.server.errors import BusyError
 from elldelta.server.services.audits import run_audit
 from elldelta.server.services.jobs import Claim, claim_job, fail_job, finish_job, report_job
 from elldelta.server.services.planning import plan_and_issue, preview
+from elldelta.server.services.retention import forget_answers
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 PAUSE_SECONDS = 0.5
 """How long a worker without a job waits before it looks again."""
+
+TIDY_SECONDS = 600.0
+"""How often a worker removes what is kept for a time only."""
 
 TIMED_OUT = 75
 """The exit code of a worker whose job took too long."""
@@ -91,14 +95,24 @@ def work(settings: Settings, life_line: Connection) -> None:
     agency = Agency.open(settings)
     worker = f"{os.getpid()}-{secrets.token_hex(4)}"
     logs.log("job worker ready")
+    next_tidying = time.monotonic()
     while True:
         try:
+            if time.monotonic() >= next_tidying:
+                next_tidying = time.monotonic() + TIDY_SECONDS
+                _tidy(agency)
             is_idle = not run_next(agency, worker)
         except ElldeltaError as error:  # the database is busy or away; the job stays where it is
             logs.log_bug("job worker waits", error)
             is_idle = True
         if is_idle:
             time.sleep(PAUSE_SECONDS)
+
+
+def _tidy(agency: Agency) -> None:
+    n_removed = forget_answers(agency)
+    if n_removed:
+        logs.log("old answers removed", answers=n_removed)
 
 
 def run_next(agency: Agency, worker: str) -> bool:

@@ -55,7 +55,8 @@ IdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         pattern=r"^[!-~]{1,200}$",
-        description="A new text for every registration, the same one when it is sent again.",
+        description="A new text for every registration, the same one when it is sent again. The "
+        "answer is kept for 30 days; a release that was admitted is known by its content for ever.",
         examples=["0f8fad5b-d9cb-469f-a165-70867728950e"],
     ),
 ]

@@ -21,6 +21,7 @@ from elldelta.server.errors import BusyError, ConflictError, UnprocessableError,
 from elldelta.server.rights import OWNER
 from elldelta.server.services.ledger import registered_elsewhere, registered_under
 from elldelta.server.services.plans import find_plan, load_plan, lock_plan, require_issued
+from elldelta.server.services.retention import forget_refusals
 from elldelta.server.tables import Answer, LedgerLine, Party, Population, Refusal
 from elldelta.server.tables import Registration as RegistrationRow
 
@@ -201,7 +202,8 @@ def _decide(
     """Checks a release against everything that is registered now, and writes down what follows."""
     row = lock_plan(session, plan.digest)
     try:
-        require_issued(row)
+        if not _is_registered(session, caller, plan, registration):
+            require_issued(row)
         admission = check_registration(
             plan,
             registration,
@@ -220,6 +222,8 @@ def _decide(
                 refused_at=agency.clock(),
             )
         )
+        session.flush()
+        forget_refusals(session, population_id, caller.id, agency.limits.refusals_kept)
         return RegistrationAnswer(REFUSED, {"accepted": False, **document_of(error)})
     if admission.is_new:
         _admit(session, agency, caller, registration, plan, admission)
@@ -236,6 +240,16 @@ def _decide(
             "content_digest": entry.content_digest,
         },
     )
+
+
+def _is_registered(session: Session, caller: Caller, plan: Plan, registration: Registration) -> bool:
+    """Whether this owner's release has its line: then it is told so, even if the plan counts no longer."""
+    known = select(RegistrationRow.sequence).where(
+        RegistrationRow.plan_digest == plan.digest,
+        RegistrationRow.party_id == caller.id,
+        RegistrationRow.content_digest == registration.content_digest,
+    )
+    return session.scalars(known).first() is not None
 
 
 def _admit(
