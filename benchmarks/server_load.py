@@ -206,7 +206,7 @@ def prepared(folder):
         for number in range(N_CLIENTS):
             create_party(agency, f"owner-{number}", "owner")
             tokens.append(create_token(agency, f"owner-{number}", "load", 1).token)
-        return tokens, list_plans(agency, POPULATION)[0].digest
+        return tokens, list_plans(agency, POPULATION).entries[0].digest
     finally:
         agency.close()
 

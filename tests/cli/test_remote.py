@@ -98,6 +98,14 @@ def released(tmp_path):
 
 
 class TestTheWholeWay:
+    def test_a_list_that_comes_part_by_part_is_shown_whole(self, remote, tiny):
+        others = [make_plan(ell=3), make_plan(starts=(0, 5))]
+        tiny.plans |= {plan.digest: plan for plan in others}
+        assert [plan["digest"] for plan in remote("plans").json["plans"]] == list(tiny.plans)
+        assert [path for _, path, _ in tiny.requests] == [
+            "/api/v1/plans", "/api/v1/plans?after=0", "/api/v1/plans?after=1",
+        ]  # fmt: skip
+
     def test_key_plan_progress_register_ledger(self, remote, elldelta, tmp_path, tiny, url, tokens):
         shown = remote("key", "-o", tmp_path / "agency.pem").json
         assert shown["id"] == tiny.key.id
@@ -326,10 +334,13 @@ class TestHostileServers:
             lambda _: {"plans": [{"digest": "x"}]},
             lambda _: {"plans": [{"digest": PLAN.digest, "ell": "\x1b"}]},
             lambda _: {"plans": [{}] * 2000},
+            lambda _: {"plans": [], "next": 3},
+            lambda _: {"plans": [], "next": "more"},  # for ever
             lambda _: [],
         ],
     )
-    def test_lists_that_are_none(self, remote, tiny, change):
+    def test_lists_that_are_none(self, remote, tiny, change, monkeypatch):
+        monkeypatch.setattr("elldelta.app.remote.MOST_PARTS", 4)
         tiny.spoil = tampered("/plans", change)
         assert "does not answer as an agency" in remote("plans", code=2).error["problem"]
 

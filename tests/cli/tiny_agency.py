@@ -8,7 +8,7 @@ import json
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 from tests.app.registrations import Agency
 
@@ -39,8 +39,9 @@ class TinyAgency:
         self.requests = []
         self.spoil = None
 
-    def answer(self, verb, path, headers, body):
+    def answer(self, verb, address, headers, body):
         """The status and the content of an answer."""
+        path, _, query = address.partition("?")
         if path == "/api/v1/key":
             public = self.key.public_key
             return 200, {"id": public.id, "algorithm": "Ed25519", "public_key": public.to_pem().decode()}
@@ -48,12 +49,18 @@ class TinyAgency:
         if owner is None:
             return 401, error("You have to say who you are.", "The token is not known.", "Send a valid one.")
         if path == "/api/v1/plans":
-            return 200, {"plans": [self.view(plan) for plan in self.plans.values()]}
+            return 200, self.part(query, "plans", [self.view(plan) for plan in self.plans.values()])
         found = re.fullmatch(r"/api/v1/plans/([^/]+)(?:/(\w+))?", path)
         plan = self.plans.get(unquote(found[1])) if found else None
         if plan is None:
             return 404, error("There is no such plan.", "", "Check its name.")
         return getattr(self, f"_{verb.lower()}_{found[2] or 'plan'}")(plan, owner, headers, body)
+
+    def part(self, query, name, entries):
+        """One entry of a list at a time, named by its place."""
+        place = int(parse_qs(query).get("after", ["-1"])[0]) + 1
+        following = str(place) if place + 1 < len(entries) else None
+        return {name: entries[place : place + 1], "previous": None, "next": following}
 
     def view(self, plan):
         return {
@@ -117,7 +124,7 @@ class TinyAgency:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 path = self.path.partition("?")[0]
                 tiny.requests.append((self.command, self.path, headers))
-                status, content = tiny.answer(self.command, path, headers, body)
+                status, content = tiny.answer(self.command, self.path, headers, body)
                 if not isinstance(content, bytes):
                     content = json.dumps(content).encode()
                 if tiny.spoil is not None:

@@ -78,6 +78,7 @@ PAGES = {
     ("GET", "/plans/{digest}/register"): {OWNER},
     ("POST", "/plans/{digest}/register"): {OWNER},
     ("GET", "/plans/{digest}/ledger"): ALL,
+    ("GET", "/plans/{digest}/refusals"): {AGENCY, OWNER, AUDITOR},
     ("GET", "/plans/{digest}/audit"): ALL,
     ("GET", "/plans/{digest}/audit/{number}/{what}-{width}.svg"): ALL,
     ("GET", "/parties"): {AGENCY},

@@ -141,7 +141,7 @@ class Service:
         return plan
 
     def add_population(self, name=POPULATION):
-        if all(item["name"] != name for item in self.get("agency", "/populations").json()["populations"]):
+        if self.ask("agency", "GET", f"/populations/{name}").status_code == 404:
             create_population(self.agency, name, "The region")
 
     def add_model(self):

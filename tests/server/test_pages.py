@@ -306,7 +306,9 @@ def test_a_form_that_cannot_be_used_keeps_what_was_typed_and_says_three_things(p
     "fields",
     [{"ell": ""}, {"ell": "two"}, {"ell": "2.5"}, {"ell": "9" * 40}, {"delta": "nan"}, {"delta": "inf"},
      {"delta": "0"}, {"delta": "1,5"}, {"releases": "0"}, {"records": "-5"}, {"records": "1e9"},
-     {"shape": "spiral"}, {"guarantee": "none"}],
+     {"shape": "spiral"}, {"guarantee": "none"}, {"eta": "1"}, {"eta": "some"}, {"waiting_risk": "0"},
+     {"waiting_risk": "0.1", "eta": "0.01"}, {"waiting_risk": "0.1", "guarantee": "probabilistic"},
+     {"min_records": "0"}, {"min_records": "2", "guarantee": "probabilistic"}],
     ids=lambda fields: "-".join(f"{k}={v[:6]}" for k, v in fields.items()),
 )  # fmt: skip
 def test_numbers_that_are_none_are_refused_beside_the_form(pages, fields):
@@ -316,6 +318,48 @@ def test_numbers_that_are_none_are_refused_beside_the_form(pages, fields):
     assert answer.status_code == 422
     assert 'role="alert"' in answer.text
     assert pages.get("client", "/requests").json()["requests"] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "wished", "words"),
+    [
+        ({}, {"eta": 0.0, "waiting_risk": None, "min_records": 1}, "δ, chance that one release fails"),
+        ({"eta": "", "waiting_risk": " ", "min_records": ""}, {"eta": 0.0, "waiting_risk": None}, "t × δ"),
+        ({"eta": "0.001"}, {"eta": 0.001}, "Error of the past records 0.001"),
+        ({"waiting_risk": "0.1"}, {"waiting_risk": 0.1}, "chance that a class does not pass at once 0.1"),
+        ({"min_records": "2"}, {"min_records": 2}, "Records behind a value 2"),
+    ],
+    ids=["none", "empty", "eta", "waiting_risk", "min_records"],
+)
+def test_more_settings_reach_the_request_and_its_plan(pages, fields, wished, words):
+    pages.add_model()
+    typed = {"ell": "2", "delta": "0.05", "releases": "2", "records": "20000", "action": "ask", **fields}
+    assert pages.visitors["client"].post(f"/populations/{POPULATION}/ask", **typed).status_code == 303
+    [filed] = pages.get("client", "/requests").json()["requests"]
+    assert wished.items() <= filed["wishes"].items()
+    page = pages.visitors["client"].see("/requests/1")
+    assert words in page.words
+    pages.visitors["agency"].post("/requests/1/plan", fewest_past="5")
+    pages.work()
+    plan = load_plan(pages.agency, pages.get("client", "/requests/1").json()["plan"])
+    assert (plan.eta, plan.waiting_risk, plan.min_records) == tuple(
+        filed["wishes"][name] for name in ("eta", "waiting_risk", "min_records")
+    )
+
+
+def test_more_settings_are_shown_again_when_the_form_was_wrong(pages):
+    """A block that is closed would hide what somebody has typed, and perhaps what is wrong."""
+    pages.add_model()
+    place = f"/populations/{POPULATION}/ask"
+    client = pages.visitors["client"]
+    [closed] = client.see(place).all("details")
+    assert "open" not in closed
+    for name in ("eta", "waiting_risk", "min_records"):
+        typed = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000", "action": "ask"}
+        page = Page(client.post(place, **typed, **{name: "x7"}).text)
+        [opened] = page.all("details")
+        assert "open" in opened
+        assert page.all("input", id=name)[0]["value"] == "x7"
 
 
 def test_without_a_script_the_form_tells_what_it_would_cost_and_files_nothing(pages):

@@ -89,7 +89,7 @@ def test_a_release_that_would_take_a_class_below_ell_is_refused_with_the_reason(
     assert service.register("c", plan, full(plan, (0, 4), (0, 5)), key="1", status=409).json() == refused
     [kept] = service.get("agency", f"/plans/{plan.digest}/refusals").json()["refusals"]
     assert (kept["owner"], kept["problem"]) == ("c", refused["error"]["problem"])
-    assert service.get("b", f"/plans/{plan.digest}/refusals").json() == {"refusals": []}
+    assert service.get("b", f"/plans/{plan.digest}/refusals").json()["refusals"] == []
     service.register(
         "c", plan, full(plan, (0, 2), (0, 3), n=4), key="2", status=201
     )  # what is missing anyway

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from elldelta.core.additive_error import check_eta
 from elldelta.core.checks import check_count, check_delta, check_releases
 from elldelta.core.generalize.sweep import SharpOptions
 from elldelta.data.plan_file import BOUNDS, GUARANTEES
@@ -60,6 +61,7 @@ class PlanRequest:
     def __post_init__(self) -> None:
         check_delta(self.delta)
         check_releases(self.releases)
+        check_eta(self.eta)
         check_count("the number of records per witness", self.min_records)
         check_count("the number of past records per witness", self.fewest_past)
         if self.bound not in BOUNDS:

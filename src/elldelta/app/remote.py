@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from elldelta.data.table import Engine, Progress
 
 CONFLICT = 409
-MOST_SHOWN = 1000
-"""Plans or releases of a list that are looked at; a longer list is no list of an agency."""
+MOST_PARTS = 1000
+MOST_LISTED = 100_000
+"""Parts of a list, and entries, that are looked at; a longer list is no list of an agency."""
 
 
 @dataclass(frozen=True)
@@ -178,11 +179,8 @@ def fetch_plan(
 
 def list_plans(server: AgencyServer, population: str | None = None) -> tuple[RemotePlan, ...]:
     """The plans that the agency has issued."""
-    query = {"population": population} if population is not None else None
-    listed = server.get("plans", query=query).json().get("plans")
-    if not isinstance(listed, list) or len(listed) > MOST_SHOWN:
-        raise unexpected("It is no list of plans.")
-    return tuple(_remote_plan(item) for item in listed)
+    query = {"population": population} if population is not None else {}
+    return tuple(_remote_plan(item) for item in _listed(server, "plans", query=query))
 
 
 def report_progress(server: AgencyServer, plan_digest: str, records: int) -> RemoteProgress:
@@ -202,9 +200,7 @@ def plan_status(server: AgencyServer, plan_digest: str) -> RemoteStatus:
     if plan.digest != plan_digest:
         raise unexpected("It is about another plan.")
     progress = _remote_progress(server.get("plans", plan_digest, "progress").json())
-    releases = server.get("plans", plan_digest, "releases").json().get("releases")
-    if not isinstance(releases, list):
-        raise unexpected("It is no list of releases.")
+    releases = _listed(server, "plans", plan_digest, "releases")
     return RemoteStatus(plan, progress, len(releases))
 
 
@@ -340,6 +336,24 @@ def check_plan_digest(text: str) -> str:
             remedy="Take it from the agency's list: elldelta remote plans.",
         )
     return text
+
+
+def _listed(server: AgencyServer, *path: str, query: Mapping[str, str] | None = None) -> list[Any]:
+    """All entries of a list, which the server tells part by part."""
+    entries: list[Any] = []
+    asked = dict(query or {})
+    for _ in range(MOST_PARTS):
+        document = server.get(*path, query=asked).json()
+        part, following = document.get(path[-1]), document.get("next")
+        if not isinstance(part, list) or len(entries) + len(part) > MOST_LISTED:
+            raise unexpected(f"It is no list of {path[-1]}.")
+        entries += part
+        if following is None:
+            return entries
+        if not isinstance(following, str):
+            break
+        asked["after"] = following
+    raise unexpected(f"Its list of {path[-1]} does not end.")
 
 
 def _trusted_key(

@@ -5,8 +5,12 @@ Callers send `Authorization: Bearer <token>`; the pages' own scripts send the co
 `{"error": {"problem": ..., "found": ..., "remedy": ...}}` with a status: 401 not known, 403 may not, 404 no
 such thing or not yours, 408 too slow, 409 contradicts what is there or refused, 413 too large, 415 wrong kind
 of body, 422 cannot be used, 429 too often (with Retry-After), 503 busy (with Retry-After). Every answer
-carries `X-Request-Id`. Moments are ISO 8601 in UTC. Lists come in an object: `{"plans": [...]}`. The names
-on the right are the frozen dataclasses of `elldelta.server.services`, field by field. "all" means every role.
+carries `X-Request-Id`. Moments are ISO 8601 in UTC. The names on the right are the frozen dataclasses of
+`elldelta.server.services`, field by field. "all" means every role.
+
+Lists come in an object, part by part: `{"plans": [...], "previous": ..., "next": ...}`. Ask with `?after=`
+the value of "next" for the part after it, with `?before=` that of "previous" for the part before it, and with
+`?limit=` for fewer entries at a time.
 
 anybody::
 

@@ -12,6 +12,7 @@ from elldelta.server.services.names import DIGEST_PATTERN, NAME_PATTERN
 from elldelta.server.services.progress import MOST_RECORDS
 from elldelta.server.services.requests import FEWEST_PAST, MOST_RELEASES
 from elldelta.server.services.requests import MOST_RECORDS as MOST_PLANNED
+from elldelta.server.services.tokens import ID_PATTERN
 
 LARGEST = 2**31 - 1
 
@@ -26,7 +27,7 @@ Digest = Annotated[
 ]
 Number = Annotated[int, Path(ge=1, le=LARGEST, description="A number.", examples=[1])]
 TokenId = Annotated[
-    str, Path(pattern=r"^[0-9a-f]{12}$", description="The id of a token.", examples=["0123456789ab"])
+    str, Path(pattern=ID_PATTERN, description="The id of a token.", examples=["0123456789ab"])
 ]
 JobId = Annotated[
     str,

@@ -1,9 +1,12 @@
-"""Lists as answers: an object around each, so that something can be added to it later."""
+"""Lists as answers, part by part: an object around each, with the way to the parts before and after."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
+from elldelta.server.services.paging import Part
 from elldelta.server.services.parties import PartyView
 from elldelta.server.services.plans import PlanView
 from elldelta.server.services.populations import PopulationView
@@ -11,12 +14,22 @@ from elldelta.server.services.releases import RefusalView, ReleaseView
 from elldelta.server.services.requests import RequestView
 from elldelta.server.services.tokens import TokenView
 
+Entry = TypeVar("Entry")
+Listed = TypeVar("Listed")
+
+
+def listed(make: Callable[[tuple[Entry, ...], str | None, str | None], Listed], part: Part[Entry]) -> Listed:
+    """A part of a list as an answer; `previous` and `next` are null where it begins or ends."""
+    return make(part.entries, part.previous, part.next)
+
 
 @dataclass(frozen=True)
 class PartyList:
     """Parties."""
 
     parties: tuple[PartyView, ...]
+    previous: str | None
+    next: str | None
 
 
 @dataclass(frozen=True)
@@ -24,6 +37,8 @@ class TokenList:
     """Tokens of a party."""
 
     tokens: tuple[TokenView, ...]
+    previous: str | None
+    next: str | None
 
 
 @dataclass(frozen=True)
@@ -31,6 +46,8 @@ class PopulationList:
     """Populations."""
 
     populations: tuple[PopulationView, ...]
+    previous: str | None
+    next: str | None
 
 
 @dataclass(frozen=True)
@@ -38,6 +55,8 @@ class RequestList:
     """Requests."""
 
     requests: tuple[RequestView, ...]
+    previous: str | None
+    next: str | None
 
 
 @dataclass(frozen=True)
@@ -45,6 +64,8 @@ class PlanList:
     """Plans."""
 
     plans: tuple[PlanView, ...]
+    previous: str | None
+    next: str | None
 
 
 @dataclass(frozen=True)
@@ -52,6 +73,8 @@ class ReleaseList:
     """Releases of a plan."""
 
     releases: tuple[ReleaseView, ...]
+    previous: str | None
+    next: str | None
 
 
 @dataclass(frozen=True)
@@ -59,3 +82,5 @@ class RefusalList:
     """Registrations that were refused."""
 
     refusals: tuple[RefusalView, ...]
+    previous: str | None
+    next: str | None

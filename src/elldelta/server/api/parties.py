@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fastapi import APIRouter
 
 from elldelta.server.api.bodies import Name, NewParty, TokenId, TokenWish, errors, example
-from elldelta.server.api.lists import PartyList, TokenList
+from elldelta.server.api.lists import PartyList, TokenList, listed
+from elldelta.server.api.windows import NameWindow, TokenWindow
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Role, allow
 from elldelta.server.services import parties, tokens
@@ -63,12 +64,15 @@ def create(agency: CurrentAgency, body: NewParty) -> PartyView:
 
 
 @router.get(
-    "/parties", summary="All parties", responses=errors(401, 403) | example(200, {"parties": [_PARTY]})
+    "/parties",
+    summary="All parties",
+    responses=errors(401, 403, 422)
+    | example(200, {"parties": [_PARTY], "previous": None, "next": "hospital-a"}),
 )
 @allow(AGENCY)
-def index(agency: CurrentAgency) -> PartyList:
+def index(agency: CurrentAgency, window: NameWindow) -> PartyList:
     """Lists all parties."""
-    return PartyList(parties.list_parties(agency))
+    return listed(PartyList, parties.list_parties(agency, window))
 
 
 @router.delete(
@@ -106,12 +110,12 @@ def create_token(agency: CurrentAgency, name: Name, body: TokenWish) -> NewToken
 @router.get(
     "/parties/{name}/tokens",
     summary="Tokens of a party",
-    responses=errors(401, 403, 404, 422) | example(200, {"tokens": [_TOKEN]}),
+    responses=errors(401, 403, 404, 422) | example(200, {"tokens": [_TOKEN], "previous": None, "next": None}),
 )
 @allow(AGENCY)
-def list_tokens(agency: CurrentAgency, name: Name) -> TokenList:
+def list_tokens(agency: CurrentAgency, name: Name, window: TokenWindow) -> TokenList:
     """Lists the tokens of a party, without their secrets, which nobody has."""
-    return TokenList(tokens.list_tokens(agency, name))
+    return listed(TokenList, tokens.list_tokens(agency, name, window))
 
 
 @router.delete(

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from elldelta.server.api.bodies import Digest, NewProgress, Reason, Successor, errors, example
-from elldelta.server.api.lists import PlanList
+from elldelta.server.api.lists import PlanList, listed
+from elldelta.server.api.windows import DigestWindow
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute, current_caller
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, allow, allow_anybody
 from elldelta.server.services import plans, progress
@@ -75,14 +76,19 @@ async def key(agency: CurrentAgency) -> KeyView:
     return KeyView(public.id, "Ed25519", public.to_pem().decode("ascii"))
 
 
-@router.get("/plans", summary="Plans", responses=errors(401, 422) | example(200, {"plans": [_PLAN]}))
+@router.get(
+    "/plans",
+    summary="Plans",
+    responses=errors(401, 422) | example(200, {"plans": [_PLAN], "previous": None, "next": _DIGEST}),
+)
 @allow(AGENCY, OWNER, CLIENT, AUDITOR)
 def index(
     agency: CurrentAgency,
+    window: DigestWindow,
     population: Annotated[str | None, Query(pattern=NAME_PATTERN, examples=["region"])] = None,
 ) -> PlanList:
     """Lists plans, the newest first."""
-    return PlanList(plans.list_plans(agency, population))
+    return listed(PlanList, plans.list_plans(agency, population, window))
 
 
 @router.get(

@@ -7,7 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 
 from elldelta.server.api.bodies import LARGEST, Name, NewPopulation, errors, example
-from elldelta.server.api.lists import PopulationList
+from elldelta.server.api.lists import PopulationList, listed
+from elldelta.server.api.windows import NameWindow
 from elldelta.server.errors import WrongTypeError
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, allow
@@ -50,12 +51,12 @@ async def _model_file(request: Request) -> bytes:
 @router.get(
     "/populations",
     summary="All populations",
-    responses=errors(401) | example(200, {"populations": [_POPULATION]}),
+    responses=errors(401, 422) | example(200, {"populations": [_POPULATION], "previous": None, "next": None}),
 )
 @allow(AGENCY, OWNER, CLIENT, AUDITOR)
-def index(agency: CurrentAgency) -> PopulationList:
+def index(agency: CurrentAgency, window: NameWindow) -> PopulationList:
     """Lists all populations, with a summary of their models and no count of them."""
-    return PopulationList(populations.list_populations(agency))
+    return listed(PopulationList, populations.list_populations(agency, window))
 
 
 @router.post(

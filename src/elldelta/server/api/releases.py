@@ -8,8 +8,9 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import JSONResponse
 
 from elldelta.server.api.bodies import Digest, errors, example
-from elldelta.server.api.lists import RefusalList, ReleaseList
+from elldelta.server.api.lists import RefusalList, ReleaseList, listed
 from elldelta.server.api.requests import JOB
+from elldelta.server.api.windows import NumberWindow
 from elldelta.server.errors import WrongTypeError
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, allow
@@ -145,12 +146,12 @@ def register(
 @router.get(
     "/plans/{digest}/releases",
     summary="Registered releases",
-    responses=errors(401, 404, 422) | example(200, {"releases": [_RELEASE]}),
+    responses=errors(401, 404, 422) | example(200, {"releases": [_RELEASE], "previous": None, "next": None}),
 )
 @allow(AGENCY, OWNER, CLIENT, AUDITOR)
-def index(agency: CurrentAgency, digest: Digest) -> ReleaseList:
+def index(agency: CurrentAgency, digest: Digest, window: NumberWindow) -> ReleaseList:
     """Lists what everybody may know about the registered releases of a plan."""
-    return ReleaseList(releases.list_releases(agency, digest))
+    return listed(ReleaseList, releases.list_releases(agency, digest, window))
 
 
 @router.get(
@@ -162,19 +163,24 @@ def index(agency: CurrentAgency, digest: Digest) -> ReleaseList:
         {
             "refusals": [
                 {
+                    "id": 1,
                     "owner": "hospital-b",
                     "problem": "Linked with what is registered already, ...",
                     "found": "1 of its classes, ...",
                     "refused": "2026-11-15T09:00:00Z",
                 }
-            ]
+            ],
+            "previous": None,
+            "next": None,
         },
     ),
 )
 @allow(AGENCY, OWNER, AUDITOR)
-def refusals(agency: CurrentAgency, caller: CurrentCaller, digest: Digest) -> RefusalList:
+def refusals(
+    agency: CurrentAgency, caller: CurrentCaller, digest: Digest, window: NumberWindow
+) -> RefusalList:
     """Lists refused registrations with their reasons; an owner sees its own."""
-    return RefusalList(releases.list_refusals(agency, caller, digest))
+    return listed(RefusalList, releases.list_refusals(agency, caller, digest, window))
 
 
 @router.get(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from elldelta.server.api.bodies import JobId, NewRequest, Number, PlanningWish, Reason, errors, example
-from elldelta.server.api.lists import RequestList
+from elldelta.server.api.lists import RequestList, listed
+from elldelta.server.api.windows import NumberWindow
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, allow
 from elldelta.server.services import jobs, requests
@@ -65,12 +66,14 @@ def create(agency: CurrentAgency, caller: CurrentCaller, body: NewRequest) -> Re
 
 
 @router.get(
-    "/requests", summary="Requests", responses=errors(401, 403) | example(200, {"requests": [_REQUEST]})
+    "/requests",
+    summary="Requests",
+    responses=errors(401, 403, 422) | example(200, {"requests": [_REQUEST], "previous": None, "next": "1"}),
 )
 @allow(CLIENT, AGENCY, AUDITOR)
-def index(agency: CurrentAgency, caller: CurrentCaller) -> RequestList:
+def index(agency: CurrentAgency, caller: CurrentCaller, window: NumberWindow) -> RequestList:
     """Lists a client's own requests; the agency and auditors see all."""
-    return RequestList(requests.list_requests(agency, caller))
+    return listed(RequestList, requests.list_requests(agency, caller, window))
 
 
 @router.get(

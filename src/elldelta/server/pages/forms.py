@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 from starlette.datastructures import UploadFile
 
 from elldelta.errors import ParameterError
 from elldelta.server.guarded_route import CSRF_FIELD
+
+Number = TypeVar("Number", int, float)
 
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 _DECIMAL = re.compile(r"(?=.{1,30}\Z)([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
@@ -55,6 +57,10 @@ class Posted:
                 remedy="Write it with a point, for example 0.01.",
             )
         return float(text)
+
+    def maybe(self, name: str, read: Callable[[str, str], Number], what: str) -> Number | None:
+        """A number that may be left out: None if its field is empty."""
+        return read(name, what) if self.text(name).strip() else None
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str | None:
         """One of several; None if the field is empty."""

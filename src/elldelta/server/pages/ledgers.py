@@ -8,10 +8,12 @@ from fastapi import APIRouter, Request, Response
 
 from elldelta.errors import FileError
 from elldelta.server.api.bodies import Digest
+from elldelta.server.api.windows import NumberWindow
 from elldelta.server.guarded_route import CurrentAgency, GuardedRoute
 from elldelta.server.pages.rendering import page
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, allow
 from elldelta.server.services.ledger import export_ledger, show_ledger
+from elldelta.server.services.paging import cut_part
 from elldelta.server.services.plans import show_plan
 from elldelta.server.services.releases import list_releases
 
@@ -20,7 +22,7 @@ router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
 @router.get("/plans/{digest}/ledger")
 @allow(AGENCY, OWNER, CLIENT, AUDITOR)
-def show(request: Request, agency: CurrentAgency, digest: Digest) -> Response:
+def show(request: Request, agency: CurrentAgency, digest: Digest, window: NumberWindow) -> Response:
     """Shows the ledger, after checking every line of it."""
     plan = show_plan(agency, digest).plan
     problem, room = None, None
@@ -33,14 +35,18 @@ def show(request: Request, agency: CurrentAgency, digest: Digest) -> Response:
         }
     except FileError as error:  # the page must say so, and still show what there is
         problem = error
-    lines = [json.loads(line) for line in export_ledger(agency, digest).splitlines()]
+    first, *lines = (json.loads(line) for line in export_ledger(agency, digest).splitlines())
+    most = agency.limits.page_size
+    shown = cut_part(lines, window, most=most, name=lambda line: int(line["sequence"]))
+    releases = list_releases(agency, digest, window)  # of the same lines
     return page(
         request,
         "ledger.html",
         plan=plan,
-        first=lines[0],
-        lines=lines[1:],
-        releases={item.sequence: item for item in list_releases(agency, digest)},
+        first=first,
+        n_lines=1 + len(lines),
+        lines=shown,
+        releases={item.sequence: item for item in releases},
         problem=problem,
         room=room,
     )

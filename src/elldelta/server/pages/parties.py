@@ -9,17 +9,18 @@ from fastapi import APIRouter, Request, Response
 from elldelta.errors import ElldeltaError
 from elldelta.server.agency import Agency
 from elldelta.server.api.bodies import Name, TokenId
-from elldelta.server.errors import NotFoundError
+from elldelta.server.api.windows import NameWindow, TokenWindow
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
 from elldelta.server.pages.forms import PostedForm
 from elldelta.server.pages.rendering import ForTheForm, form_again, page, see
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Role, allow
+from elldelta.server.services.paging import BEGINNING, Window
 from elldelta.server.services.parties import (
-    PartyView,
     create_party,
     disable_party,
     list_parties,
     set_password,
+    show_party,
 )
 from elldelta.server.services.tokens import create_token, list_tokens, revoke_token
 
@@ -31,9 +32,10 @@ router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
 @router.get("/parties")
 @allow(AGENCY)
-def index(request: Request, agency: CurrentAgency) -> Response:
+def index(request: Request, agency: CurrentAgency, window: NameWindow) -> Response:
     """Lists parties."""
-    return page(request, "parties.html", error=None, typed={}, roles=CHOICE, parties=list_parties(agency))
+    parties = list_parties(agency, window)
+    return page(request, "parties.html", error=None, typed={}, roles=CHOICE, parties=parties)
 
 
 @router.post("/parties")
@@ -51,9 +53,9 @@ def add(request: Request, agency: CurrentAgency, posted: PostedForm) -> Response
 
 @router.get("/parties/{name}")
 @allow(AGENCY)
-def show(request: Request, agency: CurrentAgency, name: Name) -> Response:
+def show(request: Request, agency: CurrentAgency, name: Name, window: TokenWindow) -> Response:
     """Shows a party and its tokens, never a secret."""
-    return page(request, "party.html", error=None, typed={}, new=None, **_about(agency, name))
+    return page(request, "party.html", error=None, typed={}, new=None, **_about(agency, name, window))
 
 
 @router.post("/parties/{name}/tokens")
@@ -94,7 +96,7 @@ def password(request: Request, agency: CurrentAgency, name: Name, posted: Posted
 @allow(AGENCY)
 def disable_form(request: Request, agency: CurrentAgency, name: Name) -> Response:
     """Says what disabling means, and asks once more."""
-    return page(request, "disable.html", error=None, party=_party(agency, name))
+    return page(request, "disable.html", error=None, party=show_party(agency, name))
 
 
 @router.post("/parties/{name}/disable")
@@ -104,19 +106,13 @@ def disable(request: Request, agency: CurrentAgency, caller: CurrentCaller, name
     try:
         disable_party(agency, name)
     except ForTheForm as error:
-        return form_again(request, "disable.html", error, party=_party(agency, name))
+        return form_again(request, "disable.html", error, party=show_party(agency, name))
     return see("/sign-in" if caller.name == name else f"/parties/{name}", "party-disabled")
 
 
-def _party(agency: Agency, name: str) -> PartyView:
-    for party in list_parties(agency):
-        if party.name == name:
-            return party
-    raise NotFoundError("party")
-
-
-def _about(agency: Agency, name: str) -> dict[str, Any]:
-    return {"party": _party(agency, name), "tokens": list_tokens(agency, name), "now": agency.clock()}
+def _about(agency: Agency, name: str, window: Window = BEGINNING) -> dict[str, Any]:
+    tokens = list_tokens(agency, name, window)
+    return {"party": show_party(agency, name), "tokens": tokens, "now": agency.clock()}
 
 
 def _again(

@@ -63,8 +63,6 @@ def supersede(request: Request, agency: CurrentAgency, digest: Digest, posted: P
 def _choice(agency: Agency, digest: str) -> dict[str, Any]:
     plan = show_plan(agency, digest).plan
     others = [
-        other
-        for other in list_plans(agency, plan.population)
-        if other.status == "issued" and other.digest != digest
+        other for other in list_plans(agency, plan.population, status="issued") if other.digest != digest
     ]
     return {"plan": plan, "others": others}

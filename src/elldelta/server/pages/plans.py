@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from elldelta.errors import ElldeltaError
 from elldelta.server.agency import Agency
 from elldelta.server.api.bodies import Digest
+from elldelta.server.api.windows import DigestWindow, NumberWindow
 from elldelta.server.errors import NotFoundError
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
 from elldelta.server.pages.forms import PostedForm
@@ -17,9 +18,14 @@ from elldelta.server.pages.rendering import ForTheForm, form_again, page, see
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, allow, allow_anybody
 from elldelta.server.services.class_maps import can_draw, draw_classes
 from elldelta.server.services.frontiers import ask_frontier, show_frontier
+from elldelta.server.services.ledger import count_releases
+from elldelta.server.services.paging import BEGINNING, Window
 from elldelta.server.services.plans import list_plans, show_plan
 from elldelta.server.services.progress import Report, report_progress, show_progress
 from elldelta.server.services.releases import list_refusals, list_releases
+
+MOST_REFUSALS = 10
+"""Refusals on the page of a plan, the newest; all are on a page of their own."""
 
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
@@ -34,16 +40,28 @@ async def key(agency: CurrentAgency) -> Response:
 
 @router.get("/plans")
 @allow(AGENCY, OWNER, CLIENT, AUDITOR)
-def index(request: Request, agency: CurrentAgency) -> Response:
+def index(request: Request, agency: CurrentAgency, window: DigestWindow) -> Response:
     """Lists plans."""
-    return page(request, "plans.html", plans=list_plans(agency))
+    return page(request, "plans.html", plans=list_plans(agency, window=window))
 
 
 @router.get("/plans/{digest}")
 @allow(AGENCY, OWNER, CLIENT, AUDITOR)
-def show(request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest) -> Response:
+def show(
+    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest, window: NumberWindow
+) -> Response:
     """Shows a plan."""
-    return _plan(request, agency, caller, digest)
+    return _plan(request, agency, caller, digest, window=window)
+
+
+@router.get("/plans/{digest}/refusals")
+@allow(AGENCY, OWNER, AUDITOR)
+def refusals(
+    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest, window: NumberWindow
+) -> Response:
+    """Lists registrations that were refused; an owner sees its own."""
+    plan = show_plan(agency, digest).plan
+    return page(request, "refusals.html", plan=plan, refusals=list_refusals(agency, caller, digest, window))
 
 
 @router.post("/plans/{digest}/progress")
@@ -100,6 +118,8 @@ def _plan(
     digest: str,
     error: ElldeltaError | None = None,
     typed: str = "",
+    *,
+    window: Window = BEGINNING,
 ) -> Response:
     details = show_plan(agency, digest)
     found = show_frontier(agency, digest)
@@ -110,8 +130,11 @@ def _plan(
         "frontier": found,
         "frontier_words": frontier_words(found.rows) if found.rows else "",
         "has_map": can_draw(agency, digest),
-        "releases": list_releases(agency, digest),
-        "refusals": () if caller.role == CLIENT else list_refusals(agency, caller, digest),
+        "releases": list_releases(agency, digest, window),
+        "n_releases": count_releases(agency, digest),
+        "refusals": None
+        if caller.role == CLIENT
+        else list_refusals(agency, caller, digest, Window(most=MOST_REFUSALS)),
         "typed": typed,
     }
     if error is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -11,11 +10,13 @@ from fastapi.responses import HTMLResponse
 from elldelta.errors import ElldeltaError
 from elldelta.server.agency import Agency
 from elldelta.server.api.bodies import Name
+from elldelta.server.api.windows import DigestWindow, NameWindow
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
 from elldelta.server.pages.forms import Posted, PostedForm
 from elldelta.server.pages.rendering import ForTheForm, form_again, page, see
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, allow
-from elldelta.server.services.plans import list_plans
+from elldelta.server.services.paging import BEGINNING, Window
+from elldelta.server.services.plans import list_plans, n_issued
 from elldelta.server.services.populations import (
     create_population,
     list_populations,
@@ -26,16 +27,16 @@ from elldelta.server.services.progress import show_progress
 from elldelta.server.services.requests import list_requests
 
 MOST_OWN = 20
-"""Plans whose progress the first page shows to an owner, the newest first; all are on the page of plans."""
+"""Plans, or requests, that the first page shows as waiting, the newest; all are on a page of their own."""
 
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
 
 @router.get("/")
 @allow(AGENCY, OWNER, CLIENT, AUDITOR)
-def home(request: Request, agency: CurrentAgency, caller: CurrentCaller) -> Response:
+def home(request: Request, agency: CurrentAgency, caller: CurrentCaller, window: NameWindow) -> Response:
     """Populations, and what waits for the caller."""
-    return _home(request, agency, caller)
+    return _home(request, agency, caller, window=window)
 
 
 @router.post("/populations")
@@ -51,9 +52,9 @@ def add(request: Request, agency: CurrentAgency, caller: CurrentCaller, posted: 
 
 @router.get("/populations/{name}")
 @allow(AGENCY, OWNER, CLIENT, AUDITOR)
-def population(request: Request, agency: CurrentAgency, name: Name) -> Response:
+def population(request: Request, agency: CurrentAgency, name: Name, window: DigestWindow) -> Response:
     """A population: its columns and plans, never a count."""
-    return page(request, "population.html", error=None, **_about(agency, name))
+    return page(request, "population.html", error=None, **_about(agency, name, window))
 
 
 @router.post("/populations/{name}/model")
@@ -69,8 +70,8 @@ def model(
     return see(f"/populations/{name}", "model-uploaded")
 
 
-def _about(agency: Agency, name: str) -> dict[str, Any]:
-    return {"population": show_population(agency, name), "plans": list_plans(agency, name)}
+def _about(agency: Agency, name: str, window: Window = BEGINNING) -> dict[str, Any]:
+    return {"population": show_population(agency, name), "plans": list_plans(agency, name, window)}
 
 
 def _home(
@@ -79,17 +80,18 @@ def _home(
     caller: Caller,
     error: ElldeltaError | None = None,
     posted: Posted | None = None,
+    *,
+    window: Window = BEGINNING,
 ) -> HTMLResponse:
-    plans = list_plans(agency)
-    issued = [plan for plan in plans if plan.status == "issued"]
-    requests = () if caller.role == OWNER else list_requests(agency, caller)
+    populations = list_populations(agency, window)
+    newest = Window(most=MOST_OWN)
+    is_owner = caller.role == OWNER
+    plans = list_plans(agency, window=newest, status="issued") if is_owner else ()
     content: dict[str, Any] = {
-        "populations": list_populations(agency),
-        "n_plans": Counter(plan.population for plan in issued),
-        "waiting": [item for item in requests if item.status == "filed"],
-        "own": [(plan, show_progress(agency, caller, plan.digest)) for plan in issued[:MOST_OWN]]
-        if caller.role == OWNER
-        else [],
+        "populations": populations,
+        "n_plans": n_issued(agency, [item.name for item in populations]),
+        "waiting": None if is_owner else list_requests(agency, caller, newest, status="filed"),
+        "own": [(plan, show_progress(agency, caller, plan.digest)) for plan in plans],
         "typed": posted.typed if posted else {},
     }
     if error is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
 from elldelta.server.agency import Agency
 from elldelta.server.api.bodies import JobId, Name, Number
+from elldelta.server.api.windows import NumberWindow
 from elldelta.server.errors import NotFoundError
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
 from elldelta.server.pages.forms import Posted, PostedForm
@@ -34,7 +35,7 @@ from elldelta.server.services.requests import (
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
 FORM = "request_form.html"
-BEGIN = {"ell": "3", "delta": "0.01", "releases": "2", "records": "10000", "shape": "", "guarantee": ""}
+BEGIN = {"ell": "3", "delta": "0.01", "releases": "2", "records": "10000"}
 """What the form shows first."""
 
 
@@ -114,9 +115,9 @@ def ask(
 
 @router.get("/requests")
 @allow(CLIENT, AGENCY, AUDITOR)
-def index(request: Request, agency: CurrentAgency, caller: CurrentCaller) -> Response:
+def index(request: Request, agency: CurrentAgency, caller: CurrentCaller, window: NumberWindow) -> Response:
     """Lists requests."""
-    return page(request, "requests.html", requests=list_requests(agency, caller))
+    return page(request, "requests.html", requests=list_requests(agency, caller, window))
 
 
 @router.get("/requests/{id}")
@@ -200,11 +201,13 @@ def _wishes(posted: Posted) -> Wishes:
     wish = _costly(posted)
     shape = posted.choice("shape", ("boxes", "runs"))
     guarantee = posted.choice("guarantee", ("certified", "probabilistic")) or "certified"
-    return Wishes(
-        ell=wish.ell,
-        delta=wish.delta,
-        releases=wish.releases,
-        records=wish.records,
+    eta = posted.maybe("eta", posted.number, "The error of the past records")
+    min_records = posted.maybe("min_records", posted.whole, "The number of records behind a value")
+    return replace(
+        wish,
         shape=shape,  # type: ignore[arg-type]
         guarantee=guarantee,  # type: ignore[arg-type]
+        eta=0.0 if eta is None else eta,
+        waiting_risk=posted.maybe("waiting_risk", posted.number, "The waiting risk"),
+        min_records=1 if min_records is None else min_records,
     )

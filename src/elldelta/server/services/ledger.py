@@ -38,6 +38,12 @@ def show_ledger(agency: Agency, plan_digest: str) -> LedgerChain:
         return ledger_chain(plan, _lines(session, plan_digest))
 
 
+def count_releases(agency: Agency, plan_digest: str) -> int:
+    """How many releases were admitted under a plan."""
+    with agency.database.reading() as session:
+        return n_registered(session, plan_digest)
+
+
 def n_registered(session: Session, plan_digest: str) -> int:
     """How many releases were admitted under a plan; lines are only ever added."""
     chosen = select(func.count()).select_from(LedgerLine).where(LedgerLine.plan_digest == plan_digest)

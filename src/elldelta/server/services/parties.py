@@ -14,12 +14,14 @@ from elldelta.server.errors import ConflictError, NotFoundError
 from elldelta.server.rights import AGENCY, ROLES, Role
 from elldelta.server.secret_values import check_new_password, hash_password
 from elldelta.server.services.names import check_name
+from elldelta.server.services.paging import BEGINNING, Order, Window, read_part
 from elldelta.server.tables import Login, Party
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from elldelta.server.agency import Agency
+    from elldelta.server.services.paging import Part
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,23 @@ def create_party(agency: Agency, name: str, role: Role, password: str | None = N
     raise ConflictError("There is a party of this name already.", remedy="Choose another name.")
 
 
-def list_parties(agency: Agency) -> tuple[PartyView, ...]:
+def list_parties(agency: Agency, window: Window = BEGINNING) -> Part[PartyView]:
     """All parties, by name."""
     with agency.database.reading() as session:
-        return tuple(_view(party) for party in session.scalars(select(Party).order_by(Party.name)))
+        return read_part(
+            session,
+            select(Party),
+            Order(Party.name),
+            window,
+            most=agency.limits.page_size,
+            view=lambda row: _view(row.Party),
+        )
+
+
+def show_party(agency: Agency, name: str) -> PartyView:
+    """One party."""
+    with agency.database.reading() as session:
+        return _view(find_party(session, name))
 
 
 def set_password(agency: Agency, name: str, password: str) -> None:

@@ -7,20 +7,24 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from elldelta.data.json_file import as_bytes
 from elldelta.data.plan_file import Plan
 from elldelta.data.signature import sign_plan
 from elldelta.server.errors import ConflictError, NotFoundError
 from elldelta.server.services.names import check_text
+from elldelta.server.services.paging import BEGINNING, Order, Window, read_part
 from elldelta.server.tables import Plan as PlanRow
 from elldelta.server.tables import Population
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlalchemy.orm import Session
 
     from elldelta.server.agency import Agency
+    from elldelta.server.services.paging import Part
 
 PlanStatus = Literal["issued", "superseded", "withdrawn"]
 
@@ -72,13 +76,40 @@ class PlanDetails:
     key_id: str
 
 
-def list_plans(agency: Agency, population: str | None = None) -> tuple[PlanView, ...]:
+def list_plans(
+    agency: Agency,
+    population: str | None = None,
+    window: Window = BEGINNING,
+    *,
+    status: PlanStatus | None = None,
+) -> Part[PlanView]:
     """Plans, the newest first."""
-    chosen = select(PlanRow).order_by(PlanRow.issued_at.desc(), PlanRow.digest)
+    chosen = select(PlanRow)
+    if status is not None:
+        chosen = chosen.where(PlanRow.status == status)
     if population is not None:
         chosen = chosen.join(Population).where(Population.name == population)
     with agency.database.reading() as session:
-        return tuple(_view(row) for row in session.scalars(chosen.limit(agency.limits.page_size)))
+        return read_part(
+            session,
+            chosen,
+            Order(PlanRow.digest, first=PlanRow.issued_at),
+            window,
+            most=agency.limits.page_size,
+            view=lambda row: _view(row.Plan),
+        )
+
+
+def n_issued(agency: Agency, populations: Sequence[str]) -> dict[str, int]:
+    """How many plans count now for each of these populations; those without a plan are left out."""
+    chosen = (
+        select(Population.name, func.count().label("number"))
+        .join(PlanRow, PlanRow.population_id == Population.id)
+        .where(PlanRow.status == "issued", Population.name.in_(populations))
+        .group_by(Population.name)
+    )
+    with agency.database.reading() as session:
+        return {row.name: row.number for row in session.execute(chosen)}
 
 
 def show_plan(agency: Agency, plan_digest: str) -> PlanDetails:

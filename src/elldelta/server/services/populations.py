@@ -15,6 +15,7 @@ from elldelta.data.model import read_model
 from elldelta.errors import FileError
 from elldelta.server.errors import ConflictError, NotFoundError, TooLargeError
 from elldelta.server.services.names import check_name, check_text
+from elldelta.server.services.paging import BEGINNING, Order, Window, read_part
 from elldelta.server.services.plans import load_plan
 from elldelta.server.tables import LedgerLine, ModelFile, Plan, Population
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from elldelta.data.schema import Column
     from elldelta.server.agency import Agency
     from elldelta.server.rights import Caller
+    from elldelta.server.services.paging import Part
 
 UPLOAD = "upload.parquet"
 
@@ -79,11 +81,17 @@ def create_population(agency: Agency, name: str, title: str) -> PopulationView:
     raise ConflictError("There is a population of this name already.", remedy="Choose another name.")
 
 
-def list_populations(agency: Agency) -> tuple[PopulationView, ...]:
+def list_populations(agency: Agency, window: Window = BEGINNING) -> Part[PopulationView]:
     """All populations, by name."""
     with agency.database.reading() as session:
-        found = session.scalars(select(Population).order_by(Population.name).limit(agency.limits.page_size))
-        return tuple(_view(session, population) for population in found)
+        return read_part(
+            session,
+            select(Population),
+            Order(Population.name),
+            window,
+            most=agency.limits.page_size,
+            view=lambda row: _view(session, row.Population),
+        )
 
 
 def show_population(agency: Agency, name: str) -> PopulationView:

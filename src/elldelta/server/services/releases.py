@@ -20,6 +20,7 @@ from elldelta.errors import RefusedError
 from elldelta.server.errors import BusyError, ConflictError, UnprocessableError, document_of
 from elldelta.server.rights import OWNER
 from elldelta.server.services.ledger import registered_elsewhere, registered_under
+from elldelta.server.services.paging import BEGINNING, Order, Window, read_part
 from elldelta.server.services.plans import find_plan, load_plan, lock_plan, require_issued
 from elldelta.server.services.retention import forget_refusals
 from elldelta.server.tables import Answer, LedgerLine, Party, Population, Refusal
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from elldelta.data.plan_file import Plan
     from elldelta.server.agency import Agency
     from elldelta.server.rights import Caller
+    from elldelta.server.services.paging import Part
 
 CREATED, KNOWN, REFUSED = 201, 200, 409
 
@@ -74,6 +76,7 @@ class ReleaseView:
 class RefusalView:
     """A registration that was refused."""
 
+    id: int
     owner: str
     problem: str
     found: str
@@ -125,11 +128,11 @@ def register_release(
     raise BusyError
 
 
-def list_releases(agency: Agency, plan_digest: str) -> tuple[ReleaseView, ...]:
+def list_releases(agency: Agency, plan_digest: str, window: Window = BEGINNING) -> Part[ReleaseView]:
     """The releases that were admitted under a plan, in the order of their lines."""
     with agency.database.reading() as session:
         find_plan(session, plan_digest)
-        rows = session.execute(
+        chosen = (
             select(RegistrationRow, LedgerLine.hash, LedgerLine.added_at, Party.name)
             .join(
                 LedgerLine,
@@ -138,36 +141,45 @@ def list_releases(agency: Agency, plan_digest: str) -> tuple[ReleaseView, ...]:
             )
             .join(Party, Party.id == RegistrationRow.party_id)
             .where(RegistrationRow.plan_digest == plan_digest)
-            .order_by(RegistrationRow.sequence)
         )
-        return tuple(
-            ReleaseView(
-                sequence=row.sequence,
-                owner=name,
-                content_digest=row.content_digest,
-                hash=own_hash,
-                registered=added,
-                **row.facts,
-            )
-            for row, own_hash, added, name in rows
+        return read_part(
+            session,
+            chosen,
+            Order(RegistrationRow.sequence),
+            window,
+            most=agency.limits.page_size,
+            view=lambda row: ReleaseView(
+                sequence=row.Registration.sequence,
+                owner=row.name,
+                content_digest=row.Registration.content_digest,
+                hash=row.hash,
+                registered=row.added_at,
+                **row.Registration.facts,
+            ),
         )
 
 
-def list_refusals(agency: Agency, caller: Caller, plan_digest: str) -> tuple[RefusalView, ...]:
+def list_refusals(
+    agency: Agency, caller: Caller, plan_digest: str, window: Window = BEGINNING
+) -> Part[RefusalView]:
     """Registrations that were refused, the newest first; an owner sees its own."""
     chosen = (
-        select(Refusal.problem, Refusal.found, Refusal.refused_at, Party.name)
+        select(Refusal.id, Refusal.problem, Refusal.found, Refusal.refused_at, Party.name)
         .join(Party, Party.id == Refusal.party_id)
         .where(Refusal.plan_digest == plan_digest)
-        .order_by(Refusal.id.desc())
-        .limit(agency.limits.page_size)
     )
     if caller.role == OWNER:
         chosen = chosen.where(Refusal.party_id == caller.id)
     with agency.database.reading() as session:
         find_plan(session, plan_digest)
-        rows = session.execute(chosen).all()
-    return tuple(RefusalView(row.name, row.problem, row.found, row.refused_at) for row in rows)
+        return read_part(
+            session,
+            chosen,
+            Order(Refusal.id, is_descending=True),
+            window,
+            most=agency.limits.page_size,
+            view=lambda row: RefusalView(row.id, row.name, row.problem, row.found, row.refused_at),
+        )
 
 
 def _lock_population(session: Session, population_id: int) -> None:

@@ -16,14 +16,18 @@ from elldelta.server.errors import ConflictError, NotFoundError
 from elldelta.server.rights import CLIENT
 from elldelta.server.services.jobs import JobView, enqueue, job_view
 from elldelta.server.services.names import check_text
+from elldelta.server.services.paging import BEGINNING, Order, Window, read_part
 from elldelta.server.services.populations import current_model_id, find_population
 from elldelta.server.tables import Job, ModelFile, Party, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlalchemy.orm import Session
 
     from elldelta.server.agency import Agency
     from elldelta.server.rights import Caller
+    from elldelta.server.services.paging import Part
 
 MOST_RECORDS = 10**12
 MOST_RELEASES = 10_000
@@ -132,14 +136,26 @@ def file_request(agency: Agency, caller: Caller, population: str, wishes: Wishes
         return _view(request)
 
 
-def list_requests(agency: Agency, caller: Caller) -> tuple[RequestView, ...]:
+def list_requests(
+    agency: Agency, caller: Caller, window: Window = BEGINNING, *, status: RequestStatus | None = None
+) -> Part[RequestView]:
     """The requests that the caller may see, the newest first: a client's own, otherwise all."""
-    chosen = select(Request).order_by(Request.id.desc()).limit(agency.limits.page_size)
+    chosen = select(Request)
+    if status is not None:
+        chosen = chosen.where(Request.status == status)
     if caller.role == CLIENT:
         chosen = chosen.where(Request.client_id == caller.id)
     with agency.database.reading() as session:
-        jobs = {} if caller.role == CLIENT else _last_jobs(session)
-        return tuple(_view(request, jobs.get(request.id)) for request in session.scalars(chosen))
+        found = read_part(
+            session,
+            chosen,
+            Order(Request.id, is_descending=True),
+            window,
+            most=agency.limits.page_size,
+            view=lambda row: row.Request,
+        )
+        jobs = {} if caller.role == CLIENT else _last_jobs(session, [request.id for request in found])
+        return found.seen(lambda request: _view(request, jobs.get(request.id)))
 
 
 def show_request(agency: Agency, caller: Caller, request_id: int) -> RequestView:
@@ -148,7 +164,7 @@ def show_request(agency: Agency, caller: Caller, request_id: int) -> RequestView
         request = session.get(Request, request_id)
         if request is None or (caller.role == CLIENT and request.client_id != caller.id):
             raise NotFoundError("request")
-        jobs = {} if caller.role == CLIENT else _last_jobs(session, request_id)
+        jobs = {} if caller.role == CLIENT else _last_jobs(session, [request_id])
         return _view(request, jobs.get(request_id))
 
 
@@ -228,10 +244,8 @@ def _check_open(session: Session, caller: Caller, most: int) -> None:
         )
 
 
-def _last_jobs(session: Session, request_id: int | None = None) -> dict[int, str]:
-    chosen = select(Job.request_id, Job.id).where(Job.request_id.is_not(None))
-    if request_id is not None:
-        chosen = chosen.where(Job.request_id == request_id)
+def _last_jobs(session: Session, request_ids: Sequence[int]) -> dict[int, str]:
+    chosen = select(Job.request_id, Job.id).where(Job.request_id.in_(request_ids))
     rows = session.execute(chosen.order_by(Job.created_at, Job.id)).all()
     return {cast("int", row.request_id): row.id for row in rows}
 

@@ -13,11 +13,15 @@ from elldelta.server.errors import ConflictError, NotFoundError, NotLoggedInErro
 from elldelta.server.rights import Caller
 from elldelta.server.secret_values import TokenSecret, is_same
 from elldelta.server.services.names import check_text
+from elldelta.server.services.paging import BEGINNING, Order, Window, read_part
 from elldelta.server.services.parties import find_party
 from elldelta.server.tables import Party, Token
 
 if TYPE_CHECKING:
     from elldelta.server.agency import Agency
+    from elldelta.server.services.paging import Part
+
+ID_PATTERN = r"^[0-9a-f]{12}$"
 
 _KNOWN = (
     select(
@@ -76,17 +80,18 @@ def create_token(agency: Agency, party_name: str, note: str, expires_in_days: in
     return NewToken(secret.text, secret.id, expires)
 
 
-def list_tokens(agency: Agency, party_name: str) -> tuple[TokenView, ...]:
+def list_tokens(agency: Agency, party_name: str, window: Window = BEGINNING) -> Part[TokenView]:
     """The tokens of a party, the newest first, also those that no longer hold."""
     with agency.database.reading() as session:
         party = find_party(session, party_name)
-        tokens = session.scalars(
-            select(Token)
-            .where(Token.party_id == party.id)
-            .order_by(Token.created_at.desc(), Token.id)
-            .limit(agency.limits.page_size)
+        return read_part(
+            session,
+            select(Token).where(Token.party_id == party.id),
+            Order(Token.id, first=Token.created_at),
+            window,
+            most=agency.limits.page_size,
+            view=lambda row: _view(row.Token, party.name),
         )
-        return tuple(_view(token, party.name) for token in tokens)
 
 
 def revoke_token(agency: Agency, token_id: str) -> TokenView:
