@@ -15,7 +15,7 @@ from elldelta.data.ledger_report import verify_ledger
 from elldelta.data.plan_file import Plan
 from elldelta.data.signature import PublicKey, verify_plan_signature
 from elldelta.errors import ElldeltaError, RefusedError
-from elldelta.server.services.populations import UPLOAD
+from elldelta.server.services.populations import UPLOAD, upload_model
 
 
 def records_of(plan, n_records, seed, *, without=()):
@@ -284,3 +284,27 @@ def test_a_model_with_other_columns_is_refused_once_releases_are_registered(serv
     service.add_population("another")
     path = "/populations/another/model"
     service.ask("agency", "PUT", path, status=200, content=model_file(), headers=headers)
+
+
+def test_a_plan_has_one_population(service):
+    """Populations with the same model would share a ledger; their other releases would not be linked."""
+    digest = service.planned()
+    service.add_population("elsewhere")
+    upload_model(service.agency, service.caller("agency"), "elsewhere", model_file())
+    number = service.post("client", "/requests", {**WISH, "population": "elsewhere"}, status=201).json()["id"]
+    job = service.post("agency", f"/requests/{number}/plan", status=202).json()["id"]
+    service.work()
+    done = service.get("agency", f"/jobs/{job}").json()
+    assert done["status"] == "failed"
+    assert "another population" in done["error"]["problem"]
+    assert service.get("client", f"/requests/{number}").json()["status"] == "filed"
+    assert service.get("client", f"/plans/{digest}").json()["plan"]["population"] == POPULATION
+
+
+def test_a_plan_under_way_is_not_taken_for_one_with_other_choices(service):
+    service.add_model()
+    number = service.post("client", "/requests", WISH, status=201).json()["id"]
+    first = service.post("agency", f"/requests/{number}/plan", {"fewest_past": 7}, status=202).json()["id"]
+    service.post("agency", f"/requests/{number}/plan", {"fewest_past": 8}, status=409)
+    again = service.post("agency", f"/requests/{number}/plan", {"fewest_past": 7}, status=202).json()["id"]
+    assert again == first

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sqlalchemy import and_, func, or_, select, update
 
-from elldelta.server.errors import HttpError, NotFoundError
+from elldelta.server.errors import ConflictError, HttpError, NotFoundError
 from elldelta.server.rights import AGENCY
 from elldelta.server.tables import Job
 
@@ -90,7 +90,11 @@ def enqueue(
     request_id: int | None = None,
     plan_digest: str | None = None,
 ) -> Job:
-    """Adds a job, or finds the one that is about to do the same."""
+    """Adds a job, or finds the one that is about to do the same.
+
+    Raises:
+        ConflictError: A job is about to do it in another way.
+    """
     active = ("queued", "running")
     same = session.scalars(
         select(Job).where(Job.subject == subject, Job.request_id == request_id, Job.status.in_(active))
@@ -98,6 +102,12 @@ def enqueue(
         else select(Job).where(Job.subject == subject, Job.status.in_(active))
     ).first()
     if same is not None:
+        if kind == "plan" and same.arguments != arguments:  # or somebody would get what they did not choose
+            raise ConflictError(
+                "The plan is being made already, with other choices.",
+                found="A job for this request was begun before.",
+                remedy="Wait until it has ended. If its plan is not what you want, withdraw it.",
+            )
         return same
     n_waiting = session.scalar(select(func.count()).select_from(Job).where(Job.status == "queued")) or 0
     if n_waiting >= agency.limits.jobs_waiting:

@@ -181,10 +181,17 @@ def issue_plan(session: Session, agency: Agency, population_id: int, plan: Plan)
     The same plan may have been issued for somebody else: then it is that one.
 
     Raises:
-        ConflictError: The same plan was issued before, and no longer counts.
+        ConflictError: The same plan was issued before, and no longer counts or is about other people: what
+            is registered under it is linked with the releases of its own population only.
     """
     known = session.get(PlanRow, plan.digest, with_for_update=True)
     if known is not None:
+        if known.population_id != population_id:
+            raise ConflictError(
+                "The same plan was issued for another population.",
+                found="Both populations have the same model; a plan has one ledger, about one population.",
+                remedy="If they are the same people, use that population. If not, upload a model of these.",
+            )
         require_issued(known)
         return _view(known)
     now = agency.clock()
