@@ -289,3 +289,34 @@ def test_parameters_are_checked():
         sharp_runs(UNIFORM, 51, 1000, 2, 0.1)
     with pytest.raises(ParameterError, match="certifiable plan"):
         SharpOptions(certifiable=True, shared_records_upper=3)
+
+
+@pytest.mark.parametrize(
+    ("table", "ell", "n_records", "releases", "budget", "eta", "is_possible"),
+    [
+        (
+            [[26, 11, 24], [29, 18, 0], [28, 0, 21], [16, 23, 2], [22, 9, 6], [1015, 1, 6]],
+            2,
+            300,
+            2,
+            0.5,
+            1e-3,
+            True,
+        ),
+        ([[19, 8], [0, 0], [9, 20], [11, 6], [5, 23], [28, 19], [100, 0]], 2, 300, 1, 0.5, 0.05, True),
+        ([[0], [16], [4]], 1, 5, 3, 0.3, 0.01, False),
+    ],
+)
+def test_rows_that_join_the_last_class_raise_the_price_of_eta(
+    table, ell, n_records, releases, budget, eta, is_possible
+):
+    """The last class closed before its heaviest cell came: what is promised is recomputed, or refused."""
+    distribution = JointDistribution.from_counts(table)
+    options = SharpOptions(eta=eta)
+    if not is_possible:
+        with pytest.raises(RefusedError, match="No classes keep"):
+            sharp_runs(distribution, ell, n_records, releases, budget, options)
+        return
+    plan = sharp_runs(distribution, ell, n_records, releases, budget, options)
+    again = evaluate_sharp(distribution, plan.partition, ell, n_records, releases, options)
+    assert again.failure_upper == plan.failure_upper <= budget
