@@ -220,6 +220,15 @@ class TestChain:
         with pytest.raises(FileError, match="must hold"):
             verify_ledger(path, head=head)
 
+    def test_a_release_that_is_out_cannot_be_taken_back(self, path, lines):
+        """Whoever keeps the ledger could make room for others that way; the release can still be linked."""
+        kept = json.loads(lines[1])["hash"]
+        void = {"kind": "void", "sequence": len(lines), "voids": 1}
+        path.write_bytes(b"".join([*lines, line_bytes(void, verify_ledger(path).chain.head)[0]]))
+        assert verify_ledger(path, head=json.loads(lines[2])["hash"]).n_releases == 3
+        with pytest.raises(FileError, match="does not count"):
+            verify_ledger(path, head=kept)
+
     def test_a_broken_last_line_without_a_commit_is_damage(self, path, lines):
         path.write_bytes(b"".join(lines)[:-10])
         self.refused(path)

@@ -67,7 +67,7 @@ def verify_ledger(
         plan_digest: The plan it must be about.
         terms: The plan's witnesses: misses that are no witnesses are then noticed too.
         head: The hash of a line that must be there, for instance the one that a release keeps: shows whether
-            lines were cut off at the end.
+            lines were cut off at the end, or the release was taken back.
         timeout: Seconds to wait for a process that is publishing; None waits as long as it takes.
 
     Raises:
@@ -94,6 +94,12 @@ def verify_ledger(
         check_state(chain, terms, source)
     elif plan_digest is not None and chain.header.plan_digest != plan_digest:
         raise other_plan(source)
+    if head is not None and head in {entry.hash for entry in chain.entries if entry.sequence in chain.voided}:
+        raise FileError(
+            f"{source} does not count a release that it must count.",
+            found="A later line takes it back, as if nobody had ever seen it; then others are admitted instead.",
+            remedy="Whoever holds the release shows that it was published: restore the ledger from a copy.",
+        )
     if head is not None and head not in {chain.head, *(entry.hash for entry in chain.entries)}:
         raise FileError(
             f"{source} does not hold a line that it must hold.",
