@@ -1,6 +1,7 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from elldelta.core.sample_size import (
     union_bound,
     union_records,
 )
+from elldelta.core.union import union_failure_upper
 from elldelta.errors import ParameterError, RefusedError
 
 UNIFORM = uniform_marginal(50)
@@ -208,3 +210,18 @@ def test_too_few_records_say_how_many_are_needed():
 def test_largest_ell_needs_exactly_one_of_p_and_beta():
     with pytest.raises(ParameterError, match="either p or beta"):
         largest_ell(UNIFORM, 3000, 0.01, 100)
+
+
+@pytest.mark.parametrize("n_records", [1, 7, 300, 4000])
+def test_union_bound_errs_upwards_in_its_last_digits(n_records):
+    """Compared with whole numbers; the nearest float lies below the truth as often as above, or is 0."""
+    for numerator in range(1, 40):
+        p = numerator / 40
+        exact = 6 * (1 - Fraction(p)) ** n_records
+        bound = union_bound(3, 2, p, n_records)
+        assert exact <= Fraction(bound) or bound == 1.0
+        assert bound <= float(exact) * (1.0 + 1e-11) + 1e-305
+        masses = np.array([[numerator, 40 - numerator]])
+        exact = (1 - Fraction(numerator, 40)) ** n_records + Fraction(numerator, 40) ** n_records
+        bound = union_failure_upper(masses, 40, 2, n_records)
+        assert exact <= Fraction(bound) or bound == 1.0

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+_ROUND_UP = 1.0 + 1e-12
+"""Covers the rounding of an exponential whose exponent is above -750."""
+
+_TINY = 1e-306
+"""More than what is lost to underflow."""
+
 
 @dataclass(frozen=True)
 class Mechanism:
@@ -98,13 +104,15 @@ class Mechanism:
 def union_bound(n_classes: float, ell: int, p: float, n_records: int) -> float:
     """R ell (1 - p)^N, an upper bound on the failure of R classes with ell cells >= p each; at most 1.
 
+    Errs upwards, also in its last digits.
+
     With the true number of classes in place of m this is the bound called `union`: never worse than the
     paper's, because m is an upper bound on that number.
     """
     n_records = check_count("the number of records", n_records)
     if p >= 1.0:
         return 0.0
-    return min(1.0, math.exp(math.log(n_classes * ell) + n_records * math.log1p(-p)))
+    return min(1.0, math.exp(math.log(n_classes * ell) + n_records * math.log1p(-p)) * _ROUND_UP + _TINY)
 
 
 def union_records(n_classes: int, ell: int, p: float, delta: float) -> int:

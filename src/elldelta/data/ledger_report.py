@@ -97,7 +97,7 @@ def verify_ledger(
     if head is not None and head in {entry.hash for entry in chain.entries if entry.sequence in chain.voided}:
         raise FileError(
             f"{source} does not count a release that it must count.",
-            found="A later line takes it back, as if nobody had ever seen it; then others are admitted instead.",
+            found="A later line takes it back, as if nobody had ever seen it, and makes room for others.",
             remedy="Whoever holds the release shows that it was published: restore the ledger from a copy.",
         )
     if head is not None and head not in {chain.head, *(entry.hash for entry in chain.entries)}:
