@@ -39,8 +39,8 @@ def union_failure_upper(masses: MassTable, total: float, ell: int, n_records: in
     top = cellwise_lower(largest_cells(masses, ell) / total, eta)
     with np.errstate(divide="ignore"):  # a cell that has all the mass is missed with probability 0
         missing = np.exp(n_records * np.log1p(-np.minimum(top, 1.0)))
-    # Exponents below 750 lose less than 1e-12 of each term: rounded up by more than that, and than what smaller
-    # terms lose to underflow.
+    # Exponents below 750 lose less than 1e-12 of each term: rounded up by more than that, and by more than
+    # smaller terms lose to underflow.
     return min(1.0, math.fsum(missing.ravel()) * (1.0 + 1e-9) + 1e-306 * missing.size)
 
 
