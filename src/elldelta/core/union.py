@@ -41,7 +41,7 @@ def union_failure_upper(masses: MassTable, total: float, ell: int, n_records: in
         missing = np.exp(n_records * np.log1p(-np.minimum(top, 1.0)))
     # Exponents below 750 lose less than 1e-12 of each term: rounded up by more than that, and by more than
     # smaller terms lose to underflow.
-    return min(1.0, math.fsum(missing.ravel()) * (1.0 + 1e-9) + 1e-306 * missing.size)
+    return min(1.0, math.fsum(missing.ravel()) * (1.0 + 1e-9) + 1e-306 * int(missing.size))
 
 
 def union_search(
