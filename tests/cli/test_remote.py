@@ -16,7 +16,7 @@ from elldelta.app.remote import idempotency_key
 from elldelta.data import agency_http
 from elldelta.data.plan_file import write_plan
 from elldelta.data.receipt import read_receipt, receipt_path
-from elldelta.data.signature import AgencyKey, sign_plan, write_public_key
+from elldelta.data.signature import AgencyKey, sign_plan, write_public_key, write_signature
 
 PLAN = make_plan(records=300)
 SECRET_A, SECRET_B = "token-of-hospital-a", "token-of-hospital-b"
@@ -91,6 +91,12 @@ def plan_file(tmp_path):
 
 
 @pytest.fixture
+def signed_plan(plan_file, tiny):
+    write_signature(sign_plan(PLAN, tiny.key), plan_file)
+    return plan_file
+
+
+@pytest.fixture
 def released(tmp_path):
     path = tmp_path / "release_a.parquet"
     ed.release_to_file(people(400, 1, without=(0, 1)), PLAN, path)
@@ -129,6 +135,15 @@ class TestTheWholeWay:
         fetched = remote("ledger", PLAN.digest, "-o", ledger, "--plan", plan).json
         assert fetched["head"] == receipt.hash
         elldelta("ledger", "verify", ledger, "--plan", plan, "--release", release)
+        key = tmp_path / "agency.pem"
+        checked = elldelta("ledger", "verify", ledger, "--release", release, "--agency-key", key, "--json")
+        assert checked.json["key_id"] == tiny.key.id
+        elldelta("ledger", "verify", ledger, "--agency-key", key, code=2)
+        other = tmp_path / "other.pem"
+        write_public_key(AgencyKey.create().public_key, other)
+        elldelta("ledger", "verify", ledger, "--release", release, "--agency-key", other, code=3)
+        receipt_path(release).unlink()
+        elldelta("ledger", "verify", ledger, "--release", release, "--agency-key", key, code=2)
 
     def test_words_for_people(self, elldelta, url, tokens, tmp_path, key, plan_file, released):
         more = ("--server", url, "--token-file", tokens[0])
@@ -295,6 +310,10 @@ class TestHostileServers:
             {"accepted": "true"},
             {"accepted": False},
             {"owner": None},
+            {"key_id": None},
+            {"key_id": "x"},
+            {"signature": None},
+            {"signature": 3},
         ],
         ids=repr,
     )
@@ -302,6 +321,26 @@ class TestHostileServers:
         tiny.spoil = tampered("/releases", lambda content: {**json.loads(content), **change})
         remote("register", released, "--plan", plan_file, code=2)
         assert not receipt_path(released).exists()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"sequence": 7},
+            {"hash": "sha256:" + "0" * 64},
+            {"owner": "B"},
+            {"key_id": None, "signature": None},
+            {"key_id": "sha256:" + "0" * 64},
+        ],
+        ids=repr,
+    )
+    def test_receipts_that_the_agency_has_not_signed(self, remote, tiny, released, signed_plan, key, change):
+        tiny.spoil = tampered("/releases", lambda content: {**json.loads(content), **change})
+        words = ("register", released, "--plan", signed_plan)
+        refused = remote(*words, "--agency-key", key, code=3)
+        assert "receipt" in refused.error["problem"]
+        assert not receipt_path(released).exists()
+        tiny.spoil = None
+        assert remote(*words, "--agency-key", key).json["key_id"] == tiny.key.id
 
     def test_an_owner_that_steers_the_terminal(
         self, remote, elldelta, tiny, released, plan_file, tokens, url
@@ -335,7 +374,7 @@ class TestHostileServers:
             lambda _: {"plans": [{"digest": PLAN.digest, "ell": "\x1b"}]},
             lambda _: {"plans": [{}] * 2000},
             lambda _: {"plans": [], "next": 3},
-            lambda _: {"plans": [], "next": "more"},  # for ever
+            lambda _: {"plans": [], "next": "0"},  # for ever
             lambda _: [],
         ],
     )

@@ -14,6 +14,7 @@ from tests.app.registrations import Agency
 
 from elldelta.app.registration import ledger_export
 from elldelta.data.json_file import as_bytes
+from elldelta.data.receipt import sign_admission
 from elldelta.data.registration_file import Registration
 from elldelta.data.signature import AgencyKey, sign_plan
 from elldelta.errors import ElldeltaError, RefusedError
@@ -111,6 +112,10 @@ class TinyAgency:
         return 201 if admission.is_new else 200, {
             "accepted": True, "is_new": admission.is_new, "plan": plan.digest, "owner": owner,
             "sequence": entry.sequence, "hash": entry.hash, "content_digest": entry.content_digest,
+            **sign_admission(
+                self.key, owner=owner, plan_digest=plan.digest, content_digest=entry.content_digest,
+                sequence=entry.sequence, own_hash=entry.hash,
+            ),
         }  # fmt: skip
 
     @contextlib.contextmanager

@@ -2,11 +2,15 @@
 
 import json
 import threading
+from dataclasses import replace
 
+import pytest
 import sqlalchemy as sa
 from tests.app.registrations import forged, full, make_plan, make_registration, plain
 
 from elldelta.data.ledger_report import verify_ledger
+from elldelta.data.receipt import Receipt
+from elldelta.errors import RefusedError
 from elldelta.server.services.releases import register_release
 
 ROOM_FOR_TWO = {"ell": 2, "releases": 2, "n_values": 6}
@@ -34,6 +38,20 @@ def test_the_same_key_gets_the_same_answer_and_adds_nothing(service, tmp_path):
     assert again.json() == first.json()
     assert rows_of(service) == before
     assert exported(service, plan, tmp_path).n_releases == 1
+
+
+def test_an_admission_is_signed_by_the_agency(service):
+    plan = service.issue()
+    for key, status in (("one", 201), ("two", 200)):
+        told = service.register("owner", plan, full(plan), key=key, status=status).json()
+        receipt = Receipt(
+            server="", owner="owner", plan_digest=plan.digest, content_digest=told["content_digest"],
+            registration_digest=plan.digest, sequence=told["sequence"], hash=told["hash"],
+            key_id=told["key_id"], signature=told["signature"],
+        )  # fmt: skip
+        receipt.verify(service.agency.key.public_key)
+        with pytest.raises(RefusedError):
+            replace(receipt, sequence=2).verify(service.agency.key.public_key)
 
 
 def test_the_same_key_with_something_else_is_refused_and_changes_nothing(service):

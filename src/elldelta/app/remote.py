@@ -249,6 +249,7 @@ def register_release(
     release: Path,
     plan: Plan,
     *,
+    agency_key: PublicKey | None = None,
     keep_receipt: bool = True,
     overwrite: bool = False,
     engine: Engine | None = None,
@@ -264,6 +265,7 @@ def register_release(
         server: The agency's server.
         release: The release, with its manifest beside it.
         plan: The plan it was made with.
+        agency_key: The agency's public key: the receipt must then carry its signature.
         keep_receipt: Whether the agency's answer is written beside the release.
         overwrite: Whether the receipt of another registration may be replaced.
         engine: The engine to use; DuckDB by default.
@@ -278,7 +280,7 @@ def register_release(
     if keep_receipt:
         _check_receipt(path, registration, overwrite=overwrite)
     answer = _sent(server, plan, registration)
-    receipt, is_new = _receipt_of(answer, server, plan, registration)
+    receipt, is_new = _receipt_of(answer, server, plan, registration, agency_key)
     if keep_receipt:
         with AtomicFiles(overwrite=True) as files:
             files.stage(path).write_bytes(receipt.to_bytes())
@@ -393,7 +395,7 @@ def _sent(server: AgencyServer, plan: Plan, registration: Registration) -> Answe
 
 
 def _receipt_of(
-    answer: Answer, server: AgencyServer, plan: Plan, registration: Registration
+    answer: Answer, server: AgencyServer, plan: Plan, registration: Registration, key: PublicKey | None
 ) -> tuple[Receipt, bool]:
     """The receipt, if the answer is about what was sent; else the agency's refusal."""
     if answer.status == CONFLICT and answer.json().get("accepted") is False:
@@ -414,6 +416,7 @@ def _receipt_of(
         or not isinstance(owner, str)
         or document.get("plan") != plan.digest
         or document.get("content_digest") != registration.content_digest
+        or not _is_signed_or_not(document.get("key_id"), document.get("signature"))
     ):
         raise unexpected("Its receipt is not about the release that was sent.")
     receipt = Receipt(
@@ -424,8 +427,19 @@ def _receipt_of(
         registration_digest=registration.digest,
         sequence=sequence,
         hash=own,
+        key_id=document.get("key_id"),
+        signature=document.get("signature"),
     )
+    if key is not None:
+        receipt.verify(key, source="The receipt of the server")
     return receipt, document.get("is_new") is not False
+
+
+def _is_signed_or_not(key_id: object, signature: object) -> bool:
+    """Whether these are the parts of a signature, or both are missing, as from an older server."""
+    if key_id is None or signature is None:
+        return key_id is signature
+    return is_digest(key_id) and isinstance(signature, str)
 
 
 def _check_receipt(path: Path, registration: Registration, *, overwrite: bool) -> None:

@@ -179,7 +179,7 @@ def sign_plan(plan: Plan, key: AgencyKey) -> dict[str, Any]:
         "algorithm": ALGORITHM,
         "key_id": key.id,
         "plan_digest": plan.digest,
-        "signature": base64.b64encode(signature).decode("ascii"),
+        "signature": signature_text(signature),
     }
 
 
@@ -219,6 +219,27 @@ def signed_digest(
             remedy="Do not use the plan; fetch it again from the agency.",
         )
     return str(document["plan_digest"])
+
+
+def signature_text(signature: bytes) -> str:
+    """A signature as it is written into documents."""
+    return base64.b64encode(signature).decode("ascii")
+
+
+def signature_from_text(text: str, source: str) -> bytes:
+    """Reads what `signature_text` wrote, in that spelling only.
+
+    Raises:
+        FileError: It is no signature.
+    """
+    try:
+        signature = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise _damaged(source) from None
+    # Unused bits at the end, or other padding, would be a second spelling.
+    if len(signature) != _SIGNATURE_BYTES or signature_text(signature) != text:
+        raise _damaged(source)
+    return signature
 
 
 def signature_path(plan: str | os.PathLike[str]) -> Path:
@@ -343,14 +364,7 @@ def _parsed(document: Mapping[str, Any], source: str) -> bytes:
     text = document.get("signature")
     if document.keys() != _KEYS or not all(is_digest(value) for value in digests) or type(text) is not str:
         raise _damaged(source)
-    try:
-        signature = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise _damaged(source) from None
-    # One spelling only: unused bits at the end, or other padding, would be a second one.
-    if len(signature) != _SIGNATURE_BYTES or base64.b64encode(signature).decode("ascii") != text:
-        raise _damaged(source)
-    return signature
+    return signature_from_text(text, source)
 
 
 def _need_cryptography() -> None:

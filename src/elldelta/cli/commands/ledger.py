@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.errors import ParameterError
 
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger.")]
 
@@ -86,15 +87,29 @@ def _verify(
     release: Annotated[
         Path | None, typer.Option("--release", help="A release whose line the ledger must hold.")
     ] = None,
+    agency_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--agency-key", help="The agency's public key: it must have signed the receipt of --release."
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     from elldelta.app.admitted import admitted_hash
     from elldelta.app.certify import terms_of
     from elldelta.data.ledger_report import verify_ledger
     from elldelta.data.plan_file import read_plan
+    from elldelta.data.signature import read_public_key
 
+    if agency_key is not None and release is None:
+        raise ParameterError(
+            "A key is for the receipt of a release.",
+            found="There is --agency-key, but no --release.",
+            remedy="Name the release whose receipt is to be checked.",
+        )
+    key = None if agency_key is None else read_public_key(agency_key)
     known = read_plan(plan) if plan is not None else None
-    head = admitted_hash(release) if release is not None else None
+    head = admitted_hash(release, key) if release is not None else None
     report = verify_ledger(
         ledger,
         plan_digest=known.digest if known else None,
@@ -103,7 +118,14 @@ def _verify(
     )
     if json:
         output.print_json(
-            {"intact": True, "releases": report.n_releases, "plan_digest": report.chain.header.plan_digest}
+            {
+                "intact": True,
+                "releases": report.n_releases,
+                "plan_digest": report.chain.header.plan_digest,
+                "key_id": key.id if key else None,
+            }
         )
         return
     output.print_text(f"The chain is intact: {report.n_releases} releases of {len(report.owners)} owners.")
+    if key is not None:
+        output.print_text("It holds the line of the release, and the agency has signed its receipt.")

@@ -187,7 +187,13 @@ def _register(
     release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
     plan: PlanFile,
     connection: agency.Connection,
-    agency_key: agency.AgencyKeyFile = None,
+    agency_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--agency-key",
+            help="The agency's public key, a .pem file: plan and receipt must then carry its signature.",
+        ),
+    ] = None,
     only_write: Annotated[
         Path | None,
         typer.Option(
@@ -204,6 +210,7 @@ def _register(
 ) -> None:
     from elldelta.app.remote import register_release, write_registration
     from elldelta.cli.signed_plan import read_plan_file
+    from elldelta.data.signature import read_public_key
 
     if only_write is not None:
         known = read_plan_file(plan, agency_key)
@@ -220,7 +227,13 @@ def _register(
     known = read_plan_file(plan, agency_key)
     with progress_bar("Reading") as progress:
         done = register_release(
-            at, release, known, keep_receipt=receipt, overwrite=overwrite, progress=progress
+            at,
+            release,
+            known,
+            agency_key=None if agency_key is None else read_public_key(agency_key),
+            keep_receipt=receipt,
+            overwrite=overwrite,
+            progress=progress,
         )
     if json:
         output.print_json(
@@ -238,6 +251,7 @@ def _register(
         if done.is_new
         else f"It was admitted before: release {done.receipt.sequence} in the ledger of the plan.",
         f"Its line has the hash {done.receipt.hash}.",
+        *(["The agency has signed it."] if agency_key is not None else []),
     )
     if done.path is not None:
         output.print_text(f"The receipt is {done.path}.")

@@ -68,7 +68,8 @@ releases::
 
     POST   /plans/{digest}/releases   owner   Idempotency-Key; the registration, application/json ->
                                               201 {"accepted": true, "is_new": true, "sequence", "hash",
-                                              "plan", "owner", "content_digest"}
+                                              "plan", "owner", "content_digest", "key_id",
+                                              "signature"}: a receipt, signed by the agency
                                               200 the same with "is_new": false: this owner registered this
                                               content before
                                               409 {"accepted": false, "error": ...}: refused, with the reason

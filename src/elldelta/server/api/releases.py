@@ -40,6 +40,8 @@ _ACCEPTED = {
     "sequence": 1,
     "hash": "sha256:" + "6f" * 32,
     "content_digest": _DIGEST,
+    "key_id": "sha256:" + "70" * 32,
+    "signature": "c2lnbmF0dXJl",
 }
 _REFUSED = {
     "accepted": False,

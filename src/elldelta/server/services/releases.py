@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from elldelta.app.registration import Registration, check_registration
 from elldelta.data.canonical import digest
+from elldelta.data.receipt import sign_admission
 from elldelta.errors import RefusedError
 from elldelta.server.errors import BusyError, ConflictError, UnprocessableError, document_of
 from elldelta.server.rights import OWNER
@@ -250,6 +251,14 @@ def _decide(
             "sequence": entry.sequence,
             "hash": entry.hash,
             "content_digest": entry.content_digest,
+            **sign_admission(
+                agency.key,
+                owner=caller.name,
+                plan_digest=plan.digest,
+                content_digest=entry.content_digest,
+                sequence=entry.sequence,
+                own_hash=entry.hash,
+            ),
         },
     )
 
