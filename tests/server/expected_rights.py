@@ -43,6 +43,7 @@ API = {
     ("POST", "/api/v1/plans/{digest}/releases"): {OWNER},
     ("GET", "/api/v1/plans/{digest}/releases"): ALL,
     ("GET", "/api/v1/plans/{digest}/refusals"): {AGENCY, OWNER, AUDITOR},
+    ("GET", "/api/v1/plans/{digest}/key"): ALL,
     ("GET", "/api/v1/plans/{digest}/ledger"): ALL,
     ("GET", "/api/v1/plans/{digest}/audit"): ALL,
 }
@@ -66,6 +67,7 @@ PAGES = {
     ("POST", "/requests/{id}/decline"): {AGENCY},
     ("GET", "/jobs/{id}/frontier-{width}.svg"): {AGENCY},
     ("GET", "/plans"): ALL,
+    ("GET", "/plans/{digest}/key.pem"): ALL,
     ("GET", "/plans/{digest}"): ALL,
     ("POST", "/plans/{digest}/progress"): {OWNER},
     ("POST", "/plans/{digest}/frontier"): {AGENCY},

@@ -6,9 +6,17 @@ import datetime as dt
 import secrets
 import time
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from elldelta.data.signature import AgencyKey, read_agency_key, write_agency_key
+from elldelta.data.atomic import AtomicFiles
+from elldelta.data.signature import (
+    AgencyKey,
+    PublicKey,
+    read_agency_key,
+    read_public_key,
+    write_agency_key,
+)
 from elldelta.errors import FileError
 from elldelta.server.database import Database
 from elldelta.server.limits import RateLimit
@@ -18,7 +26,7 @@ from elldelta.server.settings import MIB
 from elldelta.server.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Mapping
 
     from elldelta.app.registration import Registered
     from elldelta.data.model import Model
@@ -46,7 +54,8 @@ class Agency:
     Attributes:
         settings: What whoever runs it has chosen.
         database: Where it keeps everything.
-        key: What it signs plans with.
+        key: What it signs plans and receipts with.
+        former_keys: Public keys that it signed with before, by their names.
         clock: The moment, in UTC; an argument, so that tests need not wait.
         random: Random bytes, for secrets.
         by_principal: The rate of each party.
@@ -63,6 +72,7 @@ class Agency:
     settings: Settings
     database: Database
     key: AgencyKey
+    former_keys: Mapping[str, PublicKey]
     clock: Callable[[], dt.datetime]
     random: Callable[[int], bytes]
     by_principal: RateLimit
@@ -92,6 +102,7 @@ class Agency:
             settings=settings,
             database=Database(settings.database_url, timeout=limits.database_seconds),
             key=_key(settings),
+            former_keys=_former_keys(settings),
             clock=clock,
             random=random,
             by_principal=RateLimit(limits.principal_rate, limits.principal_burst, monotonic),
@@ -105,6 +116,11 @@ class Agency:
         """What one caller, one request and one job may use."""
         return self.settings.limits
 
+    def public_key(self, key_id: str) -> PublicKey | None:
+        """The agency's key of this name, the present one or a former one; None if it never had such a key."""
+        own = self.key.public_key
+        return own if own.id == key_id else self.former_keys.get(key_id)
+
     def close(self) -> None:
         """Gives the database's connections back."""
         self.database.close()
@@ -117,6 +133,38 @@ def prepare(settings: Settings) -> None:
         migrate(agency.database)
     finally:
         agency.close()
+
+
+def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:
+    """Makes another key; what is signed from the next start on is signed with it.
+
+    The public part of the old key is kept, so that what it has signed can still be checked; its private part
+    is gone afterwards.
+
+    Returns:
+        The old key and the new one.
+
+    Raises:
+        FileError: There is no key yet, or the files cannot be written; then the old key stays.
+    """
+    if not settings.key_file.exists():
+        raise FileError(
+            "There is no key to put another one in its place.",
+            found=f"There is no file {settings.key_file}.",
+            remedy="Check --data. The first start makes a key.",
+        )
+    old, new = read_agency_key(settings.key_file).public_key, AgencyKey.create()
+    settings.former_keys.mkdir(exist_ok=True, mode=0o700)
+    kept = settings.former_keys / f"{old.id.removeprefix('sha256:')}.pem"
+    with AtomicFiles(overwrite=True) as files:
+        files.stage(kept).write_bytes(old.to_pem())  # first: the old key must not be lost on the way
+        files.stage(settings.key_file, private=True).write_bytes(new.to_pem())
+    return old, new.public_key
+
+
+def _former_keys(settings: Settings) -> Mapping[str, PublicKey]:
+    keys = (read_public_key(path) for path in sorted(settings.former_keys.glob("*.pem")))
+    return MappingProxyType({key.id: key for key in keys})
 
 
 def _bytes_of(release: Registered) -> int:

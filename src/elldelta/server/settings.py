@@ -165,6 +165,11 @@ class Settings:
         """The agency's private key."""
         return self.folder / "agency-key.pem"
 
+    @property
+    def former_keys(self) -> Path:
+        """The folder of public keys that the agency has signed with before."""
+        return self.folder / "former-keys"
+
     def with_limits(self, **limits: float) -> Settings:
         """The same settings with some limits changed."""
         return replace(self, limits=replace(self.limits, **limits))  # type: ignore[arg-type]

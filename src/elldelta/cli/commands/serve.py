@@ -73,9 +73,18 @@ def _serve(
             "environment variable ELLDELTA_ADMIN_PASSWORD.",
         ),
     ] = None,
+    new_key: Annotated[
+        bool,
+        typer.Option(
+            "--new-key",
+            help="Make another key for the agency and end; it signs from the next start on. The old public "
+            "key is kept: what it has signed can still be checked.",
+        ),
+    ] = False,
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info",
 ) -> None:
     _require_server()
+    from elldelta.server.agency import renew_key
     from elldelta.server.run import create_admin as add_admin
     from elldelta.server.run import serve
     from elldelta.server.settings import Limits, Settings
@@ -98,6 +107,14 @@ def _serve(
         log_level=log_level,
         limits=Limits.from_environment(),
     )
+    if new_key:
+        old, new = renew_key(settings)
+        output.print_text(
+            f"The new key is {new.id}.",
+            f"The old key was {old.id}; its public part is kept in {settings.former_keys}.",
+            "Start the service again, and tell every owner the new key by another way than the service.",
+        )
+        return
     if create_admin is not None:
         add_admin(settings, create_admin, _new_password())
         output.print_text(f"{create_admin} can log in now.")

@@ -58,6 +58,7 @@ plans::
     GET    /plans/{digest}            all     PlanDetails: {"plan": PlanView, "conditions", ...}
     GET    /plans/{digest}/file       all     the exact plan file, application/json
     GET    /plans/{digest}/signature  all     the signature document
+    GET    /plans/{digest}/key        all     the key that has signed it, like /key
     POST   /plans/{digest}/supersede  agency  {"by": digest} -> PlanView
     POST   /plans/{digest}/withdraw   agency  {"reason"} -> PlanView
     PUT    /plans/{digest}/progress   owner   {"records": n} -> ProgressView

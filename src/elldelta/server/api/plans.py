@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
+from elldelta.data.signature import PublicKey
 from elldelta.server.api.bodies import Digest, NewProgress, Reason, Successor, errors, example
 from elldelta.server.api.lists import PlanList, listed
 from elldelta.server.api.windows import DigestWindow
@@ -47,6 +48,13 @@ _PROGRESS = {
 }
 
 
+_KEY = {
+    "id": _DIGEST,
+    "algorithm": "Ed25519",
+    "public_key": "-----BEGIN PUBLIC KEY-----\n...\n-----END PUBLIC KEY-----\n",
+}
+
+
 @dataclass(frozen=True)
 class KeyView:
     """The key with which everybody can check the agency's signatures."""
@@ -59,21 +67,16 @@ class KeyView:
 @router.get(
     "/key",
     summary="The agency's public key",
-    responses=errors()
-    | example(
-        200,
-        {
-            "id": _DIGEST,
-            "algorithm": "Ed25519",
-            "public_key": "-----BEGIN PUBLIC KEY-----\n...\n-----END PUBLIC KEY-----\n",
-        },
-    ),
+    responses=errors() | example(200, _KEY),
 )
 @allow_anybody()
 async def key(agency: CurrentAgency) -> KeyView:
     """Shows the key. Compare its id by another way than this one before you trust it."""
-    public = agency.key.public_key
-    return KeyView(public.id, "Ed25519", public.to_pem().decode("ascii"))
+    return _key_view(agency.key.public_key)
+
+
+def _key_view(key: PublicKey) -> KeyView:
+    return KeyView(key.id, "Ed25519", key.to_pem().decode("ascii"))
 
 
 @router.get(
@@ -154,6 +157,17 @@ async def file(agency: CurrentAgency, digest: Digest) -> Response:
 def signature(agency: CurrentAgency, digest: Digest) -> dict[str, Any]:
     """Gives the signature, which can be checked offline with the agency's public key."""
     return plans.plan_signature(agency, digest)
+
+
+@router.get(
+    "/plans/{digest}/key",
+    summary="The key that has signed a plan",
+    responses=errors(401, 404, 422) | example(200, _KEY),
+)
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def signing_key(agency: CurrentAgency, digest: Digest) -> KeyView:
+    """Shows the agency's key of that time. It is another one than today's if the agency has a new key."""
+    return _key_view(plans.plan_key(agency, digest))
 
 
 @router.post(

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from elldelta.data.signature import PublicKey
 from elldelta.errors import ElldeltaError
 from elldelta.server.agency import Agency
 from elldelta.server.api.bodies import Digest
@@ -20,7 +21,7 @@ from elldelta.server.services.class_maps import can_draw, draw_classes
 from elldelta.server.services.frontiers import ask_frontier, show_frontier
 from elldelta.server.services.ledger import count_releases
 from elldelta.server.services.paging import BEGINNING, Window
-from elldelta.server.services.plans import list_plans, show_plan
+from elldelta.server.services.plans import list_plans, plan_key, show_plan
 from elldelta.server.services.progress import Report, report_progress, show_progress
 from elldelta.server.services.releases import list_refusals, list_releases
 
@@ -34,8 +35,14 @@ router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 @allow_anybody()
 async def key(agency: CurrentAgency) -> Response:
     """Gives the agency's public key as a file."""
-    headers = {"Content-Disposition": 'attachment; filename="agency-key.pem"'}
-    return Response(agency.key.public_key.to_pem(), media_type="application/x-pem-file", headers=headers)
+    return _key_file(agency.key.public_key)
+
+
+@router.get("/plans/{digest}/key.pem")
+@allow(AGENCY, OWNER, CLIENT, AUDITOR)
+def signing_key(agency: CurrentAgency, digest: Digest) -> Response:
+    """Gives the key that has signed a plan, which may be a former one."""
+    return _key_file(plan_key(agency, digest))
 
 
 @router.get("/plans")
@@ -109,6 +116,11 @@ def classes(request: Request, agency: CurrentAgency, digest: Digest, width: Widt
     if not can_draw(agency, digest):
         raise NotFoundError("picture")
     return picture(request, f"classes {digest}", width, lambda: draw_classes(agency, digest), is_map=True)
+
+
+def _key_file(key: PublicKey) -> Response:
+    headers = {"Content-Disposition": 'attachment; filename="agency-key.pem"'}
+    return Response(key.to_pem(), media_type="application/x-pem-file", headers=headers)
 
 
 def _plan(

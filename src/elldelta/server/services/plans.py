@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
+    from elldelta.data.signature import PublicKey
     from elldelta.server.agency import Agency
     from elldelta.server.services.paging import Part
 
@@ -132,6 +133,14 @@ def plan_signature(agency: Agency, plan_digest: str) -> dict[str, Any]:
     """The agency's signature of a plan."""
     with agency.database.reading() as session:
         return dict(find_plan(session, plan_digest).signature)
+
+
+def plan_key(agency: Agency, plan_digest: str) -> PublicKey:
+    """The key that has signed a plan: the agency's present one, or a former one."""
+    key = agency.public_key(str(plan_signature(agency, plan_digest)["key_id"]))
+    if key is None:
+        raise NotFoundError("key")
+    return key
 
 
 def load_plan(agency: Agency, plan_digest: str) -> Plan:
