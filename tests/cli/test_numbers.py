@@ -164,3 +164,16 @@ def test_start_up_does_not_wait_for_compilers_or_engines():
     )
     finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_loads_nothing_that_computes(option):
+    script = (
+        "import sys; from elldelta.cli.main import execute; "
+        f"code = execute([{option!r}]); "
+        "heavy = {'numpy', 'numba', 'duckdb', 'pyarrow', 'scipy', 'httpx', 'fastapi'}; "
+        "sys.exit(code or ', '.join(sorted(heavy & set(sys.modules))) or 0)"
+    )
+    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert "elldelta" in finished.stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from elldelta.data.schema import Categories
 if TYPE_CHECKING:
     from elldelta.data.model import Model
     from elldelta.data.schema import Column
-
-CategoryOrder = Literal["given", "profile"]
 
 
 def order_categories(model: Model) -> tuple[Model, tuple[str, ...]]:

@@ -20,8 +20,9 @@ from elldelta.errors import FileError, InternalError, ParameterError, RefusedErr
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from elldelta.choices import OnFailure
     from elldelta.core.certificate import Certificate
-    from elldelta.core.coarsen import Coarsening, OnFailure, Unions
+    from elldelta.core.coarsen import Coarsening, Unions
     from elldelta.core.ledger_state import LedgerState
     from elldelta.data.classes import Classes
     from elldelta.data.counts import Counts

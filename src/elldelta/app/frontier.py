@@ -9,13 +9,12 @@ import numpy as np
 
 from elldelta.app.plan import Planner
 from elldelta.app.plan_request import PlanRequest
-from elldelta.data.plan_file import BOUNDS
+from elldelta.choices import BOUNDS
 from elldelta.errors import RefusedError
 
 if TYPE_CHECKING:
-    from elldelta.app.shapes import ShapeName
+    from elldelta.choices import Bound, ShapeName
     from elldelta.data.model import Model
-    from elldelta.data.plan_file import Bound
 
 
 @dataclass(frozen=True)

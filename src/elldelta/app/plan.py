@@ -9,6 +9,7 @@ import numpy as np
 
 from elldelta.app.plan_request import PlanRequest
 from elldelta.app.shapes import SHAPES, default_shape
+from elldelta.choices import BOUNDS
 from elldelta.core.checks import check_ell
 from elldelta.core.frontier import most_classes
 from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
@@ -16,19 +17,19 @@ from elldelta.core.generalize.runs import evaluate_classes
 from elldelta.core.mass_table import dense_blocks, without_below
 from elldelta.core.sample_size import Mechanism, p_ell
 from elldelta.core.union import union_failure_upper, union_search
-from elldelta.data.plan_file import BOUNDS, Plan
+from elldelta.data.plan_file import Plan
 from elldelta.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from elldelta.choices import Bound
     from elldelta.core.generalize.criteria import Criterion
     from elldelta.core.generalize.runs import SharpPlan
     from elldelta.core.mass_table import MassTable
     from elldelta.core.partition import Partition
     from elldelta.data.classes import Classes
     from elldelta.data.model import Model
-    from elldelta.data.plan_file import Bound
 
 TRIES = 5
 """How often classes are made again for a smaller failure before they are made for fewer records."""

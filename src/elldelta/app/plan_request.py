@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from elldelta.choices import BOUNDS, GUARANTEES
 from elldelta.core.additive_error import check_eta
 from elldelta.core.checks import check_count, check_delta, check_releases
 from elldelta.core.generalize.sweep import SharpOptions
-from elldelta.data.plan_file import BOUNDS, GUARANTEES
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.app.shapes import ShapeName
-    from elldelta.data.plan_file import Bound, Guarantee
+    from elldelta.choices import Bound, Guarantee, ShapeName
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from elldelta.app.certify import Publishable
-    from elldelta.core.coarsen import OnFailure
+    from elldelta.choices import OnFailure
     from elldelta.data.counting import UnknownPolicy
     from elldelta.data.csv_format import CsvFormat
     from elldelta.data.plan_file import Plan

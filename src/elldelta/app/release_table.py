@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from elldelta.core.coarsen import OnFailure
+    from elldelta.choices import OnFailure
     from elldelta.data.database_source import TableName
     from elldelta.data.manifest import Manifest
     from elldelta.data.plan_file import Plan

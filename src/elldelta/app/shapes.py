@@ -6,7 +6,7 @@ A new shape is one entry here, one class in `elldelta.data.classes` and one plan
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from elldelta.core.generalize.boxes import boxes
 from elldelta.core.generalize.criteria import Admissible, EachFailure
@@ -17,13 +17,12 @@ from elldelta.data.classes import Boxes, Runs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from elldelta.choices import ShapeName
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.criteria import Criterion
     from elldelta.core.partition import Partition
     from elldelta.data.classes import Classes
     from elldelta.data.model import Model
-
-ShapeName = Literal["runs", "boxes"]
 
 
 class Shape(Protocol):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elldelta.data.csv_format import CsvFormat
-from elldelta.data.database_source import Query, TableName
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from elldelta.data.database_source import Query, TableName
     from elldelta.data.table import Engine
 
 DATABASE = "ELLDELTA_DATABASE"
@@ -138,6 +138,8 @@ def engine(
 
 def source(engine_name: str, sources: list[str] | None, query: str | None) -> list[str] | TableName | Query:
     """What is to be read: files, or in a database a table or a query."""
+    from elldelta.data.database_source import Query, TableName
+
     if query is not None and engine_name != "postgres":
         raise ParameterError(
             "--query goes with --engine postgres.",

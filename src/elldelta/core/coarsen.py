@@ -21,6 +21,7 @@ from elldelta.errors import InternalError, ParameterError, RefusedError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from elldelta.choices import OnFailure
     from elldelta.core.partition import Partition
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "CoarseningCost",
     "HullLoss",
     "MassOf",
-    "OnFailure",
     "Unions",
     "coarsen_runs",
     "coarsen_unions",
@@ -37,9 +37,6 @@ __all__ = [
     "merged_classes",
     "unmergeable",
 ]
-
-OnFailure = Literal["refuse", "coarsen", "suppress", "coarsen-suppress"]
-"""What to do with a table that does not pass."""
 
 Unions = Literal["runs", "boxes", "any"]
 """Which unions may be published: neighbours in the order, boxes made of boxes, or any."""

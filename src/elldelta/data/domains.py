@@ -12,10 +12,11 @@ import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args
 
 import numpy as np
 
+from elldelta.choices import DateUnit
 from elldelta.data import cells, labels
 from elldelta.errors import SchemaError
 
@@ -28,7 +29,6 @@ UNKNOWN = -1
 NULL = -2
 """The position of a missing value."""
 
-DateUnit = Literal["day", "month", "year"]
 _LARGEST = 2**62
 _INTEGER_LABEL = re.compile(r"(-?[0-9]{1,19})(?:(?:-|\.\.)(-?[0-9]{1,19}))?")
 _BIN_LABEL = re.compile(r"\[([^,\s]+), ([^,\s\])]+)[\])]")

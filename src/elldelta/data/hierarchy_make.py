@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Sequence
 
-    from elldelta.data.domains import DateUnit
+    from elldelta.choices import DateUnit
 
 ROOT = "*"
 MOST_LEAVES = 1_000_000

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from elldelta.choices import BOUNDS, GUARANTEES
 from elldelta.core.additive_error import check_eta
 from elldelta.core.checks import check_count, check_ell, check_releases
 from elldelta.data.atomic import AtomicFiles
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from elldelta.choices import Bound, Guarantee
     from elldelta.data.classes import Classes
 
 FORMAT_VERSION = 1
@@ -32,16 +34,8 @@ FORMAT_VERSION = 1
 
 KIND = "plan"
 
-Bound = Literal["paper", "union", "sharp"]
-
-Guarantee = Literal["certified", "probabilistic"]
-
-GUARANTEES: tuple[Guarantee, ...] = ("certified", "probabilistic")
-
 _PLAIN = ("ell", "delta", "releases", "records", "failure_upper", "bound", "p", "eta", "shared_records",
           "guarantee", "waiting_risk", "min_records", "model_digest", "promise")  # fmt: skip
-
-BOUNDS: tuple[Bound, ...] = ("sharp", "union", "paper")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any, get_args
 
-from elldelta.data.domains import Bins, Categories, Dates, DateUnit, Domain, Integers, date_from_text
+from elldelta.choices import DateUnit
+from elldelta.data.domains import Bins, Categories, Dates, Domain, Integers, date_from_text
 from elldelta.data.hierarchy import Hierarchy, HierarchyRows
 from elldelta.data.schema import FORMAT_VERSION, Column, NullPolicy, Schema
 from elldelta.data.toml_lines import statement_lines

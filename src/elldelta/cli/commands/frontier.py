@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from elldelta.app.shapes import ShapeName
+from elldelta.choices import BOUNDS, ShapeName
 from elldelta.cli import options, output
-from elldelta.data.plan_file import BOUNDS
 from elldelta.errors import ParameterError
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from elldelta.choices import DateUnit
 from elldelta.cli import options, output
-from elldelta.data.domains import DateUnit
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:

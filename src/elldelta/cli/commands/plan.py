@@ -8,10 +8,8 @@ from typing import Annotated
 
 import typer
 
-from elldelta.app.category_order import CategoryOrder
-from elldelta.app.shapes import ShapeName
+from elldelta.choices import Bound, CategoryOrder, Guarantee, ShapeName
 from elldelta.cli import options, output
-from elldelta.data.plan_file import Bound, Guarantee
 from elldelta.errors import ParameterError
 
 

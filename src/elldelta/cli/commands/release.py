@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from elldelta.choices import OnFailure
 from elldelta.cli import agency, options, output
 from elldelta.cli.progress import progress_bar
-from elldelta.core.coarsen import OnFailure
-from elldelta.data.database_source import TableName
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
+    from elldelta.data.database_source import TableName
     from elldelta.data.manifest import Manifest
 
 PlanFile = Annotated[Path, typer.Option("--plan", help="The plan that the agency has sent.")]
@@ -99,6 +99,7 @@ def _release(
     from elldelta.app.release import release_to_file
     from elldelta.app.release_table import release_to_table
     from elldelta.cli.signed_plan import read_plan_file
+    from elldelta.data.database_source import TableName
     from elldelta.data.manifest import manifest_path
     from elldelta.data.release_table import manifest_table
     from elldelta.data.signature import signature_path
@@ -149,6 +150,8 @@ def _release(
 
 def _target(path: Path | None, table: str | None, engine_name: str, ledger: Path | None) -> Path | TableName:
     """Where the release goes: to a file or to a table."""
+    from elldelta.data.database_source import TableName
+
     if path is not None and table is None:
         return path
     if path is not None or table is None:

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elldelta.cli import options, output
-from elldelta.core.distribution import geometric_marginal, uniform_marginal
-from elldelta.core.generalize.independent import uniform_classes
-from elldelta.core.sample_size import Mechanism
 from elldelta.data.text_file import read_text
 from elldelta.errors import FileError, ParameterError, RefusedError
 
@@ -57,6 +54,9 @@ def _run(
     ] = None,
     json: options.Json = False,
 ) -> None:
+    from elldelta.core.generalize.independent import uniform_classes
+    from elldelta.core.sample_size import Mechanism
+
     if delta is not None and records is not None:
         raise ParameterError("Give --delta or --records, not both.", found="Both were given.")
     if (p is None) == (beta is None):
@@ -105,6 +105,8 @@ def _run(
 
 
 def _marginal(values: int | None, name: str, file: Path | None) -> Sequence[float]:
+    from elldelta.core.distribution import geometric_marginal, uniform_marginal
+
     if file is not None:
         probabilities = _read_marginal(file)
         if values not in (None, len(probabilities)):

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import options, output
-from elldelta.core.worst_case import repeat_ell, worst_case
 from elldelta.errors import ParameterError
 
 
@@ -31,6 +30,8 @@ def _run(
     ] = None,
     json: options.Json = False,
 ) -> None:
+    from elldelta.core.worst_case import worst_case
+
     ells = _parse_ells(ell, releases)
     result = worst_case(values, ells)
     if json:
@@ -57,6 +58,8 @@ def _run(
 
 
 def _parse_ells(text: str, releases: int | None) -> tuple[int, ...]:
+    from elldelta.core.worst_case import repeat_ell
+
     try:
         ells = tuple(int(part) for part in text.split(","))
     except ValueError:

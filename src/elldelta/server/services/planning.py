@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from elldelta.app.plan import Planner, make_plan
 from elldelta.app.plan_request import PlanRequest
-from elldelta.data.plan_file import BOUNDS
+from elldelta.choices import BOUNDS
 from elldelta.errors import RefusedError
 from elldelta.server.errors import BusyError, ConflictError
 from elldelta.server.services.jobs import finish_job

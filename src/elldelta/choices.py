@@ -1,0 +1,28 @@
+"""The words among which a caller chooses, each spelt here and nowhere else.
+
+They stand apart from the code that they steer: the command line shows them in its help, and help should not
+wait for anything to be loaded.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Bound = Literal["paper", "union", "sharp"]
+"""By which bound a plan is made."""
+
+BOUNDS: tuple[Bound, ...] = ("sharp", "union", "paper")
+
+Guarantee = Literal["certified", "probabilistic"]
+
+GUARANTEES: tuple[Guarantee, ...] = ("certified", "probabilistic")
+
+ShapeName = Literal["runs", "boxes"]
+"""The shape of classes."""
+
+CategoryOrder = Literal["given", "profile"]
+
+DateUnit = Literal["day", "month", "year"]
+
+OnFailure = Literal["refuse", "coarsen", "suppress", "coarsen-suppress"]
+"""What to do with a table that does not pass."""
