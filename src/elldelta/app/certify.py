@@ -92,9 +92,10 @@ def unions_of(plan: Plan) -> Unions:
 def base_counts(counts: Counts, plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """An owner's records by the plan's classes and sensitive value; and the class of each combination."""
     class_of = plan.class_of(counts.ranks)
-    table = np.zeros((plan.n_classes, plan.schema.n_values), dtype=np.int64)
-    np.add.at(table, (class_of[counts.rows], counts.values), counts.n)
-    return table, class_of
+    n_values = plan.schema.n_values
+    table = np.zeros(plan.n_classes * n_values, dtype=np.int64)
+    np.add.at(table, (class_of * n_values)[counts.rows] + counts.values, counts.n)
+    return table.reshape(plan.n_classes, n_values), class_of
 
 
 def default_on_failure(plan: Plan) -> OnFailure:

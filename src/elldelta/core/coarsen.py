@@ -179,7 +179,8 @@ def fit(
 def _coarsening(
     table: NDArray[np.int64], terms: CertificateTerms, loss: HullLoss, certificate: Certificate
 ) -> Coarsening:
-    alone = certify(table, terms)
+    is_alone = certificate.grouping.n_classes == terms.n_classes and not certificate.suppressed.any()
+    alone = certificate if is_alone else certify(table, terms)
     sizes = np.bincount(certificate.grouping.class_of)
     cost = CoarseningCost(
         n_base_classes=terms.n_classes,

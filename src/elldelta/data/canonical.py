@@ -7,9 +7,12 @@ import json
 import math
 import re
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _LISTS = {list, tuple}
@@ -41,7 +44,15 @@ def digest(document: Any) -> str:  # noqa: ANN401 (any plain JSON value)
 
 def digest_of_bytes(content: bytes) -> str:
     """The SHA-256 of bytes that are canonical already."""
-    return "sha256:" + hashlib.sha256(content).hexdigest()
+    return digest_of_parts([content])
+
+
+def digest_of_parts(parts: Iterable[bytes | memoryview]) -> str:
+    """The SHA-256 of canonical bytes that come part by part, and need not be in memory together."""
+    content = hashlib.sha256()
+    for part in parts:
+        content.update(part)
+    return "sha256:" + content.hexdigest()
 
 
 def is_digest(value: object) -> bool:

@@ -100,9 +100,7 @@ def count(
         encoders = [_Encoder(column) for column in columns]
         tally = _Tally(schema)
         for batch in engine.fetch(grouped):
-            positions = np.stack(
-                [encoder.encode(batch.column(place)) for place, encoder in enumerate(encoders)], axis=1
-            )
+            positions = [encoder.encode(batch.column(place)) for place, encoder in enumerate(encoders)]
             tally.add(positions, batch.column(len(columns)).to_numpy())
     finally:
         engine.discard(grouped)
@@ -185,18 +183,22 @@ class _Tally:
         self._unknown = np.zeros(width, dtype=np.int64)
         self._n_read = self._n_suppressed = self._n_quarantined = 0
 
-    def add(self, positions: NDArray[np.int64], n: NDArray[np.int64]) -> None:
-        usable = (positions >= 0).all(axis=1)
+    def add(self, positions: Sequence[NDArray[np.int64]], n: NDArray[np.int64]) -> None:
+        """Adds a batch: for every column the position of each cell, and how many records they stand for."""
         self._n_read += int(n.sum())
+        # Column by column, which is how they lie in memory: several times as fast as row by row.
+        usable = np.ones(n.size, dtype=np.bool_)
+        for column in positions:
+            usable &= column >= 0
         if not usable.all():
-            bad, n_bad = positions[~usable], n[~usable]
+            bad, n_bad = np.stack([column[~usable] for column in positions], axis=1), n[~usable]
             unknown = (bad == UNKNOWN).any(axis=1)
             self._nulls += ((bad == NULL) * n_bad[:, np.newaxis]).sum(axis=0)
             self._unknown += ((bad == UNKNOWN) * n_bad[:, np.newaxis]).sum(axis=0)
             self._n_quarantined += int(n_bad[unknown].sum())
             self._n_suppressed += int(n_bad[~unknown].sum())
-            positions, n = positions[usable], n[usable]
-        self._parts.append((self._schema.ranks(positions[:, :-1]), positions[:, -1].copy(), n))
+            positions, n = [column[usable] for column in positions], n[usable]
+        self._parts.append((self._schema.ranks_of_columns(positions[:-1]), positions[-1], n))
 
     def accounting(self) -> Accounting:
         names = [column.name for column in self._schema.counted_columns]

@@ -256,7 +256,9 @@ def merge_counts(parts: Iterable[Counts]) -> Counts:
 
 def _order_of_cells(schema: Schema, ranks: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.intp]:
     if schema.n_combinations * schema.n_values < 2**63:
-        return np.argsort(ranks * schema.n_values + values, kind="stable")  # three times as fast
+        # Many times as fast as sorting by two keys, and four times as a stable sort, which nobody needs here:
+        # cells that are the same are added up.
+        return np.argsort(ranks * schema.n_values + values)
     return np.lexsort((values, ranks))
 
 

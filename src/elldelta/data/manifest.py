@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.data.canonical import canonical_json, digest_of_bytes
+from elldelta.data.canonical import canonical_json, digest_of_parts
 from elldelta.data.classes import class_labels, classes_from_dict
 from elldelta.data.json_file import changed, read_json, seal, unseal
 from elldelta.data.schema import Schema
 from elldelta.errors import ElldeltaError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -29,6 +29,8 @@ FORMAT_VERSION = 1
 """Version of the file; old versions are read for ever, newer ones refused."""
 
 KIND = "manifest"
+
+_CELLS_AT_ONCE = 1 << 18
 
 _PLAIN = (
     "software",
@@ -181,13 +183,35 @@ def content_digest(
     # so that sorting classes and values by theirs sorts the cells.
     class_order = sorted(range(len(labels)), key=[f"{list(texts)!r}" for texts in labels].__getitem__)
     value_order = sorted(range(len(values)), key=[f"{value!r}, " for value in values].__getitem__)
-    class_texts = [_spelt(list(labels[place]))[:-1] for place in class_order]
-    value_texts = [_spelt(values[place]) for place in value_order]
-    ordered = counts[np.ix_(class_order, value_order)]
-    rows, columns = np.nonzero(ordered)
-    cells = zip(rows.tolist(), columns.tolist(), ordered[rows, columns].tolist(), strict=True)
-    texts = [f"{class_texts[row]},{value_texts[column]},{n}]" for row, column, n in cells]
-    return digest_of_bytes(f"[{','.join(texts)}]".encode())
+    spelt = {text: _spelt(text) for text in {text for texts in labels for text in texts}}
+    class_texts = [f"[{','.join(map(spelt.__getitem__, labels[place]))}," for place in class_order]
+    value_texts = [f"{_spelt(values[place])}," for place in value_order]
+    return digest_of_parts(_cells(class_texts, value_texts, counts[np.ix_(class_order, value_order)]))
+
+
+def _cells(
+    class_texts: list[str], value_texts: list[str], counts: NDArray[np.int64]
+) -> Iterator[bytes | memoryview]:
+    """The bytes of the list of all cells with a record, joined by the thousand and not one by one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows, columns = np.nonzero(counts)
+    n = counts[rows, columns]
+    first, second = (pa.array(texts, pa.large_string()) for texts in (class_texts, value_texts))
+    yield b"["
+    for start in range(0, n.size, _CELLS_AT_ONCE):
+        part = slice(start, start + _CELLS_AT_ONCE)
+        cells = pc.binary_join_element_wise(
+            first.take(pa.array(rows[part])),
+            second.take(pa.array(columns[part])),
+            pa.array(n[part]).cast(pa.large_string()),
+            pa.scalar("],", pa.large_string()),
+            pa.scalar("", pa.large_string()),
+        )
+        texts = memoryview(cells.buffers()[2])[: int(pc.sum(pc.binary_length(cells)).as_py())]
+        yield texts if start + _CELLS_AT_ONCE < n.size else texts[:-1]
+    yield b"]"
 
 
 def _spelt(value: Any) -> str:  # noqa: ANN401 (plain JSON)

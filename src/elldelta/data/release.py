@@ -166,11 +166,14 @@ def generated_rows(counted: CountedTable, class_map: ClassMap) -> RepeatedRows:
 
     counts = counted.counts
     n_values = counted.schema.n_values
-    class_of = class_map.classes_of(counts.ranks)[counts.rows]
-    released = class_of >= 0
-    cells, places = np.unique(class_of[released] * n_values + counts.values[released], return_inverse=True)
-    n = np.zeros(cells.size, dtype=np.int64)
-    np.add.at(n, places, counts.n[released])
+    class_of = class_map.classes_of(counts.ranks)
+    # Every combination belongs to the cells of its class; those that are left out come last, and are cut off.
+    n_cells = len(class_map.labels) * n_values
+    first = np.where(class_of < 0, n_cells, class_of * n_values)
+    table = np.zeros(n_cells + n_values, dtype=np.int64)
+    np.add.at(table, first[counts.rows] + counts.values, counts.n)
+    cells = np.flatnonzero(table[:n_cells])
+    n = table[cells]
     classes, values = np.divmod(cells, n_values)
     columns = [
         (name, classes, pa.array([labels[place] for labels in class_map.labels], pa.string()))

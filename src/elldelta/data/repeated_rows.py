@@ -128,13 +128,16 @@ class RepeatedRows:
         arrays = []
         for codes, values in self._coded:
             # Only the values of these rows: every row group of the file repeats its list of values.
-            used, places = np.unique(codes[rows], return_inverse=True)
-            missing = int(used.size > 0 and used[0] < 0)
-            repeated = np.repeat(places.astype(np.int32) - missing, lengths)
+            own = codes[rows]
+            used = np.flatnonzero(np.bincount(own + 1, minlength=1)[1:])
+            # Small numbers are written faster. The last place, which is also -1, is that of a missing value.
+            places = np.full(len(values) + 1, -1, dtype=np.min_scalar_type(-len(values) - 1))
+            places[used] = np.arange(used.size)
+            repeated = np.repeat(places[own], lengths)
             arrays.append(
                 pa.DictionaryArray.from_arrays(
-                    pa.array(repeated, mask=repeated < 0 if missing else None),
-                    values.take(pa.array(used[missing:])),
+                    pa.array(repeated, mask=repeated < 0 if (own < 0).any() else None),
+                    values.take(pa.array(used)),
                 )
             )
         return pa.RecordBatch.from_arrays(arrays, names=[name for name, _, _ in self.columns])

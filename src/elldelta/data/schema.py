@@ -143,10 +143,10 @@ class Column:
 
     def labels(self, lows: ArrayLike, highs: ArrayLike) -> list[str]:
         """The label of every pair of positions; each distinct pair is spelt once."""
-        pairs = np.stack([np.asarray(lows, np.int64), np.asarray(highs, np.int64)], axis=-1)
-        distinct, places = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
-        spelt = [self.label(low, high) for low, high in distinct.tolist()]
-        return [spelt[place] for place in places.ravel()]
+        ends = (np.asarray(end, np.int64).ravel().tolist() for end in (lows, highs))
+        pairs = list(zip(*ends, strict=True))
+        spelt = {pair: self.label(*pair) for pair in set(pairs)}
+        return [spelt[pair] for pair in pairs]
 
     def parse_label(self, label: str) -> NDArray[np.bool_]:
         """The positions that a label names, as a mask over all positions: the inverse of `label`.
@@ -306,9 +306,15 @@ class Schema:
                 f"Positions must form a table with {len(self.sizes)} columns.",
                 found=f"Their shape is {table.shape}.",
             )
-        if table.size and ((table < 0) | (table >= np.array(self.sizes))).any():
-            raise ParameterError("Positions must lie inside their domains.", found="Some do not.")
-        ranks: NDArray[np.int64] = table @ np.array(self.strides, dtype=np.int64)
+        return self.ranks_of_columns(table.T)
+
+    def ranks_of_columns(self, columns: Sequence[NDArray[np.int64]] | NDArray[np.int64]) -> NDArray[np.int64]:
+        """Like `ranks`, from one array of positions per quasi-identifier."""
+        ranks = np.zeros(len(columns[0]), dtype=np.int64)
+        for column, size, stride in zip(columns, self.sizes, self.strides, strict=True):
+            if column.size and not 0 <= column.min() <= column.max() < size:
+                raise ParameterError("Positions must lie inside their domains.", found="Some do not.")
+            ranks += column * stride
         return ranks
 
     def unrank(self, ranks: ArrayLike) -> NDArray[np.int64]:
