@@ -1,14 +1,58 @@
-"""The jobs that one action starts on Spark: how far they are, and how to cancel them."""
+"""Running actions on Spark: how far their jobs are, how to cancel them, and what to say when they fail."""
 
 from __future__ import annotations
 
 import secrets
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from elldelta.data.engines.spark_errors import translated
+from elldelta.data.engines.task import PATIENCE, Task
+from elldelta.errors import ElldeltaError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    from elldelta.data.engines.spark_session import Session
+    from elldelta.data.table import Progress
 
     Result = TypeVar("Result")
+
+
+class Runner:
+    """Runs actions on a session so that Ctrl-C is heard and no message quotes a cell."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def watched(
+        self, action: Callable[[], Result], progress: Progress | None = None, writing: Path | None = None
+    ) -> Result:
+        """Runs an action that may take long; tells how far it is, and hears Ctrl-C."""
+        jobs = Jobs(self._session.spark, is_connect=self._session.is_connect)
+
+        def watch() -> None:
+            if progress:
+                progress(self.run(jobs.done))
+
+        # Nobody waits long for what only reads; what writes must have stopped before its files are removed.
+        patience = None if writing is not None else PATIENCE
+        task = Task(lambda: jobs.follow(action))
+        result = self.run(lambda: task.run(jobs.cancel, watch=watch, patience=patience), writing)
+        if progress:
+            progress(1.0)
+        return result
+
+    def run(self, action: Callable[[], Result], writing: Path | None = None) -> Result:
+        """Runs an action; what Spark raises is replaced, because its texts quote cells."""
+        problem: BaseException
+        try:
+            return action()
+        except ElldeltaError:
+            raise
+        except Exception as error:  # noqa: BLE001 (Py4J, gRPC, Arrow and Spark have no common class)
+            problem = translated(error, writing)
+        raise problem  # outside of the handler: nothing of the engine's error hangs on to it
 
 
 class Jobs:
