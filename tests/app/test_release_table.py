@@ -235,3 +235,48 @@ def test_a_table_in_memory_becomes_a_table(engine, run, plans):
     table = pa.Table.from_pandas(people(3000, 5))
     manifest = release_to_table(table, plans[("ward",)], TableName("r"), engine=engine)
     assert run("SELECT count(*) FROM r") == [(manifest.records_released,)]
+
+
+CHANGING = Query(
+    "SELECT age, zip, ward, (ARRAY['flu', 'hiv', 'cold', 'gout', 'acne', 'mumps'])"
+    "[1 + CAST(FLOOR(RANDOM() * 6) AS integer)] AS disease FROM people"
+)
+"""As many rows each time, with other diseases."""
+
+
+def test_what_is_published_is_what_was_checked(engine, run, plans, tmp_path):
+    """With kept columns the records are read twice; without, what a query says the second time is nothing."""
+    merge = {"engine": engine, "on_failure": "coarsen"}
+    release_to_table(CHANGING, plans[()], TableName("r"), **merge)
+    assert ed.verify("r", plans[()], engine=engine).is_certified
+    before = tables_of(run)
+    kept = plans[("ward",)]
+    for name in ("s.parquet", "s.csv"):
+        with pytest.raises(DataError, match="the same records twice"):
+            ed.release_to_file(CHANGING, kept, tmp_path / name, **merge)
+        ed.release_to_file("people", kept, tmp_path / f"good {name}", engine=engine)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("s")) == []
+    with pytest.raises(DataError, match="the same records twice"):
+        ed.release(CHANGING, kept, **merge)
+    with pytest.raises(DataError, match="the same records twice"):
+        release_to_table(CHANGING, kept, TableName("s"), **merge)
+    assert tables_of(run) == before
+    release_to_table("people", kept, TableName("s"), engine=engine)
+    assert ed.verify("s", kept, engine=engine).is_certified
+
+
+def test_a_file_that_changes_before_it_is_read_again(plans, tmp_path, monkeypatch):
+    source = tmp_path / "people.csv"
+    people(3000, 1).to_csv(source, index=False)
+    kept = plans[("ward",)]
+    with connect("duckdb") as engine:
+        write = engine.write
+
+        def change_and_write(*given, **options):
+            people(3000, 9).to_csv(source, index=False)
+            return write(*given, **options)
+
+        monkeypatch.setattr(engine, "write", change_and_write)
+        with pytest.raises(DataError, match="the same records twice"):
+            ed.release_to_file(source, kept, tmp_path / "r.parquet", engine=engine)
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]

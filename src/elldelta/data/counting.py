@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.data.schema import Column, Schema
-    from elldelta.data.table import Progress, Table
+    from elldelta.data.table import FileMark, Progress, Table
 
 UnknownPolicy = Literal["refuse", "quarantine"]
 
@@ -41,11 +41,13 @@ class CountedTable:
         table: The table, opened in its engine.
         counts: The counts, with the account of every record.
         encodings: For every counted column, the positions of its distinct cells.
+        marks: What the files of the table were before they were read; see `elldelta.data.written`.
     """
 
     table: Table
     counts: Counts
     encodings: tuple[Encoding, ...]
+    marks: tuple[FileMark | None, ...] = ()
 
     @property
     def schema(self) -> Schema:
@@ -95,6 +97,7 @@ def count(
     columns = schema.counted_columns
     table.require(column.name for column in columns)
     engine = table.engine
+    marks = table.file_marks()
     grouped = engine.store(sql.count_by_keys(table.relation, _keys(table, schema)), progress)
     try:
         encoders = [_Encoder(column) for column in columns]
@@ -112,7 +115,8 @@ def count(
             found=f"{table.origin} holds {table.n_rows} records, {accounting.n_read} were read.",
             remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
         )
-    return CountedTable(table, tally.counts(accounting), tuple(encoder.encoding() for encoder in encoders))
+    encodings = tuple(encoder.encoding() for encoder in encoders)
+    return CountedTable(table, tally.counts(accounting), encodings, marks)
 
 
 def _as_texts(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:

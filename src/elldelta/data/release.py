@@ -20,6 +20,7 @@ from elldelta.data.frames import from_arrow
 from elldelta.data.repeated_rows import RepeatedRows
 from elldelta.data.sources import format_of
 from elldelta.data.table import require
+from elldelta.data.written import check_file, check_frame
 from elldelta.errors import InternalError, ParameterError, SchemaError
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def write_release(
         return account_of(counted, class_map, rows.n_rows, "sorted")
     with JoinedRows(counted, class_map, order) as joined:
         n_rows = engine.write(joined.query, target, file_format, ordered=order == "sorted", progress=progress)
+    check_file(counted, class_map, target, file_format)
     return account_of(counted, class_map, n_rows, order)
 
 
@@ -116,6 +118,7 @@ def release_frame(
         # A stored result has no order: its rows are numbered instead, and sorted here.
         with JoinedRows(counted, class_map, "numbered" if order == "sorted" else "any") as joined:
             table = _fetched(counted.table.engine, joined.query, progress)
+        check_frame(counted, class_map, table)
         if order == "sorted":
             table = table.sort_by(sql.ROW_NUMBER).drop_columns([sql.ROW_NUMBER])
     account = account_of(counted, class_map, table.num_rows, order)

@@ -18,6 +18,7 @@ from elldelta.data.json_file import as_bytes
 from elldelta.data.manifest import Manifest
 from elldelta.data.release import JoinedRows, account_of, check_release, generated_rows
 from elldelta.data.table import Engine, require
+from elldelta.data.written import check_table
 from elldelta.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class ReleaseTable:
             return account_of(counted, class_map, n_rows, "sorted")
         with JoinedRows(counted, class_map, order) as joined:
             n_rows = self._engine.create(self._rows, joined.query, self._subject)
+        check_table(counted, class_map, self._rows)
         if progress:
             progress(1.0)
         return account_of(counted, class_map, n_rows, order)

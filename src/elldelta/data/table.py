@@ -54,6 +54,9 @@ _WORDS: dict[Capability, tuple[str, str]] = {
     "order": ("keep rows in an order", "Use --order any, or another engine."),
 }
 
+FileMark = tuple[int, int, int]
+"""Number, size and time of a file: with another one of them it is another file."""
+
 ValueKind = Literal["boolean", "integer", "real", "text", "date", "timestamp", "other"]
 
 
@@ -99,6 +102,18 @@ class Table:
     def kind_of(self, name: str) -> ValueKind:
         """The kind of values of a column."""
         return next(column.kind for column in self.columns if column.name == name)
+
+    def file_marks(self) -> tuple[FileMark | None, ...]:
+        """What tells later whether its files are still the same; None for one that is gone."""
+        marks: list[FileMark | None] = []
+        for path in self.files:
+            try:
+                found = path.stat()
+            except OSError:
+                marks.append(None)
+            else:
+                marks.append((found.st_ino, found.st_size, found.st_mtime_ns))
+        return tuple(marks)
 
     def require(self, names: Iterable[str]) -> None:
         """Refuses unless the table has all the columns, spelt exactly so."""
