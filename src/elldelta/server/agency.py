@@ -23,7 +23,7 @@ from elldelta.server.limits import RateLimit
 from elldelta.server.memory import Remembered
 from elldelta.server.migrations import migrate
 from elldelta.server.settings import MIB
-from elldelta.server.turns import Turns
+from elldelta.server.turns import Queues, Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -40,6 +40,10 @@ REGISTERED_BYTES = 256 * MIB
 
 MOST_PARSING = 2
 """Registrations that are read at a time."""
+
+
+MOST_DECIDING = 4
+"""Populations of which releases are checked at a time."""
 
 
 def utc_now() -> dt.datetime:
@@ -66,6 +70,8 @@ class Agency:
         plan_files: Files of plans, by digest.
         registered: Releases that were admitted, by plan, number and line.
         costs: What wishes cost, by model and wishes.
+        deciding: Queues for deciding about releases, by population: one that has waited here knows the lines
+            of those before it, and need not be checked twice.
         parsing: Turns for reading registrations, which take many times their size while they are read.
     """
 
@@ -79,6 +85,7 @@ class Agency:
     by_address: RateLimit
     by_login: RateLimit
     parsing: Turns
+    deciding: Queues
     models: Remembered[int, Model] = field(default_factory=lambda: Remembered(4))
     plans: Remembered[str, Plan] = field(default_factory=lambda: Remembered(32))
     plan_files: Remembered[str, bytes] = field(default_factory=lambda: Remembered(32))
@@ -109,6 +116,7 @@ class Agency:
             by_address=RateLimit(limits.address_rate, limits.address_burst, monotonic),
             by_login=RateLimit(limits.login_rate, limits.login_burst, monotonic),
             parsing=Turns(MOST_PARSING, limits.database_seconds),
+            deciding=Queues(MOST_DECIDING, limits.database_seconds),
         )
 
     @property

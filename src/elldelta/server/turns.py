@@ -12,6 +12,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+class Queues:
+    """Queues in which threads wait for those that are about the same thing; a few for all things.
+
+    Args:
+        most: How many queues there are, and so how many threads are at work at a time.
+        seconds: How long somebody waits.
+    """
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._queues = tuple(Turns(1, seconds) for _ in range(most))
+
+    def turn(self, number: int) -> contextlib.AbstractContextManager[None]:
+        """Waits until nobody is at work on the thing of this number, or on another one in its queue."""
+        return self._queues[number % len(self._queues)].turn()
+
+
 class Turns:
     """A few turns that threads take.
 

@@ -1,8 +1,9 @@
 """Registering a release: everything is checked again, and it is admitted in one transaction or not at all.
 
-Whoever registers is alone: the population is locked (releases of all of its plans are linked with each
-other), the lines are read again, and the line, the counts and the answer are written in one commit. The
-number of a line is unique, so even a mistake in the locking could not admit two releases in one place.
+The release is checked before anybody is kept waiting. Then whoever registers is alone: the population is
+locked (releases of all of its plans are linked with each other), the release is checked again if lines were
+added in the meantime, and the line, the counts and the answer are written in one commit. The number of a line
+is unique, so even a mistake in the locking could not admit two releases in one place.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from elldelta.app.registration import Registration, check_registration
+from elldelta.app.registration import Registration
 from elldelta.data.canonical import digest
 from elldelta.data.receipt import sign_admission
 from elldelta.errors import RefusedError
 from elldelta.server.errors import BusyError, ConflictError, UnprocessableError, document_of
 from elldelta.server.rights import OWNER
-from elldelta.server.services.ledger import registered_elsewhere, registered_under
+from elldelta.server.services.judgement import Case, Judgement, ledger_state
 from elldelta.server.services.paging import BEGINNING, Order, Window, read_part
 from elldelta.server.services.plans import find_plan, load_plan, lock_plan, require_issued
 from elldelta.server.services.retention import forget_refusals
@@ -105,27 +106,19 @@ def register_release(
     with agency.parsing.turn():
         registration = Registration.from_bytes(content)
     asked = digest({"plan": plan_digest, "registration": registration.digest})
+    with agency.database.reading() as session:
+        answer = _known_answer(session, caller, key, asked)
+    if answer is not None:
+        return answer
     plan = load_plan(agency, plan_digest)
-    for _ in range(2):
-        try:
-            with agency.database.writing() as session:
-                _lock_population(session, population_id)
-                answer = _known_answer(session, caller, key, asked)
-                if answer is None:
-                    answer = _decide(session, agency, caller, plan, registration, asked, population_id)
-                    session.add(
-                        Answer(
-                            party_id=caller.id,
-                            key=key,
-                            request_digest=asked,
-                            status=answer.status,
-                            document=answer.document,
-                            answered_at=agency.clock(),
-                        )
-                    )
-                return answer
-        except IntegrityError:
-            continue  # the same key came at the same time for another population: its answer is there now
+    about = (caller, plan, registration, population_id)
+    with agency.deciding.turn(population_id):
+        judged = _judged(agency, *about)
+        for _ in range(2):
+            try:
+                return _answered(agency, *about, key, asked, judged)
+            except IntegrityError:
+                continue  # the same key came at the same time for another population: its answer is there now
     raise BusyError
 
 
@@ -183,6 +176,46 @@ def list_refusals(
         )
 
 
+def _judged(
+    agency: Agency, caller: Caller, plan: Plan, registration: Registration, population_id: int
+) -> Judgement | None:
+    """What the check finds, while nobody waits; None if the plan counts no longer: that is decided alone."""
+    with agency.database.reading() as session:
+        if find_plan(session, plan.digest).status != "issued":
+            return None
+        case = Case.read(session, agency, caller, plan, registration, population_id)
+    return case.judge()
+
+
+def _answered(
+    agency: Agency,
+    caller: Caller,
+    plan: Plan,
+    registration: Registration,
+    population_id: int,
+    key: str,
+    asked: str,
+    judged: Judgement | None,
+) -> RegistrationAnswer:
+    """Decides, alone, and keeps the answer."""
+    with agency.database.writing() as session:
+        _lock_population(session, population_id)
+        answer = _known_answer(session, caller, key, asked)
+        if answer is None:
+            answer = _decide(session, agency, caller, plan, registration, population_id, asked, judged)
+            session.add(
+                Answer(
+                    party_id=caller.id,
+                    key=key,
+                    request_digest=asked,
+                    status=answer.status,
+                    document=answer.document,
+                    answered_at=agency.clock(),
+                )
+            )
+        return answer
+
+
 def _lock_population(session: Session, population_id: int) -> None:
     """Nobody else decides about a release of these people until this transaction ends."""
     session.execute(
@@ -209,21 +242,18 @@ def _decide(
     caller: Caller,
     plan: Plan,
     registration: Registration,
-    asked: str,
     population_id: int,
+    asked: str,
+    judged: Judgement | None,
 ) -> RegistrationAnswer:
-    """Checks a release against everything that is registered now, and writes down what follows."""
+    """Admits or refuses a release against everything that is registered now, and writes down what follows."""
     row = lock_plan(session, plan.digest)
     try:
         if not _is_registered(session, caller, plan, registration):
             require_issued(row)
-        admission = check_registration(
-            plan,
-            registration,
-            registered_under(session, agency, plan.digest),
-            owner=caller.name,
-            elsewhere=registered_elsewhere(session, agency, population_id, plan.digest),
-        )
+        if judged is None or judged.state != ledger_state(session, population_id):
+            judged = Case.read(session, agency, caller, plan, registration, population_id).judge()
+        admission = judged.admission
     except (RefusedError, ConflictError) as error:
         session.add(
             Refusal(
