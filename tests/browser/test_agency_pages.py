@@ -385,6 +385,33 @@ def test_no_page_is_wider_than_its_window(story, server, browser, people, tmp_pa
     assert window.foreign == []
 
 
+def test_more_settings_are_opened_and_filled_in_by_keyboard_on_a_phone(story, server, browser, people):
+    state = people["university"].context.storage_state()
+    window = Watched(browser, server.url, width=320, storage_state=state)
+    try:
+        window.open("/populations/region/ask")
+        page = window.page
+        assert not page.locator("#eta").is_visible()
+        tab_to(page, "More settings")
+        page.keyboard.press("Enter")
+        for name, value in (("min_records", "2"), ("eta", "0.001")):
+            tab_to(page, name)
+            page.keyboard.press("Control+A")
+            page.keyboard.type(value)
+        tab_to(page, "waiting_risk")
+        measured = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
+        assert measured[0] <= measured[1] == 320
+        tab_to(page, "File the request")
+        page.keyboard.press("Enter")
+        page.get_by_text("Your request is filed.").wait_for()
+        words = window.words
+    finally:
+        window.close()
+    assert "Records behind a value 2" in words
+    assert "Error of the past records 0.001" in words
+    assert window.complaints == []
+
+
 def test_everything_works_without_scripts(story, server, browser, people):
     """The button tells the cost; a page that waits for a job loads itself again."""
     state = people["university"].context.storage_state()

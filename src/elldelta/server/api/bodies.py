@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Path
+from fastapi import Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from elldelta.server.errors import WrongTypeError
 from elldelta.server.rights import Role
 from elldelta.server.services.names import DIGEST_PATTERN, NAME_PATTERN
 from elldelta.server.services.progress import MOST_RECORDS
@@ -132,6 +133,17 @@ class NewProgress(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"records": 6400}]})
 
     records: int = Field(ge=0, le=MOST_RECORDS)
+
+
+async def body_of_type(request: Request, *types: str, problem: str, remedy: str) -> bytes:
+    """A body that is no JSON of ours but a file, as it was sent.
+
+    Raises:
+        WrongTypeError: Its Content-Type is none of these.
+    """
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() not in types:
+        raise WrongTypeError(problem, found="The Content-Type is another one.", remedy=remedy)
+    return await request.body()
 
 
 _WORDS = {

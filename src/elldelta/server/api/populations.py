@@ -6,10 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from elldelta.server.api.bodies import LARGEST, Name, NewPopulation, errors, example
+from elldelta.server.api.bodies import LARGEST, Name, NewPopulation, body_of_type, errors, example
 from elldelta.server.api.lists import PopulationList, listed
 from elldelta.server.api.windows import NameWindow
-from elldelta.server.errors import WrongTypeError
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, allow
 from elldelta.server.services import costs, populations
@@ -39,13 +38,12 @@ _POPULATION = {
 
 
 async def _model_file(request: Request) -> bytes:
-    if request.headers.get("content-type", "").split(";")[0].strip().lower() not in MODEL_TYPES:
-        raise WrongTypeError(
-            "A model is sent as the file that 'elldelta estimate' writes.",
-            found="The Content-Type is another one.",
-            remedy="Send the file itself, as application/octet-stream.",
-        )
-    return await request.body()
+    return await body_of_type(
+        request,
+        *MODEL_TYPES,
+        problem="A model is sent as the file that 'elldelta estimate' writes.",
+        remedy="Send the file itself, as application/octet-stream.",
+    )
 
 
 @router.get(

@@ -7,11 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import JSONResponse
 
-from elldelta.server.api.bodies import Digest, errors, example
+from elldelta.server.api.bodies import Digest, body_of_type, errors, example
 from elldelta.server.api.lists import RefusalList, ReleaseList, listed
 from elldelta.server.api.requests import JOB
 from elldelta.server.api.windows import NumberWindow
-from elldelta.server.errors import WrongTypeError
 from elldelta.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
 from elldelta.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, allow
 from elldelta.server.services import audits, ledger, releases
@@ -66,13 +65,12 @@ IdempotencyKey = Annotated[
 
 
 async def _registration(request: Request) -> bytes:
-    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-        raise WrongTypeError(
-            "A registration is sent as JSON.",
-            found="The Content-Type is another one.",
-            remedy="Let 'elldelta remote register' send it.",
-        )
-    return await request.body()
+    return await body_of_type(
+        request,
+        "application/json",
+        problem="A registration is sent as JSON.",
+        remedy="Let 'elldelta remote register' send it.",
+    )
 
 
 @router.post(
