@@ -86,7 +86,7 @@ def test_of_one_owner_only_the_newest_refusals_are_kept(make_service):
     for number in range(4):
         assert register(service, plan, full(plan, *wrong, n=3 + number), f"{number + 1}").status == 409
         service.clock.advance(minutes=1)
-    kept = list_refusals(service.agency, service.caller("agency"), plan.digest)
+    kept = list_refusals(service.agency, service.caller("agency"), plan.digest).entries
     assert [item.owner for item in kept] == ["owner", "owner", "other"]
     assert kept[0].refused > kept[1].refused > kept[2].refused
     assert len(list_refusals(service.agency, service.caller("agency"), elsewhere.digest)) == 1
