@@ -2,6 +2,8 @@
 
 from benchmarks._words import NOTICE, facts, grown, number, page, seconds, share, significant, size, table
 
+FINE = "120,000 combinations"
+UNCHANGED = "only checks: the table is diverse as it is"
 LARGE = 1_000_000
 """Smaller tables are measured, too, but no promise is about them."""
 LIMITS = {
@@ -69,9 +71,8 @@ def _short(snapshot):
         and (own := _partner(snapshot, "checking", row, "verify"))
     ]
     for row in facts(snapshot, "anonymizing", "anonymizing"):
-        if row["tool"] in {"anjana", "anonypyx"} and row["records"] == LARGE and not row["fine"]:
-            own = _partner(snapshot, "anonymizing", row, "release")
-            lines.append(f"- {_faster('With the plan at hand, releasing', own, row, row['tool'])}")
+        if row["tool"] in {"anjana", "anonypyx"} and row["records"] == LARGE:
+            lines += [f"- {line}" for line in _anonymized(snapshot, row)]
     lines += [
         f"- Two tables anonymized by {row['tool']}, then linked: {share(row['below_ell'])} of the people in "
         f"both are left with fewer values than was asked for, {share(row['one_value'])} with a single one."
@@ -95,11 +96,19 @@ def _missed(snapshot):
     return said + "\n\n" + table(("Compared", "ratio", "at most"), rows)
 
 
+def _anonymized(snapshot, row):
+    """With the plan at hand, and with planning: how we stand beside one tool on one table."""
+    for given, tool in (("With the plan at hand", "release"), ("With planning", "plan and release")):
+        own = _partner(snapshot, "anonymizing", row, tool)
+        yield _faster(f"{given}, releasing", own, row, row["tool"])
+
+
 def _faster(doing, own, peer, tool):
-    records = number(peer["records"])
+    records = number(peer["records"]) + (f" ({FINE})" if peer.get("fine") else "")
     if "seconds" in peer:
         ratio = significant(peer["seconds"] / own["seconds"])
-        return f"{doing} {records} records: {ratio} times as fast as {tool}."
+        said = f", which {UNCHANGED}" if peer.get("unchanged") else ""
+        return f"{doing} {records} records: {ratio} times as fast as {tool}{said}."
     if "at_least_seconds" in peer:
         ratio = significant(peer["at_least_seconds"] / own["seconds"])
         return (
@@ -162,7 +171,10 @@ is listed as such.
 
 ℓ = 5. anjana gets hierarchies of four to five levels and may leave out 1 % of the records. anonypyx makes
 Mondrian classes and takes postal codes and ages as numbers. Our plan is for two releases that may be linked.
-The last group of rows has {number(120_000)} combinations instead of 3000.
+The last group of rows has {FINE} instead of 3000. With 3000, a million records are
+diverse as they are: anjana looks at them once and returns them unchanged. So "20 times faster" is asked for
+with {FINE}, where every tool has work to do, and for a release with the plan at hand: a plan is made
+once, and used by every owner every month.
 """
     yield _work_table(snapshot, "anonymizing")
     if facts(snapshot, "linking", "attacking"):
@@ -195,8 +207,8 @@ harm there; nothing promises that they do.
 def _work_table(snapshot, topic, quantity="records"):
     rows = []
     for row in facts(snapshot, "linking" if topic == "attacking" else topic, topic):
-        what = number(row[quantity]) + (", 120,000 combinations" if row.get("fine") else "")
-        tool = TOOLS.get(row["tool"], row["tool"])
+        what = number(row[quantity]) + (f", {FINE}" if row.get("fine") else "")
+        tool = TOOLS.get(row["tool"], row["tool"]) + (f", which {UNCHANGED}" if row.get("unchanged") else "")
         if "seconds" in row:
             rows.append((tool, what, seconds(row["seconds"]), size(row["peak_bytes"])))
         else:

@@ -22,7 +22,7 @@ def anonymize(request):
         return {"problem": "finds nothing"}
     if request.get("output"):
         made[[*columns, sensitive]].astype(str).to_parquet(request["output"])
-    return {**seconds, "released": len(made)}
+    return {**seconds, "released": len(made), "unchanged": made[columns].equals(table[columns])}
 
 
 serve(anonymize)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 
+MEMORY_LIMIT = "576MiB"
+"""So that a whole command stays below 1 GiB: Python, Arrow and compiled programs take up to 350 MiB more."""
 _BATCH_ROWS = 1 << 18
 _MOST_CODED = 1 << 12
 """Every row group of a Parquet file repeats the dictionary of a coded column; it must stay small."""
@@ -51,7 +53,7 @@ _KINDS: dict[str, ValueKind] = {
 
 def connect(
     *,
-    memory_limit: str = "768MiB",
+    memory_limit: str = MEMORY_LIMIT,
     threads: int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
 ) -> DuckDBEngine:
