@@ -18,6 +18,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _LISTS = {list, tuple}
 _SCALARS = {type(None), bool, int, str}
 """Types whose values are all plain; a list of them needs no look at each."""
+_NUMBERS = {int, float}
 
 
 def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON value)
@@ -73,15 +74,24 @@ def _check_plain(document: object) -> None:
             kinds = set(map(type, document))
             if document and kinds <= _LISTS:
                 _check_plain(list(chain.from_iterable(document)))  # all rows of a table at once
+            elif float in kinds and kinds <= _NUMBERS:
+                # Whole numbers may be too large to be asked whether they are finite.
+                floats = [value for value in document if type(value) is float]
+                if not all(map(math.isfinite, floats)):
+                    raise _not_finite()
             elif not kinds <= _SCALARS:
                 for value in document:
                     _check_plain(value)
         case float() if not math.isfinite(document):
-            raise _not_plain("A number that is not finite")
+            raise _not_finite()
         case None | bool() | int() | float() | str():
             pass
         case _:
             raise _not_plain(f"A value of type {type(document).__name__}")
+
+
+def _not_finite() -> ParameterError:
+    return _not_plain("A number that is not finite")
 
 
 def _not_plain(what: str) -> ParameterError:
