@@ -104,17 +104,15 @@ def _anonymized(snapshot, row):
 
 
 def _faster(doing, own, peer, tool):
-    records = number(peer["records"]) + (f" ({FINE})" if peer.get("fine") else "")
+    records = number(peer["records"]) + " records" + (f" ({FINE})" if peer.get("fine") else "")
     if "seconds" in peer:
         ratio = significant(peer["seconds"] / own["seconds"])
         said = f", which {UNCHANGED}" if peer.get("unchanged") else ""
-        return f"{doing} {records} records: {ratio} times as fast as {tool}{said}."
+        return f"{doing} {records}: {ratio} times as fast as {tool}{said}."
     if "at_least_seconds" in peer:
         ratio = significant(peer["at_least_seconds"] / own["seconds"])
-        return (
-            f"{doing} {records} records: at least {ratio} times as fast as {tool}, which {peer['problem']}."
-        )
-    return f"{doing} {records} records: {tool} {peer['problem']}."
+        return f"{doing} {records}: at least {ratio} times as fast as {tool}, which {peer['problem']}."
+    return f"{doing} {records}: {tool} {peer['problem']}."
 
 
 def _partner(snapshot, topic, row, tool):
