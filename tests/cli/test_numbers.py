@@ -98,7 +98,7 @@ def test_sample_size_from_a_file(capsys, tmp_path):
         ((*SETTING, "--beta", "0.1", "--marginal", "zipf"), "geometric:RATIO"),
         ((*SETTING, "--beta", "0.1", "--marginal", "geometric:x"), "geometric:RATIO"),
         ((*SETTING, "--beta", "0.1", "--marginal", "geometric:2"), "between 0 and 1"),
-        ((*SETTING, "--beta", "0.1", "--marginal-file", "missing.txt"), "cannot be read"),
+        ((*SETTING, "--beta", "0.1", "--marginal-file", "missing.txt"), "There is no file"),
         (("nonsense",), "nonsense"),
     ],
 )
