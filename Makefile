@@ -53,7 +53,7 @@ demo: $(VENV)/.installed-demo
 	$(BIN)/elldelta demo --output demo --overwrite
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 check: $(VENV)/.installed-check
 	$(BIN)/ruff format --check .

@@ -1,8 +1,56 @@
-"""Settings for all tests: a slow machine must not fail a property test, so no example has a deadline."""
+"""Settings for all tests: no deadline per example, long files first, the command line built once."""
 
+import functools
+from pathlib import Path
+
+import pytest
+import typer
 from hypothesis import settings
 
 pytest_plugins = ["tests.postgresql"]
 
+# A slow machine must not fail a property test.
 settings.register_profile("elldelta", deadline=None)
 settings.load_profile("elldelta")
+
+LONGEST_FIRST = (
+    "contracts/test_spark.py",
+    "cli/test_bad_input.py",
+    "server/test_three_processes.py",
+    "cluster/test_spark_cluster.py",
+    "cli/test_journey.py",
+    "contracts/test_postgres.py",
+    "server/test_kill.py",
+    "browser/test_agency_pages.py",
+    "cli/test_canary.py",
+    "server/test_serve.py",
+    "core/test_boxes.py",
+    "server/test_pages.py",
+    "server/test_race.py",
+    "contracts/test_spark_connect.py",
+    "cli/test_engine.py",
+    "properties/test_dense_and_sparse.py",
+    "app/test_registration.py",
+    "server/test_any_request.py",
+    "cli/test_postgres.py",
+    "core/test_occupancy.py",
+    "cli/test_ledger_release.py",
+)
+"""Files that take more than some ten seconds."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Puts long files first: one that is begun last would keep one processor busy and the others waiting."""
+    folder = Path(__file__).parent
+    places = {folder / name: place for place, name in enumerate(LONGEST_FIRST)}
+    assert all(path.exists() for path in places), "a file has another name now"
+    items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_command_line():
+    """Builds the commands once per process, as a person's process does; it takes half as long as they do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
