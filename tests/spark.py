@@ -1,9 +1,12 @@
-"""What tests on Spark share: whether it can run here."""
+"""What tests on Spark share: whether it can run here, and a JVM that compiles little: it never lives long."""
 
 import os
 import shutil
 
 import pytest
+
+for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
+    os.environ.setdefault(_name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
 
 needs_java = pytest.mark.skipif(
     shutil.which("java") is None and "JAVA_HOME" not in os.environ,

@@ -64,11 +64,3 @@ def test_spark_releases_and_verifies_without_a_word_too_many(in_process, elldelt
     elldelta("release", story.owner_a, "--plan", story.plan, "-o", tmp_path / "duckdb.parquet")
     same = json.loads((tmp_path / "duckdb.parquet.manifest.json").read_text())
     assert manifest["content_digest"] == same["content_digest"]
-    # The folder is refused like a file, before Spark counts anything.
-    with in_process(
-        "release", story.owner_a, "--plan", story.plan, "-o", target, *spark, env=environment
-    ) as run:
-        said, remarks = run.communicate()
-    assert run.returncode == 2
-    assert "exists already" in remarks
-    assert list(room.iterdir()) == []

@@ -165,6 +165,8 @@ class EngineContract(Placement):
     """
 
     n_examples = 40
+    n_many = 300_000
+    """More rows than an engine writes or sorts in one piece."""
     in_parts = False
     """Whether a release is a folder of part files."""
 
@@ -409,7 +411,7 @@ class EngineContract(Placement):
     @pytest.mark.parametrize("keep", [False, True])
     def test_a_sorted_release_is_the_same_bytes_whatever_the_order_of_the_input(self, engine, tmp_path, keep):
         rng = np.random.default_rng(7)
-        n = 300_000
+        n = self.n_many
         table = pa.table(
             {
                 "a": rng.integers(0, 40, n),

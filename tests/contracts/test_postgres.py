@@ -46,6 +46,7 @@ class InDatabase:
 
 
 class TestTables(InDatabase, EngineContract):
+    n_many = 100_000  # some megabytes: more than fit into what the server sorts in memory
     start = staticmethod(connect)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.app.hospital_tables import write_csv, write_parquet
+from tests.app.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, write_csv, write_parquet
 from tests.contracts.engine_contract import EngineContract
 from tests.contracts.failure_contract import FailureContract
 from tests.contracts.inference_contract import InferenceContract
@@ -19,6 +19,10 @@ from tests.contracts.journey import records, tell
 from tests.spark import needs_java
 
 from elldelta.app.audit import verify
+from elldelta.app.estimate import estimate
+from elldelta.app.plan import plan
+from elldelta.app.release import release_to_file
+from elldelta.app.schema import infer
 from elldelta.data.class_map import ClassMap
 from elldelta.data.counting import count, count_texts
 from elldelta.data.database_source import Query, TableName
@@ -45,8 +49,6 @@ def session():
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "3")
         .config("spark.log.level", "OFF")
-        # Many small queries: compiling less takes less time.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .getOrCreate()
     )
     yield session
@@ -62,6 +64,7 @@ def engine(request, session):
 
 class TestTables(EngineContract):
     n_examples = 3
+    n_many = 6_000  # in two pieces, one for each processor
     in_parts = True
 
 
@@ -72,7 +75,7 @@ class TestInference(InferenceContract):
 class TestFailures(FailureContract):
     engine_name = "spark"
     copies_csv = True
-    patience = 600
+    patience = 300
     no_room = "There is no room|not enough memory or temporary space"
 
     @pytest.fixture
@@ -219,6 +222,20 @@ def test_outputs_may_have_any_name(session, tmp_path, suffix):
         target.mkdir()
         assert engine.write("SELECT id FROM RANGE(7)", target, suffix, ordered=False) == 7
         assert engine.open(target).names == ("id",)
+
+
+def test_a_folder_that_exists_is_refused_before_spark_counts_anything(session, tmp_path, monkeypatch):
+    source = write_parquet(tmp_path / "records.parquet", records())
+    model = estimate(source, infer(source, QUASI_IDENTIFIERS, SENSITIVE))
+    made = plan(model, ell=3, releases=2, records=2500)
+    target = tmp_path / "release.parquet"
+    target.mkdir()
+    with connect(session=session) as engine:
+        monkeypatch.setattr(engine, "store", lambda *_: pytest.fail("it counts"))
+        with pytest.raises(FileError, match="exists already"):
+            release_to_file(source, made, target, engine=engine)
+    assert list(target.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, target.name]
 
 
 def test_addresses_are_left_to_spark(session, tmp_path):
