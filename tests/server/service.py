@@ -21,6 +21,7 @@ from elldelta.server.services.parties import create_party, find_party
 from elldelta.server.services.plans import issue_plan
 from elldelta.server.services.populations import create_population, find_population, upload_model
 from elldelta.server.services.tokens import create_token
+from elldelta.server.tables import Job
 from elldelta.server.worker import run_next
 
 API = "/api/v1"
@@ -163,6 +164,12 @@ class Service:
         done = self.get("agency", f"/jobs/{job}").json()
         assert done["status"] == "done", done
         return done["result"]["plan"]
+
+
+def make_overdue(agency, job):
+    """Lets the worker of a job have been silent for long: nobody must wait, or fear for a short lease."""
+    with agency.database.writing() as session:
+        session.get_one(Job, job).heartbeat_at = agency.clock() - dt.timedelta(days=1)
 
 
 @lru_cache

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from tests.app.registrations import full
-from tests.server.service import WISH
+from tests.server.service import WISH, make_overdue
 
 from elldelta.errors import RefusedError
 from elldelta.server import worker
@@ -112,8 +112,7 @@ def test_a_worker_process_does_the_job(service, queued):
     assert service.get("owner", f"/plans/{digest}/file").status_code == 200
 
 
-def test_a_worker_that_is_killed_is_replaced_and_its_job_taken_up_again(make_service):
-    service = make_service(job_lease_seconds=2.0)
+def test_a_worker_that_is_killed_is_replaced_and_its_job_taken_up_again(service):
     service.add_model()
     with JobWorkers(service.settings) as workers:
         [(process, _)] = workers._processes
@@ -121,6 +120,8 @@ def test_a_worker_that_is_killed_is_replaced_and_its_job_taken_up_again(make_ser
         job = service.post("agency", f"/requests/{number}/preview", status=202).json()["id"]
         wait_for(lambda: status(service, job)[0] != "queued")
         os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        make_overdue(service.agency, job)
         wait_for(lambda: workers._processes[0][0].pid != process.pid)
         wait_for(lambda: status(service, job)[0] == "done")
     assert not any(item.is_alive() for item, _ in workers._processes)

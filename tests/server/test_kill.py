@@ -1,6 +1,6 @@
 """kill -9 while registrations arrive: what was acknowledged is there, nothing twice, and the chain holds.
 
-Three kills on each database; ELLDELTA_TEST_KILLS says another number.
+Two kills on each database; ELLDELTA_TEST_KILLS says another number.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ import httpx
 import pytest
 from tests.app.registrations import full, make_plan, make_registration
 from tests.server.real_server import POPULATION, RealServer, own_settings, wait_until
-from tests.server.service import WISH, model_file
+from tests.server.service import WISH, make_overdue, model_file
 from tests.server.test_race import check_chain
 
 from elldelta.server.services.populations import create_population, upload_model
 from elldelta.server.services.requests import Wishes, begin_job, file_request
 from elldelta.server.tables import Job
 
-N_KILLS = int(os.environ.get("ELLDELTA_TEST_KILLS", "3"))
+N_KILLS = int(os.environ.get("ELLDELTA_TEST_KILLS", "2"))
 N_OWNERS = 4
 MOST_ADMITTED = 10
 """A kill comes when so many answers have arrived in its round, at the latest."""
@@ -141,7 +141,7 @@ def test_what_was_acknowledged_survives_and_nothing_is_admitted_twice(own_server
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["worker", "everything"])
 def test_a_job_that_was_killed_is_taken_up_again_and_finishes_once(own_server, victim):
-    with own_server(limits={"ELLDELTA_SERVER_JOB_LEASE_SECONDS": "2"}) as server:
+    with own_server() as server:
         server.add("client", "client")
         token = server.add("agency", "agency")
         create_population(server.agency, POPULATION, "")
@@ -185,4 +185,5 @@ def killed_while_running(server, victim):
     else:
         server.kill()
         server.start()
+    make_overdue(server.agency, job)
     return job
