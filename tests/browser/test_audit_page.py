@@ -107,7 +107,7 @@ def run(tmp_path, page, *options):
         [CHROMIUM, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", *options, page.as_uri()],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     ).stdout
 

@@ -115,15 +115,20 @@ def digests():
 
 @pytest.fixture
 def in_process(script):
-    """Starts a command as a process of its own."""
+    """Starts a command as a process of its own, which ends with the test at the latest."""
+    with contextlib.ExitStack() as started:
 
-    def start(*arguments, **options):
-        return subprocess.Popen(
-            [*script, *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **options,
-        )
+        def start(*arguments, **options):
+            process = started.enter_context(
+                subprocess.Popen(
+                    [*script, *map(str, arguments)],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    **options,
+                )
+            )
+            started.callback(process.kill)  # comes before its pipes are closed
+            return process
 
-    return start
+        yield start

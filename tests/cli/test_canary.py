@@ -303,7 +303,7 @@ def test_a_secret_when_the_command_is_interrupted(in_process, innocent, tmp_path
     while process.poll() is None and not any(room.iterdir()):
         time.sleep(0.002)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert not any(mark in out + err for mark in spellings(column))
     assert where(column, tmp_path, besides={owner.name}) == set()
 

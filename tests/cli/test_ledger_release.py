@@ -1,11 +1,10 @@
 """Releases through a ledger, as owners run them: admission, differencing, refusals, and kill -9."""
 
+import itertools
 import json
-import random
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -139,44 +138,59 @@ def test_ledger_and_owner_go_together(world, tmp_path, capsys, more):
     assert "--owner" in json.loads(capsys.readouterr().out)["error"]["remedy"]
 
 
+KILLED_AT_STEP = """
+import os, signal, sys
+
+left = int(sys.argv.pop(1))
+
+def counted(call):
+    def step(*arguments, **options):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments, **options)
+    return step
+
+for name in ("fsync", "link", "replace", "unlink"):
+    setattr(os, name, counted(getattr(os, name)))
+from elldelta.cli.main import run
+run()
+"""
+"""The command line, killed before a certain change on disk: the same one however fast the machine is."""
+
+
 @pytest.mark.slow
 def test_kill_9_leaves_the_old_state_or_the_whole_release(world, tmp_path):
-    """Killed at random moments; after the next release everything that has a line has its files."""
-    moments = random.Random(7)
-    start = time.monotonic()
-    command = [
-        sys.executable, "-c", "from elldelta.cli.main import run; run()", "release",
-        str(world / "owner_1.parquet"), "--plan", str(world / "plan.json"),
-        "--ledger", str(tmp_path / "book.ledger"), "--json",
-    ]  # fmt: skip
+    """Killed before each of its steps; after the next release everything that has a line has its files."""
 
-    def run(number, kill_after):
+    def run(number, step):
         target = tmp_path / f"release_{number}.parquet"
-        process = subprocess.Popen(
-            [*command, "-o", str(target), "--owner", f"o{number}"], stdout=subprocess.DEVNULL
-        )
-        try:
-            process.wait(kill_after)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        return target, process.returncode
-
-    target, code = run(0, None)
-    assert code == 0
-    usual = time.monotonic() - start
-    killed = 0
-    for number in range(1, 9):
-        target, code = run(number, moments.uniform(0.6, 1.05) * usual)
-        killed += code == -signal.SIGKILL
+        finished = subprocess.run(
+            [
+                sys.executable, "-c", KILLED_AT_STEP, str(step), "release", str(world / "owner_1.parquet"),
+                "--plan", str(world / "plan.json"), "--ledger", str(tmp_path / "book.ledger"), "--json",
+                "-o", str(target), "--owner", f"o{number}",
+            ],
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )  # fmt: skip
         # The table never lies there without its manifest.
         assert not target.exists() or target.with_name(target.name + ".manifest.json").exists()
-    assert killed >= 2
-    target, code = run(99, None)
-    assert code == 0
+        return finished.returncode
+
+    steps = itertools.count(1, 2)  # every other one, for each takes a second
+    for step in steps:
+        code = run(step, step)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+    last = next(steps)
+    assert last > 9  # so many changes that there was something to interrupt
+    assert run(last, 0) == 0
     lines = [json.loads(line) for line in (tmp_path / "book.ledger").read_text().splitlines()]
     owners = {line["owner"] for line in lines if "owner" in line}
-    for number in [*range(9), 99]:
+    for number in range(1, last + 1):
         target = tmp_path / f"release_{number}.parquet"
         is_there = target.exists() and target.with_name(target.name + ".manifest.json").exists()
         assert is_there == (f"o{number}" in owners), number

@@ -313,7 +313,7 @@ def test_heads_that_are_too_large_or_broken_end_their_connection_only(service):
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
             b"\r\n\r\n\r\nnonsense\r\n\r\n",
         ):
-            with socket.create_connection(address, timeout=60) as connection:
+            with socket.create_connection(address, timeout=300) as connection:
                 answer = b""
                 with contextlib.suppress(ConnectionError):  # it may close before it has read everything
                     connection.sendall(head)

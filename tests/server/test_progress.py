@@ -133,7 +133,7 @@ def test_whoever_comes_meanwhile_is_served_next_and_together():
     def do(asked):
         taken.append(len(asked))
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(300)
         return [number + 1 for number in asked]
 
     async def main():
