@@ -69,11 +69,12 @@ class Runs:
     def from_partition(cls, partition: Partition, ranks: NDArray[np.int64]) -> Runs:
         """Extends runs of the combinations that occur to runs of all combinations.
 
-        A combination that never occurred joins the run of the last one before it that did.
+        A combination that never occurred joins the run of the nearest one that did. A run that began with one
+        that did would tell that somebody in the past had just these values.
         """
-        starts = ranks[partition.starts].copy()
-        starts[0] = 0
-        return cls(starts)
+        firsts = partition.starts[1:]
+        before, after = ranks[firsts - 1], ranks[firsts]
+        return cls(np.concatenate(([0], before + (after - before) // 2 + 1)))
 
     @property
     def n_classes(self) -> int:
