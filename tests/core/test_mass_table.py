@@ -112,6 +112,7 @@ def test_rows_come_in_blocks_that_fit_into_memory(monkeypatch):
         ([0, 2], [1, 1], [1, 1], "rise"),
         ([0, 2], [0, 3], [1, 1], "outside"),
         ([0, 2], [-1, 0], [1, 1], "outside"),
+        ([0, 2], [0, 2**32 + 1], [1, 1], "outside"),
         ([0, 2], [0, 1], [1, 0], "above zero"),
         ([0, 2], [0, 1], [-1, 2], "above zero"),
     ],

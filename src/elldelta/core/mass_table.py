@@ -60,6 +60,9 @@ def sparse_rows(
     offsets: NDArray[Any], values: NDArray[Any], cells: NDArray[Any], n_values: int
 ) -> SparseRows:
     """Checks and freezes sparse rows; arrays that are of the right type already are shared, not copied."""
+    # Before they are stored in 32 bits, where 2^32 would become 0.
+    if np.size(values) and not 0 <= np.min(values) <= np.max(values) < min(n_values, 1 << 31):
+        raise _contradicting("Some cells lie outside the sensitive values.")
     table = SparseRows(
         frozen(offsets, np.int64),
         frozen(values, np.int32),
@@ -68,7 +71,7 @@ def sparse_rows(
     )
     problem = _contradiction(table)
     if problem:
-        raise DistributionError("A table of sparse rows contradicts itself.", found=problem)
+        raise _contradicting(problem)
     return table
 
 
@@ -256,14 +259,16 @@ def _unchecked(offsets: NDArray[Any], values: NDArray[Any], cells: NDArray[Any],
     return SparseRows(frozen(offsets, np.int64), frozen(values, np.int32), frozen(cells, cells.dtype), shape)
 
 
+def _contradicting(found: str) -> DistributionError:
+    return DistributionError("A table of sparse rows contradicts itself.", found=found)
+
+
 def _contradiction(table: SparseRows) -> str:
     offsets, values, cells, (n_rows, n_values) = table
     if n_rows < 1 or n_values < 1 or offsets.ndim != 1 or values.ndim != 1 or values.shape != cells.shape:
         return "Its arrays do not fit together."
     if offsets[0] != 0 or offsets[-1] != values.size or (np.diff(offsets) < 0).any():
         return "Its rows do not cover its cells."
-    if values.size and not (values.min() >= 0 and values.max() < n_values):
-        return "Some cells lie outside the sensitive values."
     rises = np.diff(values) > 0
     starts = offsets[1:-1]
     rises[starts[(starts > 0) & (starts < values.size)] - 1] = True
