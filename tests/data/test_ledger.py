@@ -220,6 +220,12 @@ class TestChain:
         with pytest.raises(FileError, match="must hold"):
             verify_ledger(path, head=head)
 
+    def test_a_header_that_would_fill_the_memory(self, path, lines):
+        document = json.loads(lines[0])
+        del document["hash"], document["previous"]
+        path.write_bytes(line_bytes({**document, "n_values": 10**12}, None)[0])
+        self.refused(path)
+
     def test_a_release_that_is_out_cannot_be_taken_back(self, path, lines):
         """Whoever keeps the ledger could make room for others that way; the release can still be linked."""
         kept = json.loads(lines[1])["hash"]

@@ -35,6 +35,9 @@ FORMAT_VERSION = 1
 
 KIND = "elldelta ledger"
 
+MOST_CELLS = 1 << 31
+"""Base classes times sensitive values. Ledgers come from servers, too: one line must not fill the memory."""
+
 
 @dataclass(frozen=True)
 class LedgerHeader:
@@ -383,6 +386,8 @@ def _header(document: Mapping[str, Any]) -> LedgerHeader:
     )
     if not all(_is_whole(n) and n >= 1 for n in (header.ell, header.releases, header.min_records, n_values)):
         raise ParameterError("The header of a ledger is malformed.")
+    if header.n_classes * n_values > MOST_CELLS:
+        raise ParameterError("The header of a ledger names more cells than any plan has.")
     return header
 
 
