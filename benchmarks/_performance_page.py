@@ -102,7 +102,7 @@ def _unasked(snapshot):
     steps = {(row["step"], row["records"]) for row in facts(snapshot, "tables", "tables")}
     if ("release --order sorted with a kept column", 100 * LARGE) not in steps:
         said += (
-            " Sorting a hundred million records with a kept column was not compared with COPY in this run."
+            " Sorting a hundred million records with a kept column was not compared with COPY here."
         )
     return said
 
