@@ -101,9 +101,7 @@ def _unasked(snapshot):
     said = "No limit is set for anonymizing with planning included, nor where another tool only checks."
     steps = {(row["step"], row["records"]) for row in facts(snapshot, "tables", "tables")}
     if ("release --order sorted with a kept column", 100 * LARGE) not in steps:
-        said += (
-            " Sorting a hundred million records with a kept column was not compared with COPY here."
-        )
+        said += " Sorting a hundred million records with a kept column was not compared with COPY here."
     return said
 
 
