@@ -31,7 +31,7 @@ def children():
 def main(mode, output, kind):
     kept = ("name",) if kind == "joined" else ()
     schema = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "y"))), kept=kept)
-    n = 200_000 if mode == "full" else 2_000_000
+    n = 200_000 if mode == "full" or os.environ["ENGINE"] == "spark" else 2_000_000
     rng = np.random.default_rng(1)
     table = pa.table(
         {

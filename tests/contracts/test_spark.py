@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.app.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, write_csv, write_parquet
 from tests.contracts.engine_contract import EngineContract
-from tests.contracts.failure_contract import FailureContract
+from tests.contracts.failure_contract import FailureContract, one_class
 from tests.contracts.inference_contract import InferenceContract
 from tests.contracts.journey import records, tell
 from tests.spark import needs_java
@@ -23,15 +23,16 @@ from elldelta.app.estimate import estimate
 from elldelta.app.plan import plan
 from elldelta.app.release import release_to_file
 from elldelta.app.schema import infer
+from elldelta.data.atomic import AtomicFiles
 from elldelta.data.class_map import ClassMap
 from elldelta.data.counting import count, count_texts
 from elldelta.data.database_source import Query, TableName
 from elldelta.data.engines import duckdb
 from elldelta.data.engines.spark import connect
 from elldelta.data.engines.spark_session import MEANING
-from elldelta.data.release import JoinedRows
+from elldelta.data.release import JoinedRows, write_release
 from elldelta.data.schema import Categories, Column, Integers, Schema
-from elldelta.errors import FileError, ParameterError
+from elldelta.errors import DataError, FileError, ParameterError
 
 pytestmark = needs_java
 
@@ -74,8 +75,6 @@ class TestInference(InferenceContract):
 
 class TestFailures(FailureContract):
     engine_name = "spark"
-    copies_csv = True
-    patience = 300
     no_room = "There is no room|not enough memory or temporary space"
 
     @pytest.fixture
@@ -211,6 +210,27 @@ def test_tables_of_the_session_are_opened_by_name(session):
             with pytest.raises(FileError, match="Spark cannot read"):
                 engine.open(source)
         assert session.table("patients").count() == 3
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_with_kept_columns_only_what_was_checked_is_published(session, tmp_path, suffix):
+    """Behind an address nobody sees whether a file was changed: what was written is counted again."""
+    schema = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "y"))), kept=("name",))
+
+    def fill(values):
+        pq.write_table(
+            pa.table({"a": [1, 2] * 500, "s": values * 500, "name": ["n"] * 1000}), tmp_path / "t.parquet"
+        )
+
+    fill(["x", "y"])
+    with connect(session=session) as engine:
+        counted = count(engine.open(f"file://{tmp_path}/t.parquet"), schema)
+        with AtomicFiles() as files:
+            assert write_release(counted, one_class(counted), tmp_path / f"good.{suffix}", files).n_released
+        fill(["x", "x"])
+        with pytest.raises(DataError, match="same records twice"), AtomicFiles() as files:
+            write_release(counted, one_class(counted), tmp_path / f"bad.{suffix}", files)
+    assert {path.name for path in tmp_path.iterdir()} == {"t.parquet", f"good.{suffix}"}
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])

@@ -38,6 +38,10 @@ def check_file(counted: CountedTable, class_map: ClassMap, path: Path, file_form
     _check_files(counted)
     if not _is_volatile(counted):
         return
+    if path.is_dir():  # the parts that an engine has written where the records are
+        parts = counted.table.engine
+        _check(counted, class_map, parts, parts.open(path).relation)
+        return
     import pyarrow as pa
 
     from elldelta.data.engines.duckdb import connect
@@ -86,8 +90,12 @@ def check_table(counted: CountedTable, class_map: ClassMap, name: TableName) -> 
 
 
 def _is_volatile(counted: CountedTable) -> bool:
-    """Whether the source is a query or a view, or may be one; a table in memory stays as it is."""
-    return "tables" in counted.table.engine.capabilities and counted.table.given is None
+    """Whether the source is a query or a view, or may be one; a table in memory stays as it is.
+
+    So do files of this machine, as long as they look the same.
+    """
+    table = counted.table
+    return "tables" in table.engine.capabilities and table.given is None and not table.files
 
 
 def _check_files(counted: CountedTable) -> None:
