@@ -17,6 +17,8 @@ from elldelta.core.distribution import RELATIVE_TOLERANCE, check_marginal, ranke
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
@@ -25,6 +27,8 @@ _ROUND_UP = 1.0 + 1e-12
 
 _TINY = 1e-306
 """More than what is lost to underflow."""
+
+_SMALLEST_DELTA = 1e-305
 
 
 @dataclass(frozen=True)
@@ -91,10 +95,7 @@ class Mechanism:
 
     def records(self, delta: float) -> int:
         """The records to wait for (Theorem 1), rounded up until the promise really holds."""
-        n_records = max(1, math.ceil(self.records_exact(delta)))
-        while self.delta_reached(n_records) > delta:  # the division may have been rounded down
-            n_records += 1
-        return n_records
+        return _fewest(self.records_exact(delta), self.delta_reached, delta)
 
     def delta_reached(self, n_records: int) -> float:
         """The failure probability that N records guarantee: m ell (1 - p)^N, at most 1."""
@@ -120,10 +121,26 @@ def union_records(n_classes: int, ell: int, p: float, delta: float) -> int:
     delta = check_delta(delta)
     if p >= 1.0:
         return 1
-    n_records = max(1, math.ceil((math.log(n_classes * ell) - math.log(delta)) / -math.log1p(-p)))
-    while union_bound(n_classes, ell, p, n_records) > delta:
-        n_records += 1
-    return n_records
+    about = (math.log(n_classes * ell) - math.log(delta)) / -math.log1p(-p)
+    return _fewest(about, lambda n_records: union_bound(n_classes, ell, p, n_records), delta)
+
+
+def _fewest(about: float, bound: Callable[[int], float], delta: float) -> int:
+    """The fewest records, from about so many on, for which a falling bound is at most delta."""
+    if delta < _SMALLEST_DELTA:
+        raise ParameterError(
+            "delta is too small to be computed with.",
+            found=f"It is {delta:g}.",
+            remedy=f"Use at least {_SMALLEST_DELTA:g}.",
+        )
+    high = max(1, math.ceil(about))
+    low, step = high - 1, 1
+    while bound(high) > delta:  # the bound errs upwards, and for a tiny p it falls slowly
+        low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(middle) <= delta else (middle, high)
+    return high
 
 
 def p_ell(marginal: ArrayLike, ell: int) -> float:
