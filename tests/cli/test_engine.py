@@ -56,7 +56,7 @@ def test_spark_releases_and_verifies_without_a_word_too_many(in_process, elldelt
         *("release", story.owner_a, "--plan", story.plan, "-o", target, "--json", *spark), env=environment
     ) as run:
         said, remarks = run.communicate()
-    assert (run.returncode, remarks) == (0, "")
+    assert (run.returncode, remarks) == (0, ""), said
     manifest = json.loads(said)
     assert sorted(path.name for path in target.iterdir()) == ["part-00000.parquet"]
     assert list(room.iterdir()) == []

@@ -1,5 +1,7 @@
 """The same engine over Spark Connect: a server in a process of its own, and only gRPC between."""
 
+import os
+import sys
 from pathlib import Path
 
 import pyspark
@@ -47,6 +49,7 @@ def server(tmp_path_factory):
 
 def test_the_story_is_the_same_over_spark_connect(server, tmp_path):
     source = write_parquet(tmp_path / "records.parquet", records())
+    environment = {**os.environ, "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
     for name in ("duckdb", "connect"):
         (tmp_path / name).mkdir()
     with connect("duckdb") as own, connect("spark", master=server) as engine:
@@ -56,3 +59,4 @@ def test_the_story_is_the_same_over_spark_connect(server, tmp_path):
         assert [batch.to_pydict() for batch in engine.fetch(stored)] == [{"n": [1000]}]
         assert seen[-1] == 1.0
         assert tell(engine, source, tmp_path / "connect", kept=("ward",)) == expected
+    assert dict(os.environ) == environment  # a process started later finds no trace of Spark Connect

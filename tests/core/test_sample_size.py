@@ -225,3 +225,14 @@ def test_union_bound_errs_upwards_in_its_last_digits(n_records):
         exact = (1 - Fraction(numerator, 40)) ** n_records + Fraction(numerator, 40) ** n_records
         bound = union_failure_upper(masses, 40, 2, n_records)
         assert exact <= Fraction(bound) or bound == 1.0
+
+
+def test_the_search_for_records_ends_for_every_p_and_delta():
+    for p in (1e-15, 1e-12, 1e-6, 0.01, 0.5, 0.99):
+        for delta in (1e-305, 1e-300, 1e-20, 0.01, 0.9):
+            n = union_records(7, 3, p, delta)
+            assert union_bound(7, 3, p, n) <= delta
+            # Below, the last digits of the exponent are worth more than a record.
+            assert p < 1e-6 or n == 1 or union_bound(7, 3, p, n - 1) > delta
+    with pytest.raises(ParameterError, match="too small"):
+        union_records(7, 3, 0.5, 5e-324)

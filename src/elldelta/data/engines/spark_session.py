@@ -25,6 +25,8 @@ CONNECT = "sc://"
 _JAVA = 17
 _SECONDS_TO_REACH = 5.0
 _LOG = "spark.log"
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+"""Spark Connect sets this for the process and its children, in which Spark itself then does not start."""
 
 MEANING: dict[str, str] = {
     "spark.sql.ansi.enabled": "true",
@@ -198,6 +200,12 @@ def _connect(master: str, conf: Mapping[str, str]) -> Session:
     problem: ElldeltaError
     address = master.removeprefix(CONNECT).partition("/")[0]
     _check_reachable([address], 15002)
+    before = os.environ.get(_CONNECT_MODE)
+
+    def restore() -> None:
+        if before is None:
+            os.environ.pop(_CONNECT_MODE, None)
+
     try:
         from pyspark.sql import SparkSession
 
@@ -217,7 +225,15 @@ def _connect(master: str, conf: Mapping[str, str]) -> Session:
             remedy="Check --master and --spark-conf; versions of server and client must fit.",
         )
     else:
-        return Session(spark, is_connect=True, is_local=False, leave=spark.stop)
+
+        def leave() -> None:
+            try:
+                spark.stop()
+            finally:
+                restore()
+
+        return Session(spark, is_connect=True, is_local=False, leave=leave)
+    restore()
     raise problem
 
 
