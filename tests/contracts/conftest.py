@@ -1,10 +1,6 @@
-"""Shared by the contracts: the engine under test. Starting one takes time: no deadline per example."""
+"""Shared by the contracts: the engine under test."""
 
 import pytest
-from hypothesis import settings
-
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
 
 
 @pytest.fixture(scope="class")
