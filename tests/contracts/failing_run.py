@@ -1,5 +1,6 @@
 """A run in a process of its own that meets a full disk or Ctrl-C: `failing_run MODE OUTPUT KIND`."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -21,11 +22,11 @@ from elldelta.errors import ElldeltaError
 
 def children():
     """The processes that this one has started: an engine may write in one of them."""
-    return [
-        int(child)
-        for task in Path("/proc/self/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def main(mode, output, kind):
