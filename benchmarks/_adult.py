@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from elldelta.app.estimate import estimate
-from elldelta.data.domains import Categories
-from elldelta.data.schema import Column, Schema
+from elldelta.model.estimate import estimate
+from elldelta.schema.domains import Categories
+from elldelta.schema.schema import Column, Schema
 
 ADULT = Path(__file__).parents[2] / "shared" / "data" / "adult.csv"
 

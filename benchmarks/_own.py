@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from elldelta.app.audit import verify
-from elldelta.app.estimate import estimate
-from elldelta.app.plan import plan
-from elldelta.app.release import release_to_file
-from elldelta.app.schema import infer
-from elldelta.data.engines.duckdb import connect
-from elldelta.data.foreign_cells import cell_counts, people_cells
-from elldelta.data.foreign_columns import ColumnRules
-from elldelta.data.foreign_release import read_foreign, understand
-from elldelta.data.plan_file import read_plan, write_plan
+from elldelta.audit.audit import verify
+from elldelta.audit.foreign_cells import cell_counts, people_cells
+from elldelta.audit.foreign_release import read_foreign, understand
+from elldelta.engines.duckdb import connect
+from elldelta.model.estimate import estimate
+from elldelta.plan.plan import read_plan, write_plan
+from elldelta.plan.planner import plan
+from elldelta.release.release import release_to_file
+from elldelta.schema.foreign_columns import ColumnRules
+from elldelta.schema.reading import infer
 
 REPEATS_BELOW_SECONDS = 10.0
 

@@ -17,7 +17,7 @@ STARVED = 10
 _MEASURED = """
 import resource, sys, time
 import duckdb, pyarrow.parquet
-import elldelta.app.release
+import elldelta.release.release
 from elldelta.cli.main import execute
 passed, used = time.perf_counter(), time.process_time()
 code = execute(sys.argv[1:])

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from elldelta.data.counts import Accounting, Counts
-from elldelta.data.model import Model
-from elldelta.data.schema import Categories, Column, Integers, Schema
+from elldelta.model.counts import Accounting, Counts
+from elldelta.model.model import Model
+from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 N_AGES, N_VALUES = 100, 1000
 CELLS_PER_COMBINATION = 20

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elldelta.audit.foreign_cells import cell_counts
+from elldelta.audit.foreign_release import read_foreign, understand
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
-from elldelta.data.engines.duckdb import connect
-from elldelta.data.foreign_cells import cell_counts
-from elldelta.data.foreign_release import read_foreign, understand
+from elldelta.engines.duckdb import connect
 
 N_RELEASES, BATCH = 5, 1_000_000
 

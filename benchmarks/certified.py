@@ -10,10 +10,9 @@ from itertools import combinations
 import numpy as np
 
 from benchmarks._adult import ADULT, adult_model, owners
-from elldelta.app.certify import loss_of, terms_of, unions_of
-from elldelta.app.plan import plan
 from elldelta.core.coarsen import fit
 from elldelta.core.linkage import ReleasedCounts, link
+from elldelta.plan.planner import plan
 
 REFERENCE = {0.01: 349, 0.05: 438, 0.1: 496, 0.2: 530}
 ELL, RELEASES, RECORDS = 5, 2, 30_000
@@ -27,7 +26,7 @@ def published(made, model, tables):
         base = np.zeros((made.n_classes, table.shape[1]), dtype=np.int64)
         np.add.at(base, class_of, table)
         results.append(
-            fit(base, terms_of(made), loss_of(made), on_failure="coarsen-suppress", unions=unions_of(made))
+            fit(base, made.terms, made.hull_loss, on_failure="coarsen-suppress", unions=made.unions)
         )
     return results
 

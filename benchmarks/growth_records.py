@@ -10,13 +10,13 @@ from benchmarks._fit import best, fitted
 from benchmarks._processes import run_command
 from benchmarks._result import Fact
 from benchmarks._tables_data import COLUMNS, make_table
-from elldelta.app.audit import audit
-from elldelta.app.estimate import estimate
-from elldelta.app.plan import plan
-from elldelta.app.release import release_to_file
-from elldelta.app.schema import infer
-from elldelta.data.engines.duckdb import connect
-from elldelta.data.plan_file import write_plan
+from elldelta.audit.audit import audit
+from elldelta.engines.duckdb import connect
+from elldelta.model.estimate import estimate
+from elldelta.plan.plan import write_plan
+from elldelta.plan.planner import plan
+from elldelta.release.release import release_to_file
+from elldelta.schema.reading import infer
 
 LARGE = 20_000_000
 """From here on the time is that of the whole command: its start no longer counts."""

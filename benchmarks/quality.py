@@ -10,12 +10,12 @@ import numpy as np
 
 from benchmarks._adult import ADULT, adult_model
 from benchmarks._result import Fact
-from elldelta.app.compare import compare_plans
-from elldelta.app.demo_hospitals import make_region
-from elldelta.app.estimate import estimate
-from elldelta.app.plan import plan
-from elldelta.data.schema import Schema
 from elldelta.errors import RefusedError
+from elldelta.model.demo_hospitals import make_region
+from elldelta.model.estimate import estimate
+from elldelta.plan.compare import compare_plans
+from elldelta.plan.planner import plan
+from elldelta.schema.schema import Schema
 
 CASES = (
     (("sex", "education", "age"), 1, 0.021),

@@ -17,15 +17,14 @@ import pyarrow.parquet as pq
 
 from benchmarks._adult import ADULT, adult_model
 from benchmarks._processes import run_peer
-from elldelta.app.certify import loss_of, terms_of, unions_of
-from elldelta.app.estimate import estimate
-from elldelta.app.plan import plan
+from elldelta.audit.foreign_cells import cell_counts, people_cells
+from elldelta.audit.foreign_release import read_foreign, understand
 from elldelta.core.coarsen import fit
-from elldelta.data.engines.duckdb import connect
-from elldelta.data.foreign_cells import cell_counts, people_cells
-from elldelta.data.foreign_columns import ColumnRules
-from elldelta.data.foreign_release import read_foreign, understand
-from elldelta.data.schema import Schema
+from elldelta.engines.duckdb import connect
+from elldelta.model.estimate import estimate
+from elldelta.plan.planner import plan
+from elldelta.schema.foreign_columns import ColumnRules
+from elldelta.schema.schema import Schema
 
 COLUMNS = ("age", "education", "marital-status", "sex")
 SENSITIVE = "occupation"
@@ -80,7 +79,7 @@ def our_left(model, tables, people, ell, n_releases):
         own = estimate(pa.Table.from_pandas(table, preserve_index=False), model.schema)
         base = np.zeros((made.n_classes, model.schema.n_values), dtype=np.int64)
         np.add.at(base, class_of_rank(own.ranks), own.counts.dense())
-        done = fit(base, terms_of(made), loss_of(made), on_failure="coarsen-suppress", unions=unions_of(made))
+        done = fit(base, made.terms, made.hull_loss, on_failure="coarsen-suppress", unions=made.unions)
         counts = done.certificate.counts
         shown = counts[done.grouping.class_of[class_of_rank(people)]] > 0
         left = shown if left is None else left & shown

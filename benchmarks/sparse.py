@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks._result import Fact
 from benchmarks._sparse_model import N_VALUES, sparse_model
-from elldelta.data.model import write_model
+from elldelta.model.model import write_model
 
 MILLION = 1_000_000
 MEMORY = 4 * 2**30

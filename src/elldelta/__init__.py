@@ -12,54 +12,70 @@ The story, and the names that tell it::
 
 Files: `read_plan`, `write_plan`, `read_model`, `write_model`, `release_to_file`, `verify`.
 
-Underneath, `elldelta.core` is the mathematics on arrays, `elldelta.data` the tables and files, and
-`elldelta.app` one use case per module. Names are loaded when they are first used, so that importing the
-package costs nothing.
+The folders are the rooms of the same story, each built on those before it: `core`, `files`, `pages`,
+`engines`, `schema`, `model`, `plan`, `release`, `ledger`, `audit`, `agency`, `cli`. Names are loaded when
+they are first used, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from elldelta._version import __version__
 
 if TYPE_CHECKING:
-    from elldelta.app.audit import audit as audit
-    from elldelta.app.audit import verify as verify
-    from elldelta.app.estimate import estimate as estimate
-    from elldelta.app.plan import plan as plan
-    from elldelta.app.release import Release as Release
-    from elldelta.app.release import release as release
-    from elldelta.app.release import release_to_file as release_to_file
-    from elldelta.data.model import Model as Model
-    from elldelta.data.model import merge_models as merge_models
-    from elldelta.data.model import read_model as read_model
-    from elldelta.data.model import write_model as write_model
-    from elldelta.data.plan_file import Plan as Plan
-    from elldelta.data.plan_file import read_plan as read_plan
-    from elldelta.data.plan_file import write_plan as write_plan
-    from elldelta.data.schema import Schema as Schema
+    from elldelta.audit.audit import audit as audit
+    from elldelta.audit.audit import verify as verify
+    from elldelta.ledger.ledger import Ledger as Ledger
+    from elldelta.model.estimate import estimate as estimate
+    from elldelta.model.model import Model as Model
+    from elldelta.model.model import merge_models as merge_models
+    from elldelta.model.model import read_model as read_model
+    from elldelta.model.model import write_model as write_model
+    from elldelta.plan.plan import Plan as Plan
+    from elldelta.plan.plan import read_plan as read_plan
+    from elldelta.plan.plan import write_plan as write_plan
+    from elldelta.plan.planner import plan as plan
+    from elldelta.release.release import Release as Release
+    from elldelta.release.release import release as release
+    from elldelta.release.release import release_to_file as release_to_file
+    from elldelta.schema.schema import Schema as Schema
 
 _HOMES = {
-    "Model": "elldelta.data.model",
-    "Plan": "elldelta.data.plan_file",
-    "Release": "elldelta.app.release",
-    "Schema": "elldelta.data.schema",
-    "audit": "elldelta.app.audit",
-    "estimate": "elldelta.app.estimate",
-    "merge_models": "elldelta.data.model",
-    "plan": "elldelta.app.plan",
-    "read_model": "elldelta.data.model",
-    "read_plan": "elldelta.data.plan_file",
-    "release": "elldelta.app.release",
-    "release_to_file": "elldelta.app.release",
-    "verify": "elldelta.app.audit",
-    "write_model": "elldelta.data.model",
-    "write_plan": "elldelta.data.plan_file",
+    "Ledger": "elldelta.ledger.ledger",
+    "Model": "elldelta.model.model",
+    "Plan": "elldelta.plan.plan",
+    "Release": "elldelta.release.release",
+    "Schema": "elldelta.schema.schema",
+    "audit": "elldelta.audit.audit",
+    "estimate": "elldelta.model.estimate",
+    "merge_models": "elldelta.model.model",
+    "plan": "elldelta.plan.planner",
+    "read_model": "elldelta.model.model",
+    "read_plan": "elldelta.plan.plan",
+    "release": "elldelta.release.release",
+    "release_to_file": "elldelta.release.release",
+    "verify": "elldelta.audit.audit",
+    "write_model": "elldelta.model.model",
+    "write_plan": "elldelta.plan.plan",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 (computed from the table above)
+
+
+class _Package(ModuleType):
+    """The package: `plan`, `release` and `audit` are its verbs, although rooms have these names too."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Python binds a room to its name when something inside is first imported; the verb keeps the name.
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (whatever the name stands for)

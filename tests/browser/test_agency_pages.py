@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.agency.server.real_server import COMMAND, RealServer
+from tests.agency.server.service import model_file
 from tests.browser.chromium import Watched, chromium, needs_chromium
-from tests.server.real_server import COMMAND, RealServer
-from tests.server.service import model_file
 
-from elldelta.data.plan_file import read_plan
-from elldelta.server.services.parties import create_party
-from elldelta.server.services.populations import create_population, upload_model
-from elldelta.server.settings import Settings
+from elldelta.agency.server.services.parties import create_party
+from elldelta.agency.server.services.populations import create_population, upload_model
+from elldelta.agency.server.settings import Settings
+from elldelta.plan.plan import read_plan
 
 pytestmark = [needs_chromium, pytest.mark.slow]
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from elldelta.report.audit_page import render_audit
+from elldelta.audit.page import render_audit
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.app.hospital_tables import (
+from tests.release.hospital_tables import (
     QUASI_IDENTIFIERS,
     SENSITIVE,
     SMALL_PLAN,

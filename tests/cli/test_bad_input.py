@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.app.hospital_tables import (
+from tests.release.hospital_tables import (
     DISEASES,
     QUASI_IDENTIFIERS,
     SENSITIVE,

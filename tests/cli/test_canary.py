@@ -20,8 +20,8 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.app.hospital_tables import DISEASES, make_rows, write_csv, write_parquet
 from tests.cli.conftest import ANY_CODE, quietly
+from tests.release.hospital_tables import DISEASES, make_rows, write_csv, write_parquet
 
 TEXT = "Zzyzx-Quokka"
 NUMBER = 7316942

@@ -7,7 +7,7 @@ import os
 import pytest
 from tests.spark import needs_java
 
-from elldelta.data.engines import connect
+from elldelta.engines import connect
 from elldelta.errors import ParameterError
 
 RELEASE = ("release", "owner_a.parquet", "--plan", "plan.json", "-o", "release.parquet")

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.app import brute_force
-from tests.app.hospital_tables import (
+from tests.audit import brute_force
+from tests.oracles import paper
+from tests.release.hospital_tables import (
     NAMES,
     QUASI_IDENTIFIERS,
     SENSITIVE,
@@ -28,7 +29,6 @@ from tests.app.hospital_tables import (
     write_parquet,
     write_table,
 )
-from tests.oracles import paper
 
 from elldelta.cli.main import execute
 

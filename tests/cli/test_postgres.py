@@ -9,8 +9,8 @@ import time
 
 import psycopg
 import pytest
-from tests.app.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows, to_arrow
 from tests.contracts.failure_contract import CANARY
+from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows, to_arrow
 
 SECRET = "hunter2Password"  # noqa: S105 (of nobody)
 

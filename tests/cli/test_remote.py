@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.app.registrations import full, make_plan, make_registration
+from tests.agency.registrations import full, make_plan, make_registration
 from tests.cli.tiny_agency import TinyAgency
 
 import elldelta as ed
-from elldelta.app.registration import registration_of
-from elldelta.app.remote import idempotency_key
-from elldelta.data import agency_http
-from elldelta.data.plan_file import write_plan
-from elldelta.data.receipt import read_receipt, receipt_path
-from elldelta.data.signature import AgencyKey, sign_plan, write_public_key, write_signature
+from elldelta.agency import http as agency_http
+from elldelta.agency.receipt import read_receipt, receipt_path
+from elldelta.agency.registration import registration_of
+from elldelta.agency.remote import idempotency_key
+from elldelta.plan.plan import write_plan
+from elldelta.plan.signature import AgencyKey, sign_plan, write_public_key, write_signature
 
 PLAN = make_plan(records=300)
 SECRET_A, SECRET_B = "token-of-hospital-a", "token-of-hospital-b"
@@ -379,7 +379,7 @@ class TestHostileServers:
         ],
     )
     def test_lists_that_are_none(self, remote, tiny, change, monkeypatch):
-        monkeypatch.setattr("elldelta.app.remote.MOST_PARTS", 4)
+        monkeypatch.setattr("elldelta.agency.remote.MOST_PARTS", 4)
         tiny.spoil = tampered("/plans", change)
         assert "does not answer as an agency" in remote("plans", code=2).error["problem"]
 

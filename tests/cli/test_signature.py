@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from elldelta.data.plan_file import read_plan
-from elldelta.data.signature import signature_path
+from elldelta.plan.plan import read_plan
+from elldelta.plan.signature import signature_path
 
 
 @pytest.fixture

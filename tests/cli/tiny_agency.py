@@ -10,14 +10,14 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote
 
-from tests.app.registrations import Agency
+from tests.agency.registrations import Agency
 
-from elldelta.app.registration import ledger_export
-from elldelta.data.json_file import as_bytes
-from elldelta.data.receipt import sign_admission
-from elldelta.data.registration_file import Registration
-from elldelta.data.signature import AgencyKey, sign_plan
+from elldelta.agency.receipt import sign_admission
+from elldelta.agency.registration import ledger_export
+from elldelta.agency.registration_file import Registration
 from elldelta.errors import ElldeltaError, RefusedError
+from elldelta.files.json_file import as_bytes
+from elldelta.plan.signature import AgencyKey, sign_plan
 
 TOKENS = {"token-of-hospital-a": "A", "token-of-hospital-b": "B"}
 

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from tests.contracts.placement import Placement, needs
 from tests.oracles import tables as oracle
 
-from elldelta.data.atomic import AtomicFiles
-from elldelta.data.class_map import ClassMap
-from elldelta.data.counting import count
-from elldelta.data.csv_format import CsvFormat
-from elldelta.data.database_source import Query, TableName
-from elldelta.data.release import release_frame, write_quarantine, write_release
-from elldelta.data.release_counts import count_release
-from elldelta.data.schema import Bins, Categories, Column, Dates, Integers, Schema
+from elldelta.engines.database_source import Query, TableName
 from elldelta.errors import DataError, FileError, ParameterError
+from elldelta.files.atomic import AtomicFiles
+from elldelta.files.csv_format import CsvFormat
+from elldelta.model.counting import count
+from elldelta.release.class_map import ClassMap
+from elldelta.release.counts import count_release
+from elldelta.release.write import release_frame, write_quarantine, write_release
+from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
 
 def examples(number):

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from elldelta.data.atomic import AtomicFiles
-from elldelta.data.class_map import ClassMap
-from elldelta.data.counting import count
-from elldelta.data.engines import connect
-from elldelta.data.release import write_release
-from elldelta.data.schema import Categories, Column, Integers, Schema
+from elldelta.engines import connect
 from elldelta.errors import ElldeltaError
+from elldelta.files.atomic import AtomicFiles
+from elldelta.model.counting import count
+from elldelta.release.class_map import ClassMap
+from elldelta.release.write import write_release
+from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 
 def children():

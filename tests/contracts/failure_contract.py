@@ -20,15 +20,15 @@ import pyarrow.parquet as pq
 import pytest
 from tests.contracts.placement import Placement, needs
 
-from elldelta.data.atomic import AtomicFiles
-from elldelta.data.class_map import ClassMap
-from elldelta.data.counting import count
-from elldelta.data.csv_format import CsvFormat
-from elldelta.data.infer import infer_schema
-from elldelta.data.release import write_quarantine, write_release
-from elldelta.data.release_counts import count_release
-from elldelta.data.schema import Bins, Categories, Column, Dates, Integers, Schema
 from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
+from elldelta.files.atomic import AtomicFiles
+from elldelta.files.csv_format import CsvFormat
+from elldelta.model.counting import count
+from elldelta.release.class_map import ClassMap
+from elldelta.release.counts import count_release
+from elldelta.release.write import write_quarantine, write_release
+from elldelta.schema.infer import infer_schema
+from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
 CANARY = "Canary7Secret"
 SCHEMA = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "y"))))

@@ -7,10 +7,10 @@ import pytest
 from tests.contracts.engine_contract import write_csv
 from tests.contracts.placement import Placement
 
-from elldelta.data.counting import count
-from elldelta.data.infer import infer_schema
-from elldelta.data.schema import Bins, Categories, Dates, Integers
 from elldelta.errors import DataError, ParameterError, SchemaError
+from elldelta.model.counting import count
+from elldelta.schema.infer import infer_schema
+from elldelta.schema.schema import Bins, Categories, Dates, Integers
 
 
 class InferenceContract(Placement):

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.app.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows
 from tests.contracts.engine_contract import parts_of
+from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows
 
-from elldelta.app.audit import audit, verify
-from elldelta.app.audit_document import audit_document
-from elldelta.app.estimate import estimate
-from elldelta.app.plan import plan
-from elldelta.app.release import release_to_file
-from elldelta.app.schema import infer
+from elldelta.audit.audit import audit, verify
+from elldelta.audit.document import audit_document
+from elldelta.model.estimate import estimate
+from elldelta.plan.planner import plan
+from elldelta.release.release import release_to_file
+from elldelta.schema.reading import infer
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ from tests.contracts.engine_contract import EngineContract
 from tests.contracts.failure_contract import FailureContract
 from tests.contracts.inference_contract import InferenceContract
 
-from elldelta.data.engines.duckdb import connect
+from elldelta.engines.duckdb import connect
 
 
 class TestTables(EngineContract):

@@ -9,8 +9,8 @@ from tests.contracts.engine_contract import EngineContract
 from tests.contracts.failure_contract import FailureContract
 from tests.contracts.inference_contract import InferenceContract
 
-from elldelta.data.engines import duckdb
-from elldelta.data.engines.postgres import connect
+from elldelta.engines import duckdb
+from elldelta.engines.postgres.engine import connect
 
 
 @pytest.fixture(scope="class")

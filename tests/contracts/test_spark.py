@@ -11,28 +11,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.app.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, write_csv, write_parquet
 from tests.contracts.engine_contract import EngineContract
 from tests.contracts.failure_contract import FailureContract, one_class
 from tests.contracts.inference_contract import InferenceContract
 from tests.contracts.journey import records, tell
+from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, write_csv, write_parquet
 from tests.spark import needs_java
 
-from elldelta.app.audit import verify
-from elldelta.app.estimate import estimate
-from elldelta.app.plan import plan
-from elldelta.app.release import release_to_file
-from elldelta.app.schema import infer
-from elldelta.data.atomic import AtomicFiles
-from elldelta.data.class_map import ClassMap
-from elldelta.data.counting import count, count_texts
-from elldelta.data.database_source import Query, TableName
-from elldelta.data.engines import duckdb
-from elldelta.data.engines.spark import connect
-from elldelta.data.engines.spark_session import MEANING
-from elldelta.data.release import JoinedRows, write_release
-from elldelta.data.schema import Categories, Column, Integers, Schema
+from elldelta.audit.audit import verify
+from elldelta.engines import duckdb
+from elldelta.engines.database_source import Query, TableName
+from elldelta.engines.spark.engine import connect
+from elldelta.engines.spark.session import MEANING
+from elldelta.engines.texts import count_texts
 from elldelta.errors import DataError, FileError, ParameterError
+from elldelta.files.atomic import AtomicFiles
+from elldelta.model.counting import count
+from elldelta.model.estimate import estimate
+from elldelta.plan.planner import plan
+from elldelta.release.class_map import ClassMap
+from elldelta.release.release import release_to_file
+from elldelta.release.write import JoinedRows, write_release
+from elldelta.schema.reading import infer
+from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 pytestmark = needs_java
 
@@ -271,7 +272,7 @@ def test_addresses_are_left_to_spark(session, tmp_path):
 
 
 def test_large_results_come_in_pieces(session, monkeypatch):
-    monkeypatch.setattr("elldelta.data.engines.spark._MOST_AT_ONCE", 1000)
+    monkeypatch.setattr("elldelta.engines.spark.engine._MOST_AT_ONCE", 1000)
     with connect(session=session) as engine:
         stored = engine.store("SELECT id % 5000 AS k, COUNT(*) AS n FROM RANGE(10000) GROUP BY id % 5000")
         batches = list(engine.fetch(stored))

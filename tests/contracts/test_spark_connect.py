@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from tests.app.hospital_tables import write_parquet
 from tests.cluster.standalone import Process, free_port, until
 from tests.contracts.journey import records, tell
+from tests.release.hospital_tables import write_parquet
 from tests.spark import needs_java
 
-from elldelta.data.engines import connect
+from elldelta.engines import connect
 
 pytestmark = [needs_java, pytest.mark.slow]
 

@@ -6,10 +6,10 @@ The judge is a loop over every person and every group of releases, on the docume
 
 import numpy as np
 import pytest
-from tests.app.registrations import DIAGONAL, Agency, make_plan, make_registration, plain
+from tests.agency.registrations import DIAGONAL, Agency, make_plan, make_registration, plain
 from tests.oracles import registration as oracle
 
-from elldelta.app.registration import Registered, _check_linkage, ledger_chain
+from elldelta.agency.registration import Registered, _check_linkage, ledger_chain
 from elldelta.errors import RefusedError
 
 MERGES = {

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from tests.oracles import boxes as oracle
 
-from elldelta.app.plan import make_plan
-from elldelta.app.plan_request import PlanRequest
 from elldelta.core import mass_table
 from elldelta.core.accountant import Accountant, ReleaseEvent
 from elldelta.core.distribution import JointDistribution
@@ -26,9 +24,11 @@ from elldelta.core.partition import Partition
 from elldelta.core.union import union_failure_upper
 from elldelta.core.utility import measure_utility
 from elldelta.core.workload import answered_shares, random_workload, true_shares
-from elldelta.data.counts import Accounting, Counts
-from elldelta.data.model import Model
-from elldelta.data.schema import Categories, Column, Integers, Schema
+from elldelta.model.counts import Accounting, Counts
+from elldelta.model.model import Model
+from elldelta.plan.planner import make_plan
+from elldelta.plan.wish import PlanRequest
+from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 SEEDS = range(6)
 

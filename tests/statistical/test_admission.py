@@ -13,14 +13,13 @@ import pytest
 from scipy.stats import binom
 
 import elldelta as ed
-from elldelta.app.certify import terms_of
 from elldelta.core.certificate import missing_witnesses
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import Partition
-from elldelta.data.counts import Accounting, Counts
-from elldelta.data.domains import Categories, Integers
-from elldelta.data.model import Model
-from elldelta.data.schema import Column, Schema
+from elldelta.model.counts import Accounting, Counts
+from elldelta.model.model import Model
+from elldelta.schema.domains import Categories, Integers
+from elldelta.schema.schema import Column, Schema
 
 N_TRIALS = 1500
 FALSE_ALARM = 1e-6
@@ -43,7 +42,7 @@ def make_model():
 
 def n_failures(plan, probabilities, n_records, rng):
     """Trials in which not all of t owners are admitted."""
-    terms, grouping = terms_of(plan), Partition(np.arange(plan.n_classes))
+    terms, grouping = plan.terms, Partition(np.arange(plan.n_classes))
     shape = terms.membership.shape
     failures = 0
     for _ in range(N_TRIALS):

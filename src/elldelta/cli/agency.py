@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from elldelta.data.agency_http import TIMEOUT
+from elldelta.agency.http import TIMEOUT
 from elldelta.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.data.agency_http import AgencyServer, Token
+    from elldelta.agency.http import AgencyServer, Token
 
 TOKEN_VARIABLE = "ELLDELTA_TOKEN"  # noqa: S105 (the name of a variable)
 
@@ -62,7 +62,7 @@ class Connection:
 
     def open(self, *, needs_token: bool = True) -> AgencyServer:
         """The server; a token is never an option itself, for options are seen by everybody."""
-        from elldelta.data.agency_http import AgencyServer
+        from elldelta.agency.http import AgencyServer
 
         if self.server is None:
             raise ParameterError(
@@ -108,7 +108,7 @@ def _parameters(signed: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _token(path: Path | None) -> Token | None:
-    from elldelta.data.agency_http import Token
+    from elldelta.agency.http import Token
 
     if path is None:
         text = os.environ.get(TOKEN_VARIABLE)

@@ -10,7 +10,7 @@ from elldelta.cli import options
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.app.foreign_evidence import ForeignColumns
+    from elldelta.audit.foreign_evidence import ForeignColumns
 
 QuasiIdentifiers = Annotated[
     str | None,
@@ -58,9 +58,9 @@ def foreign_columns(
     hierarchy: list[str] | None,
 ) -> ForeignColumns:
     """Puts the options together."""
-    from elldelta.app.foreign_evidence import ForeignColumns
-    from elldelta.app.hierarchy import read_hierarchies
-    from elldelta.data.foreign_columns import ColumnRules
+    from elldelta.audit.foreign_evidence import ForeignColumns
+    from elldelta.schema.foreign_columns import ColumnRules
+    from elldelta.schema.hierarchies import read_hierarchies
 
     rules: dict[str, dict[str, Any]] = {}
     nulls: str = "refuse"

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from elldelta.data.csv_format import CsvFormat
 from elldelta.errors import ParameterError
+from elldelta.files.csv_format import CsvFormat
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from elldelta.data.database_source import Query, TableName
-    from elldelta.data.table import Engine
+    from elldelta.engines.database_source import Query, TableName
+    from elldelta.engines.table import Engine
 
 DATABASE = "ELLDELTA_DATABASE"
 """The variable that names the database: its address holds a password, and others see a command line."""
@@ -122,7 +122,7 @@ def engine(
             )
     if name == "duckdb":
         return nullcontext(None)
-    from elldelta.data.engines import connect
+    from elldelta.engines import connect
 
     if name == "spark":
         return connect("spark", master=master, conf=_settings(spark_conf or []))
@@ -138,7 +138,7 @@ def engine(
 
 def source(engine_name: str, sources: list[str] | None, query: str | None) -> list[str] | TableName | Query:
     """What is to be read: files, or in a database a table or a query."""
-    from elldelta.data.database_source import Query, TableName
+    from elldelta.engines.database_source import Query, TableName
 
     if query is not None and engine_name != "postgres":
         raise ParameterError(

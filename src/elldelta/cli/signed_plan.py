@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from elldelta.data.plan_file import Plan
+    from elldelta.plan.plan import Plan
 
 
 def read_plan_file(path: Path, agency_key: Path | None) -> Plan:
     """The plan; with a key nothing else is read before the signature beside the plan holds."""
-    from elldelta.data.plan_file import read_plan
-    from elldelta.data.signature import read_public_key, read_signed_plan
+    from elldelta.plan.plan import read_plan
+    from elldelta.plan.signature import read_public_key, read_signed_plan
 
     if agency_key is None:
         return read_plan(path)

@@ -15,11 +15,11 @@ from elldelta.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from elldelta.app.audit_result import Audit
-    from elldelta.app.foreign_evidence import ForeignColumns
-    from elldelta.app.gate import Gate
-    from elldelta.data.schema import Schema
-    from elldelta.data.table import Engine
+    from elldelta.audit.foreign_evidence import ForeignColumns
+    from elldelta.audit.gate import Gate
+    from elldelta.audit.result import Audit
+    from elldelta.engines.table import Engine
+    from elldelta.schema.schema import Schema
 
 _SHOWN = 20
 
@@ -100,11 +100,11 @@ def _run(
     database: options.Database = None,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.audit import audit
-    from elldelta.app.audit_document import audit_document
-    from elldelta.app.schema import read_schema
-    from elldelta.data.atomic import check_writable
-    from elldelta.data.model import read_model
+    from elldelta.audit.audit import audit
+    from elldelta.audit.document import audit_document
+    from elldelta.files.atomic import check_writable
+    from elldelta.model.model import read_model
+    from elldelta.schema.reading import read_schema
 
     given = [*(published or ()), *(releases or ())]
     for path in (picture, report):
@@ -154,14 +154,14 @@ def _run(
             progress=progress,
         )
     if picture is not None:
-        from elldelta.app.audit_document import histogram_bars
-        from elldelta.report.charts import draw_histogram, write_picture
+        from elldelta.audit.document import histogram_bars
+        from elldelta.pages.charts import draw_histogram, write_picture
 
         bars = histogram_bars(result, public=public)
         write_picture(draw_histogram(bars, result.ell), picture, overwrite=overwrite)
     if report is not None:
-        from elldelta.data.atomic import AtomicFiles
-        from elldelta.report.audit_page import render_audit
+        from elldelta.audit.page import render_audit
+        from elldelta.files.atomic import AtomicFiles
 
         with AtomicFiles(overwrite=overwrite) as files:
             page = render_audit(audit_document(result, labels=True, public=public))
@@ -185,8 +185,8 @@ def _ask_before(
     public: bool,
     json: bool,
 ) -> None:
-    from elldelta.app.audit import audit_before
-    from elldelta.app.audit_document import gate_document
+    from elldelta.audit.audit import audit_before
+    from elldelta.audit.document import gate_document
 
     with progress_bar("Linking") as progress:
         result = audit_before(
@@ -204,7 +204,7 @@ def _explain(
     releases: Sequence[Path], columns: ForeignColumns, engine: Engine | None, *, public: bool, json: bool
 ) -> None:
     """Says how labels are understood; values that may be somebody's own are taken together."""
-    from elldelta.app.audit import explain
+    from elldelta.audit.audit import explain
 
     with progress_bar("Reading") as progress:
         found = explain(releases, columns, engine=engine, progress=progress)
@@ -266,7 +266,7 @@ def _places(text: str, releases: Sequence[Path]) -> list[int]:
 
 
 def _print(result: Audit, *, public: bool) -> None:
-    from elldelta.app.audit_document import audit_document
+    from elldelta.audit.document import audit_document
 
     shown = audit_document(result, public=public)
     output.print_table(

@@ -10,7 +10,7 @@ import typer
 from elldelta.cli import options, output
 
 if TYPE_CHECKING:
-    from elldelta.app.compare import PlanUtility
+    from elldelta.plan.compare import PlanUtility
 
 
 def register(app: typer.Typer) -> None:
@@ -32,10 +32,10 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.compare import compare_plans
-    from elldelta.data.atomic import check_writable
-    from elldelta.data.model import read_model
-    from elldelta.data.plan_file import read_plan
+    from elldelta.files.atomic import check_writable
+    from elldelta.model.model import read_model
+    from elldelta.plan.compare import compare_plans
+    from elldelta.plan.plan import read_plan
 
     if picture is not None:
         check_writable(picture, overwrite=overwrite)
@@ -44,7 +44,7 @@ def _run(
     )
     names = [path.name for path in plans]
     if picture is not None:
-        from elldelta.report.charts import draw_comparison, write_picture
+        from elldelta.pages.charts import draw_comparison, write_picture
 
         bars = [(item.utility.ncp, item.queries.median) for item in measured]
         write_picture(draw_comparison(names, bars), picture, overwrite=overwrite)

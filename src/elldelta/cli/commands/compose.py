@@ -11,7 +11,7 @@ from elldelta.cli import options, output
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.data.plan_file import Plan
+    from elldelta.plan.plan import Plan
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def _run(
     ],
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.compose import compose_plans
+    from elldelta.plan.compose import compose_plans
 
     events = [_event(text) for text in plans]
     composed = compose_plans(events)
@@ -55,7 +55,7 @@ def _run(
 
 
 def _event(text: str) -> tuple[Plan, int]:
-    from elldelta.data.plan_file import read_plan
+    from elldelta.plan.plan import read_plan
 
     name, colon, number = text.rpartition(":")
     if not colon:

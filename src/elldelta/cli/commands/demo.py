@@ -27,7 +27,7 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.demo import run_demo
+    from elldelta.cli.demo.story import run_demo
 
     result = run_demo(folder, seed=seed, overwrite=overwrite)
     numbers, page = result.numbers, result.page.resolve()

@@ -33,10 +33,10 @@ def _run(
     query: options.QueryText = None,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.estimate import estimate
-    from elldelta.app.schema import read_schema
-    from elldelta.data.atomic import check_writable
-    from elldelta.data.model import write_model
+    from elldelta.files.atomic import check_writable
+    from elldelta.model.estimate import estimate
+    from elldelta.model.model import write_model
+    from elldelta.schema.reading import read_schema
 
     source = options.source(engine, sources, query)
     check_writable(target, overwrite=overwrite)

@@ -37,9 +37,9 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.frontier import compare_bounds
-    from elldelta.data.atomic import check_writable
-    from elldelta.data.model import read_model
+    from elldelta.files.atomic import check_writable
+    from elldelta.model.model import read_model
+    from elldelta.plan.frontier import compare_bounds
 
     if picture is not None:
         check_writable(picture, overwrite=overwrite)
@@ -54,7 +54,7 @@ def _run(
     )
     bounds = tuple(reversed(BOUNDS))
     if picture is not None:
-        from elldelta.report.charts import draw_frontier, write_picture
+        from elldelta.pages.charts import draw_frontier, write_picture
 
         curves = {str(bound): [row.classes[bound] for row in result.rows] for bound in bounds}
         title = f"Classes against records: ℓ = {ell}, {releases} linked releases, δ = {delta:g} each"

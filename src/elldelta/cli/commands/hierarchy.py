@@ -14,7 +14,7 @@ from elldelta.cli import options, output
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.data.hierarchy import Hierarchy
+    from elldelta.schema.hierarchy import Hierarchy
 
 _RANGE = re.compile(r"(-?\d{1,18})(?:-|\.\.)(-?\d{1,18})", re.ASCII)
 
@@ -74,8 +74,8 @@ def _make(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.data.atomic import check_writable
-    from elldelta.data.hierarchy_file import write_hierarchy
+    from elldelta.files.atomic import check_writable
+    from elldelta.schema.hierarchy_file import write_hierarchy
 
     if sum((bool(integers), bool(dates), codes is not None)) != 1:
         raise ParameterError(
@@ -108,8 +108,8 @@ def _check(
     quote: options.Quote = '"',
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.hierarchy import check_hierarchy
-    from elldelta.app.schema import read_schema
+    from elldelta.schema.hierarchies import check_hierarchy
+    from elldelta.schema.reading import read_schema
 
     csv_format = options.csv_format(encoding, separator, quote)
     checked = check_hierarchy(file, read_schema(schema), column, csv_format)
@@ -154,9 +154,9 @@ def _rename(
     quote: options.Quote = '"',
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.hierarchy import rename_hierarchy
-    from elldelta.app.schema import read_schema
-    from elldelta.data.atomic import check_writable
+    from elldelta.files.atomic import check_writable
+    from elldelta.schema.hierarchies import rename_hierarchy
+    from elldelta.schema.reading import read_schema
 
     check_writable(target, overwrite=overwrite)
     n_renamed = rename_hierarchy(
@@ -174,7 +174,7 @@ def _rename(
 
 
 def _of_integers(text: str, widths: str, start: int) -> Hierarchy:
-    from elldelta.data.hierarchy_make import integer_hierarchy
+    from elldelta.schema.hierarchy_make import integer_hierarchy
 
     match = _RANGE.fullmatch(text.strip())
     if match is None:
@@ -187,7 +187,7 @@ def _of_integers(text: str, widths: str, start: int) -> Hierarchy:
 
 
 def _of_dates(text: str, unit: DateUnit) -> Hierarchy:
-    from elldelta.data.hierarchy_make import date_hierarchy
+    from elldelta.schema.hierarchy_make import date_hierarchy
 
     first, _, last = text.strip().partition("..")
     try:
@@ -200,8 +200,8 @@ def _of_dates(text: str, unit: DateUnit) -> Hierarchy:
 
 
 def _of_codes(path: Path | None, prefix: str) -> Hierarchy:
-    from elldelta.app.hierarchy import read_codes
-    from elldelta.data.hierarchy_make import code_hierarchy
+    from elldelta.schema.hierarchies import read_codes
+    from elldelta.schema.hierarchy_make import code_hierarchy
 
     codes = read_codes(path) if path else ()
     return code_hierarchy(codes, _numbers(prefix, "--prefix") if prefix else None)

@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _show(ledger: LedgerFile, json: options.Json = False) -> None:
-    from elldelta.data.ledger_report import verify_ledger
+    from elldelta.ledger.report import verify_ledger
 
     report = verify_ledger(ledger)
     room = report.chain.room
@@ -95,11 +95,10 @@ def _verify(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.admitted import admitted_hash
-    from elldelta.app.certify import terms_of
-    from elldelta.data.ledger_report import verify_ledger
-    from elldelta.data.plan_file import read_plan
-    from elldelta.data.signature import read_public_key
+    from elldelta.agency.admitted import admitted_hash
+    from elldelta.ledger.report import verify_ledger
+    from elldelta.plan.plan import read_plan
+    from elldelta.plan.signature import read_public_key
 
     if agency_key is not None and release is None:
         raise ParameterError(
@@ -113,7 +112,7 @@ def _verify(
     report = verify_ledger(
         ledger,
         plan_digest=known.digest if known else None,
-        terms=terms_of(known) if known else None,
+        terms=known.terms if known else None,
         head=head,
     )
     if json:

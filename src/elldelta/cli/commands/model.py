@@ -32,7 +32,7 @@ def _show(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.data.model import read_model
+    from elldelta.model.model import read_model
 
     loaded = read_model(model)
     schema = loaded.schema
@@ -40,7 +40,7 @@ def _show(
     names = schema.sensitive.value_labels
     marginal = distribution.value_marginal.tolist()
     if picture is not None:
-        from elldelta.report.charts import draw_marginal, write_picture
+        from elldelta.pages.charts import draw_marginal, write_picture
 
         figure = draw_marginal(names, marginal, f"{schema.sensitive.name}: {loaded.n_records:,} records")
         write_picture(figure, picture, overwrite=overwrite)
@@ -82,7 +82,7 @@ def _merge(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.data.model import merge_models, read_model, write_model
+    from elldelta.model.model import merge_models, read_model, write_model
 
     merged = merge_models(read_model(path) for path in models)
     write_model(merged, target, overwrite=overwrite)

@@ -110,14 +110,14 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.category_order import order_categories, order_note
-    from elldelta.app.compare import classes_utility
-    from elldelta.app.hierarchy import read_hierarchies, with_hierarchies
-    from elldelta.app.plan import make_plan
-    from elldelta.app.plan_request import PlanRequest
-    from elldelta.data.atomic import check_writable
-    from elldelta.data.model import read_model
-    from elldelta.data.plan_file import write_plan
+    from elldelta.files.atomic import check_writable
+    from elldelta.model.model import read_model
+    from elldelta.model.rearrange import order_categories, order_note, with_hierarchies
+    from elldelta.plan.compare import classes_utility
+    from elldelta.plan.plan import write_plan
+    from elldelta.plan.planner import make_plan
+    from elldelta.plan.wish import PlanRequest
+    from elldelta.schema.hierarchies import read_hierarchies
 
     request = PlanRequest(
         ell=ell,
@@ -145,15 +145,15 @@ def _run(
         notes = tuple(order_note(name, loaded.schema.sensitive.name) for name in changed)
         request = replace(request, notes=notes)
     if waiting_risk == "auto":
-        from elldelta.app.waiting_risk import choose_waiting_risk
+        from elldelta.plan.waiting_risk import choose_waiting_risk
 
         request = replace(request, waiting_risk=choose_waiting_risk(loaded, request)[0])
     planned = make_plan(loaded, request)
     made = planned.plan
     utility = classes_utility(loaded.counts, made.classes, made.ell, made.records)
     if picture is not None:
-        from elldelta.app.class_map_picture import picture_of_classes
-        from elldelta.report.charts import write_picture
+        from elldelta.pages.charts import write_picture
+        from elldelta.plan.picture import picture_of_classes
 
         columns = [name.strip() for name in picture_columns.split(",")] if picture_columns else None
         write_picture(picture_of_classes(made, loaded, columns), picture, overwrite=overwrite)

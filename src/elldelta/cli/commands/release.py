@@ -13,8 +13,9 @@ from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.data.database_source import TableName
-    from elldelta.data.manifest import Manifest
+    from elldelta.engines.database_source import TableName
+    from elldelta.ledger.ledger import Ledger
+    from elldelta.release.manifest import Manifest
 
 PlanFile = Annotated[Path, typer.Option("--plan", help="The plan that the agency has sent.")]
 
@@ -96,13 +97,13 @@ def _release(
     query: options.QueryText = None,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.release import release_to_file
-    from elldelta.app.release_table import release_to_table
     from elldelta.cli.signed_plan import read_plan_file
-    from elldelta.data.database_source import TableName
-    from elldelta.data.manifest import manifest_path
-    from elldelta.data.release_table import manifest_table
-    from elldelta.data.signature import signature_path
+    from elldelta.engines.database_source import TableName
+    from elldelta.plan.signature import signature_path
+    from elldelta.release.database_table import manifest_table
+    from elldelta.release.manifest import manifest_path
+    from elldelta.release.release import release_to_file
+    from elldelta.release.to_table import release_to_table
 
     source = options.source(engine, sources, query)
     written = _target(target, table, engine, ledger)
@@ -133,8 +134,7 @@ def _release(
                 checked,
                 Path(str(written)),
                 quarantine=quarantine,
-                ledger=ledger,
-                owner=owner,
+                ledger=_ledger(ledger, owner),
                 on_failure=on_failure,
                 most_suppressed=max_suppressed,
                 order=order,
@@ -148,9 +148,21 @@ def _release(
     _print_release(manifest, {"release": str(written), "manifest": beside}, json=json)
 
 
+def _ledger(path: Path | None, owner: str | None) -> Ledger | None:
+    from elldelta.ledger.ledger import Ledger
+
+    if (path is None) != (owner is None):
+        raise ParameterError(
+            "A ledger needs the name of the owner, and an owner's name needs a ledger.",
+            found="Only one of the two was given.",
+            remedy="Give --ledger FILE and --owner NAME together.",
+        )
+    return Ledger(path, owner) if path is not None and owner is not None else None
+
+
 def _target(path: Path | None, table: str | None, engine_name: str, ledger: Path | None) -> Path | TableName:
     """Where the release goes: to a file or to a table."""
-    from elldelta.data.database_source import TableName
+    from elldelta.engines.database_source import TableName
 
     if path is not None and table is None:
         return path
@@ -227,8 +239,8 @@ def _verify(
     database: options.Database = None,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.audit import verify
-    from elldelta.data.plan_file import read_plan
+    from elldelta.audit.audit import verify
+    from elldelta.plan.plan import read_plan
 
     known = read_plan(plan) if plan else None
     with options.engine(engine, master, spark_conf, database) as active, progress_bar("Reading") as progress:

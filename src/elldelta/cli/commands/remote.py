@@ -53,8 +53,8 @@ def _key(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.remote import fetch_key
-    from elldelta.data.signature import ALGORITHM, write_public_key
+    from elldelta.agency.remote import fetch_key
+    from elldelta.plan.signature import ALGORITHM, write_public_key
 
     key = fetch_key(connection.open(needs_token=False))
     if target is not None:
@@ -76,7 +76,7 @@ def _plans(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.remote import list_plans
+    from elldelta.agency.remote import list_plans
 
     plans = list_plans(connection.open(), population)
     if json:
@@ -109,7 +109,7 @@ def _plan(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.remote import fetch_plan
+    from elldelta.agency.remote import fetch_plan
 
     at = connection.open()
     fetched = fetch_plan(
@@ -142,7 +142,7 @@ def _status(
     connection: agency.Connection,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.remote import plan_status
+    from elldelta.agency.remote import plan_status
 
     status = plan_status(connection.open(), digest)
     if json:
@@ -169,7 +169,7 @@ def _progress(
     connection: agency.Connection,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.remote import report_progress
+    from elldelta.agency.remote import report_progress
 
     progress = report_progress(connection.open(), digest, records)
     if json:
@@ -208,9 +208,9 @@ def _register(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.remote import register_release, write_registration
+    from elldelta.agency.remote import register_release, write_registration
     from elldelta.cli.signed_plan import read_plan_file
-    from elldelta.data.signature import read_public_key
+    from elldelta.plan.signature import read_public_key
 
     if only_write is not None:
         known = read_plan_file(plan, agency_key)
@@ -267,8 +267,8 @@ def _ledger(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.remote import fetch_ledger
-    from elldelta.data.plan_file import read_plan
+    from elldelta.agency.remote import fetch_ledger
+    from elldelta.plan.plan import read_plan
 
     at = connection.open()
     known = read_plan(plan) if plan is not None else None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elldelta.cli import options, output
-from elldelta.data.text_file import read_text
 from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.files.text_file import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -56,9 +56,9 @@ def _infer(
     query: options.QueryText = None,
     json: options.Json = False,
 ) -> None:
-    from elldelta.app.hierarchy import read_hierarchies
-    from elldelta.app.schema import infer, write_schema
-    from elldelta.data.atomic import check_writable
+    from elldelta.files.atomic import check_writable
+    from elldelta.schema.hierarchies import read_hierarchies
+    from elldelta.schema.reading import infer, write_schema
 
     source = options.source(engine, sources, query)
     check_writable(target, overwrite=overwrite)

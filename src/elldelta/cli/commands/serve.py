@@ -13,7 +13,7 @@ from elldelta.cli import output
 from elldelta.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.server.settings import Settings
+    from elldelta.agency.server.settings import Settings
 
 PASSWORD_VARIABLE = "ELLDELTA_ADMIN_PASSWORD"  # noqa: S105 (a name, not a password)
 DEMO_FOLDER = "demo"
@@ -84,10 +84,10 @@ def _serve(
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info",
 ) -> None:
     _require_server()
-    from elldelta.server.agency import renew_key
-    from elldelta.server.run import create_admin as add_admin
-    from elldelta.server.run import serve
-    from elldelta.server.settings import Limits, Settings
+    from elldelta.agency.server.agency import renew_key
+    from elldelta.agency.server.run import create_admin as add_admin
+    from elldelta.agency.server.run import serve
+    from elldelta.agency.server.settings import Limits, Settings
 
     if demo and (database or create_admin):
         raise ParameterError(
@@ -143,7 +143,7 @@ def _require_server() -> None:
 
 
 def _fill_demo(settings: Settings) -> None:
-    from elldelta.server.demo import fill
+    from elldelta.agency.server.demo import fill
 
     output.print_note("Preparing the demonstration ...")
     logins = fill(settings)

@@ -38,7 +38,7 @@ def _key(
     public: Annotated[Path, typer.Option("--public", help="The public key, for everybody.")],
     json: options.Json = False,
 ) -> None:
-    from elldelta.data.signature import AgencyKey, write_key_pair
+    from elldelta.plan.signature import AgencyKey, write_key_pair
 
     key = AgencyKey.create()
     write_key_pair(key, private, public)
@@ -54,8 +54,8 @@ def _sign(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.data.plan_file import read_plan
-    from elldelta.data.signature import read_agency_key, sign_plan, signature_path, write_signature
+    from elldelta.plan.plan import read_plan
+    from elldelta.plan.signature import read_agency_key, sign_plan, signature_path, write_signature
 
     agency_key = read_agency_key(key)
     known = read_plan(plan)
@@ -78,7 +78,7 @@ def _verify(
     agency_key: Annotated[Path, typer.Option("--agency-key", help="The agency's public key, a .pem file.")],
     json: options.Json = False,
 ) -> None:
-    from elldelta.data.signature import read_public_key, read_signed_plan
+    from elldelta.plan.signature import read_public_key, read_signed_plan
 
     key = read_public_key(agency_key)
     known = read_signed_plan(plan, key)

@@ -1,0 +1,151 @@
+"""The receipt beside a release: which line of the agency's ledger it has, with the agency's signature.
+
+With a signed receipt an owner can prove what the agency has admitted, also when the agency has lost its
+ledger or shows another one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from elldelta.errors import RefusedError
+from elldelta.files.canonical import canonical_json, is_digest
+from elldelta.files.json_file import as_bytes, changed, read_json, seal, unseal
+from elldelta.plan.signature import ALGORITHM, signature_from_text, signature_text
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from elldelta.plan.signature import AgencyKey, PublicKey
+
+FORMAT_VERSION = 2
+"""Version of the file; old versions are read for ever, newer ones refused."""
+
+KIND = "receipt"
+
+_DOMAIN = b"elldelta/receipt-signature\n"
+"""What the signed text begins with: a signature of a plan is none of a receipt."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What the agency has answered to a registration.
+
+    Attributes:
+        server: The address of the agency's server.
+        owner: The name under which the agency knows the owner.
+        plan_digest: The plan.
+        content_digest: The content of the release.
+        registration_digest: What was sent.
+        sequence: The number of its line in the ledger.
+        hash: The hash of the line: shows later whether the ledger still holds it.
+        key_id: The key with which the agency has signed all that; None if it has not.
+        signature: The signature.
+    """
+
+    server: str
+    owner: str
+    plan_digest: str
+    content_digest: str
+    registration_digest: str
+    sequence: int
+    hash: str
+    key_id: str | None = None
+    signature: str | None = None
+
+    def verify(self, key: PublicKey, *, source: str = "The receipt") -> None:
+        """Checks offline that the agency has signed this admission.
+
+        Raises:
+            FileError: The signature is damaged.
+            RefusedError: There is none, or it is by another key, or does not hold.
+        """
+        if self.key_id is None or self.signature is None:
+            problem, found = f"{source} is not signed.", "It holds no signature of the agency."
+        elif self.key_id != key.id:
+            problem = f"{source} was signed with another key."
+            found = f"It names the key {self.key_id}; the agency's key is {key.id}."
+        elif not key.holds(self._message(key.id), signature_from_text(self.signature, source)):
+            problem, found = (
+                f"The signature of {source.lower()} does not hold.",
+                "It is about something else.",
+            )
+        else:
+            return
+        raise RefusedError(
+            problem,
+            found=found,
+            remedy="Ask the agency, by another way than this one, which key is theirs. Registering the "
+            "release again fetches its receipt once more.",
+        )
+
+    def _message(self, key_id: str) -> bytes:
+        return _message(key_id, self.owner, self.plan_digest, self.content_digest, self.sequence, self.hash)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The receipt as plain JSON values, with its digest."""
+        return seal(KIND, FORMAT_VERSION, asdict(self))
+
+    def to_bytes(self) -> bytes:
+        """The receipt as it stands in its file."""
+        return as_bytes(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], *, source: str = "The receipt") -> Self:
+        """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
+        content = unseal(KIND, FORMAT_VERSION, document, source)
+        try:
+            receipt = cls(**content)
+        except TypeError:
+            raise changed(source) from None
+        digests = (receipt.plan_digest, receipt.content_digest, receipt.registration_digest, receipt.hash)
+        texts: tuple[object, ...] = (receipt.server, receipt.owner)
+        if (
+            not all(map(is_digest, digests))
+            or not all(isinstance(text, str) and text.isprintable() for text in texts)
+            or type(receipt.sequence) is not int
+            or (receipt.key_id is None) != (receipt.signature is None)
+            or not (receipt.key_id is None or is_digest(receipt.key_id))
+            or not (receipt.signature is None or isinstance(receipt.signature, str))
+        ):
+            raise changed(source)
+        return receipt
+
+
+def sign_admission(
+    key: AgencyKey, *, owner: str, plan_digest: str, content_digest: str, sequence: int, own_hash: str
+) -> dict[str, str]:
+    """What the agency adds to its answer: its key and its signature of the line that a release has."""
+    message = _message(key.id, owner, plan_digest, content_digest, sequence, own_hash)
+    return {"key_id": key.id, "signature": signature_text(key.sign(message))}
+
+
+def receipt_path(release: str | os.PathLike[str]) -> Path:
+    """Where the receipt of a release lies: beside it, with `.receipt.json` added to its name."""
+    path = Path(release)
+    return path.with_name(path.name + ".receipt.json")
+
+
+def read_receipt(path: str | os.PathLike[str]) -> Receipt:
+    """Reads a receipt; refuses other files, newer versions and edited ones."""
+    return Receipt.from_dict(read_json(Path(path), KIND), source=f"The receipt {path}")
+
+
+def _message(
+    key_id: str, owner: str, plan_digest: str, content_digest: str, sequence: int, own_hash: str
+) -> bytes:
+    """What is signed."""
+    said = {
+        "format": 1,
+        "algorithm": ALGORITHM,
+        "key_id": key_id,
+        "owner": owner,
+        "plan_digest": plan_digest,
+        "content_digest": content_digest,
+        "sequence": sequence,
+        "hash": own_hash,
+    }
+    return _DOMAIN + canonical_json(said)

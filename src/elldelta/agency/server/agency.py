@@ -1,0 +1,202 @@
+"""What every service works with: settings, database, key, clock and randomness."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+import time
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from elldelta.agency.server.database import Database
+from elldelta.agency.server.limits import RateLimit
+from elldelta.agency.server.memory import Remembered
+from elldelta.agency.server.migrations import migrate
+from elldelta.agency.server.settings import MIB
+from elldelta.agency.server.turns import Queues, Turns
+from elldelta.errors import FileError
+from elldelta.files.atomic import AtomicFiles
+from elldelta.plan.signature import (
+    AgencyKey,
+    PublicKey,
+    read_agency_key,
+    read_public_key,
+    write_agency_key,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from elldelta.agency.registration import Registered
+    from elldelta.agency.server.services.costs import PaperCost
+    from elldelta.agency.server.settings import Limits, Settings
+    from elldelta.model.model import Model
+    from elldelta.plan.plan import Plan
+
+
+REGISTERED_BYTES = 256 * MIB
+"""What remembered releases may take, about."""
+
+MOST_PARSING = 2
+"""Registrations that are read at a time."""
+
+
+MOST_DECIDING = 4
+"""Populations of which releases are checked at a time."""
+
+
+def utc_now() -> dt.datetime:
+    """The moment."""
+    return dt.datetime.now(dt.UTC)
+
+
+@dataclass(frozen=True, eq=False)
+class Agency:
+    """One running service.
+
+    Attributes:
+        settings: What whoever runs it has chosen.
+        database: Where it keeps everything.
+        key: What it signs plans and receipts with.
+        former_keys: Public keys that it signed with before, by their names.
+        clock: The moment, in UTC; an argument, so that tests need not wait.
+        random: Random bytes, for secrets.
+        by_principal: The rate of each party.
+        by_address: The rate of each network address.
+        by_login: The rate of logins, and of wrong tokens.
+        models: Models that were used lately, by their number.
+        plans: Plans that were used lately, by digest.
+        plan_files: Files of plans, by digest.
+        registered: Releases that were admitted, by plan, number and line.
+        costs: What wishes cost, by model and wishes.
+        deciding: Queues for deciding about releases, by population: one that has waited here knows the lines
+            of those before it, and need not be checked twice.
+        parsing: Turns for reading registrations, which take many times their size while they are read.
+    """
+
+    settings: Settings
+    database: Database
+    key: AgencyKey
+    former_keys: Mapping[str, PublicKey]
+    clock: Callable[[], dt.datetime]
+    random: Callable[[int], bytes]
+    by_principal: RateLimit
+    by_address: RateLimit
+    by_login: RateLimit
+    parsing: Turns
+    deciding: Queues
+    models: Remembered[int, Model] = field(default_factory=lambda: Remembered(4))
+    plans: Remembered[str, Plan] = field(default_factory=lambda: Remembered(32))
+    plan_files: Remembered[str, bytes] = field(default_factory=lambda: Remembered(32))
+    registered: Remembered[tuple[str, int, bytes], Registered] = field(
+        default_factory=lambda: Remembered(REGISTERED_BYTES, _bytes_of)
+    )
+    costs: Remembered[Hashable, PaperCost] = field(default_factory=lambda: Remembered(2000))
+
+    @classmethod
+    def open(
+        cls,
+        settings: Settings,
+        *,
+        clock: Callable[[], dt.datetime] = utc_now,
+        random: Callable[[int], bytes] = secrets.token_bytes,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> Agency:
+        """Opens the database and reads the key, or makes one."""
+        limits = settings.limits
+        return cls(
+            settings=settings,
+            database=Database(settings.database_url, timeout=limits.database_seconds),
+            key=_key(settings),
+            former_keys=_former_keys(settings),
+            clock=clock,
+            random=random,
+            by_principal=RateLimit(limits.principal_rate, limits.principal_burst, monotonic),
+            by_address=RateLimit(limits.address_rate, limits.address_burst, monotonic),
+            by_login=RateLimit(limits.login_rate, limits.login_burst, monotonic),
+            parsing=Turns(MOST_PARSING, limits.database_seconds),
+            deciding=Queues(MOST_DECIDING, limits.database_seconds),
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """What one caller, one request and one job may use."""
+        return self.settings.limits
+
+    def public_key(self, key_id: str) -> PublicKey | None:
+        """The agency's key of this name, the present one or a former one; None if it never had such a key."""
+        own = self.key.public_key
+        return own if own.id == key_id else self.former_keys.get(key_id)
+
+    def close(self) -> None:
+        """Gives the database's connections back."""
+        self.database.close()
+
+
+def prepare(settings: Settings) -> None:
+    """Makes the folder, the key and the database, or brings them up to date; says what is wrong with them."""
+    agency = Agency.open(settings)
+    try:
+        migrate(agency.database)
+    finally:
+        agency.close()
+
+
+def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:
+    """Makes another key; what is signed from the next start on is signed with it.
+
+    The public part of the old key is kept, so that what it has signed can still be checked; its private part
+    is gone afterwards.
+
+    Returns:
+        The old key and the new one.
+
+    Raises:
+        FileError: There is no key yet, or the files cannot be written; then the old key stays.
+    """
+    if not settings.key_file.exists():
+        raise FileError(
+            "There is no key to put another one in its place.",
+            found=f"There is no file {settings.key_file}.",
+            remedy="Check --data. The first start makes a key.",
+        )
+    old, new = read_agency_key(settings.key_file).public_key, AgencyKey.create()
+    settings.former_keys.mkdir(exist_ok=True, mode=0o700)
+    kept = settings.former_keys / f"{old.id.removeprefix('sha256:')}.pem"
+    with AtomicFiles(overwrite=True) as files:
+        files.stage(kept).write_bytes(old.to_pem())  # first: the old key must not be lost on the way
+        files.stage(settings.key_file, private=True).write_bytes(new.to_pem())
+    return old, new.public_key
+
+
+def _former_keys(settings: Settings) -> Mapping[str, PublicKey]:
+    keys = (read_public_key(path) for path in sorted(settings.former_keys.glob("*.pem")))
+    return MappingProxyType({key.id: key for key in keys})
+
+
+def _bytes_of(release: Registered) -> int:
+    """About what a remembered release takes, with its table of counts and the objects of its manifest."""
+    own, plan = release.registration, release.plan
+    table = 8 * plan.n_classes * plan.schema.n_values
+    return own.rows.nbytes + own.values.nbytes + own.counts.nbytes + table + 8 * len(repr(own.manifest))
+
+
+def _key(settings: Settings) -> AgencyKey:
+    """The agency's key; a new one if there is none yet."""
+    path = settings.key_file
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as problem:
+        raise FileError(
+            f"The folder {path.parent} cannot be made.",
+            found=f"The system says: {problem.strerror}.",
+            remedy="Choose another one (--data).",
+        ) from None
+    if not path.exists():
+        try:
+            write_agency_key(AgencyKey.create(), path)
+        except FileError:
+            if not path.exists():  # otherwise another process was faster
+                raise
+    return read_agency_key(path)

@@ -1,0 +1,83 @@
+"""The HTTP interface for programs, under /api/v1. Thin: a router parses, calls a service, returns its values.
+
+Callers send `Authorization: Bearer <token>`; the pages' own scripts send the cookie of a login, and then
+`X-CSRF-Token` with everything that changes something. Every error is
+`{"error": {"problem": ..., "found": ..., "remedy": ...}}` with a status: 401 not known, 403 may not, 404 no
+such thing or not yours, 408 too slow, 409 contradicts what is there or refused, 413 too large, 415 wrong kind
+of body, 422 cannot be used, 429 too often (with Retry-After), 503 busy (with Retry-After). Every answer
+carries `X-Request-Id`. Moments are ISO 8601 in UTC. The names on the right are the frozen dataclasses of
+`elldelta.agency.server.services`, field by field. "all" means every role.
+
+Lists come in an object, part by part: `{"plans": [...], "previous": ..., "next": ...}`. Ask with `?after=`
+the value of "next" for the part after it, with `?before=` that of "previous" for the part before it, and with
+`?limit=` for fewer entries at a time.
+
+anybody::
+
+    GET    /health                    200 {"status": "ok"}
+    GET    /ready                     200, or 503 as long as the database or its schema is not there
+    GET    /openapi.json              the description of all this
+    GET    /api/v1/key                {"id", "algorithm": "Ed25519", "public_key": PEM}
+
+parties::
+
+    GET    /me                        all     {"name", "role"}
+    POST   /parties                   agency  {"name", "role", "password"?} -> 201 PartyView
+    GET    /parties                   agency  {"parties": [PartyView]}
+    DELETE /parties/{name}            agency  disables it -> PartyView
+    POST   /parties/{name}/tokens     agency  {"note"?, "expires_in_days"?} -> 201 NewToken
+    GET    /parties/{name}/tokens     agency  {"tokens": [TokenView]}
+    DELETE /tokens/{id}               agency  revokes it -> TokenView
+
+populations::
+
+    GET    /populations               all     {"populations": [PopulationView]}
+    POST   /populations               agency  {"name", "title"?} -> 201 PopulationView
+    GET    /populations/{name}        all     PopulationView; its "model" is a summary, or null
+    PUT    /populations/{name}/model  agency  the model file, application/octet-stream -> PopulationView
+    GET    /populations/{name}/cost   client, agency  ?ell=&records=&delta=&releases= -> Cost
+
+requests::
+
+    POST   /requests                  client  {"population", "ell", "records", "delta"?, "releases"?,
+                                              "shape"?, "guarantee"?, "bound"?, "eta"?,
+                                              "waiting_risk"?, "min_records"?, "shared_records"?}
+                                              -> 201 RequestView
+    GET    /requests                  client (own), agency, auditor  {"requests": [RequestView]}
+    GET    /requests/{id}             the same  RequestView
+    POST   /requests/{id}/preview     agency  {"fewest_past"?: 5} or no body -> 202 JobView
+    POST   /requests/{id}/plan        agency  the same -> 202 JobView; result: {"plan": digest, ...}
+    POST   /requests/{id}/decline     agency  {"reason"} -> RequestView
+    GET    /jobs/{id}                 agency, whoever asked for it; audits: all  JobView
+                                              "status": queued, running, done or failed; "progress": 0 to 1;
+                                              "step", "result", "error"
+
+plans::
+
+    GET    /plans                     all     ?population= -> {"plans": [PlanView]}
+    GET    /plans/{digest}            all     PlanDetails: {"plan": PlanView, "conditions", ...}
+    GET    /plans/{digest}/file       all     the exact plan file, application/json
+    GET    /plans/{digest}/signature  all     the signature document
+    GET    /plans/{digest}/key        all     the key that has signed it, like /key
+    POST   /plans/{digest}/supersede  agency  {"by": digest} -> PlanView
+    POST   /plans/{digest}/withdraw   agency  {"reason"} -> PlanView
+    PUT    /plans/{digest}/progress   owner   {"records": n} -> ProgressView
+    GET    /plans/{digest}/progress   all     ProgressView: {"plan", "needed", "owners_reached", "own",
+                                              "owners"}; the last one for agency and auditors, else null
+
+releases::
+
+    POST   /plans/{digest}/releases   owner   Idempotency-Key; the registration, application/json ->
+                                              201 {"accepted": true, "is_new": true, "sequence", "hash",
+                                              "plan", "owner", "content_digest", "key_id",
+                                              "signature"}: a receipt, signed by the agency
+                                              200 the same with "is_new": false: this owner registered this
+                                              content before
+                                              409 {"accepted": false, "error": ...}: refused, with the reason
+                                              422 not a registration of this plan, or the key was used
+    GET    /plans/{digest}/releases   all     {"releases": [ReleaseView]}
+    GET    /plans/{digest}/refusals   agency, auditor, owner (own)  {"refusals": [RefusalView]}
+    GET    /plans/{digest}/ledger     all     the ledger file, for `elldelta ledger verify`
+    GET    /plans/{digest}/audit      all     200 JobView with a result, or 202 JobView of the job that is
+                                              computing it; 409 as long as nothing is registered
+"""

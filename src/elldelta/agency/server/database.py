@@ -1,0 +1,266 @@
+"""The database: one engine, transactions that read and transactions that write.
+
+On SQLite a transaction that writes begins with BEGIN IMMEDIATE, so two of them never interleave, and writers
+of this process queue up in front of the database instead of polling it. On PostgreSQL whoever has to be alone
+locks a row (`SELECT ... FOR UPDATE`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections import namedtuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import QueuePool
+
+from elldelta.agency.server.errors import BusyError, DatabaseError
+from elldelta.errors import ElldeltaError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from sqlalchemy import Connection, Dialect, Engine, Select
+
+POOL_SIZE = 16
+"""Connections that one process may hold; as many as requests are handled at a time."""
+
+_BEGIN_TO_READ = ("BEGIN",)
+_BEGIN_TO_WRITE = ("PRAGMA synchronous=FULL", "BEGIN IMMEDIATE")
+_BEGIN_TO_NOTE = ("PRAGMA synchronous=NORMAL", "BEGIN IMMEDIATE")
+"""How transactions begin on SQLite; FULL: what was acknowledged survives a power cut."""
+
+_LOCKED = frozenset({"55P03", "57014", "40001", "40P01"})
+"""PostgreSQL: a lock was not available, a statement was cancelled, serialization failed, a deadlock."""
+
+_LOCKED_FILE = "database is locked"
+"""What SQLite says."""
+
+
+class Database:
+    """An engine and the two kinds of transaction."""
+
+    def __init__(self, url: str, *, timeout: float = 15.0) -> None:
+        try:
+            self.url = make_url(url)
+        except ArgumentError:
+            raise ParameterError(
+                "The URL of the database cannot be read.",
+                remedy="Write for example postgresql://user:password@host/name.",
+            ) from None
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._writer = threading.Lock()
+        self._timeout = timeout
+        self.engine: Engine = self._sqlite() if self.is_sqlite else self._postgresql()
+        self._writing_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_WRITE)
+        self._noting_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_NOTE)
+        self._looking_engine = self.engine.execution_options(isolation_level="AUTOCOMMIT", elldelta_begin=())
+        self._kept = threading.local()
+        self._all_kept: list[Connection] = []
+        self._spelt: dict[Select[*tuple[Any, ...]], _Spelt] = {}
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A transaction that only reads; on SQLite it sees one state of the database throughout."""
+        with _translated(), Session(self.engine, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A transaction that writes: everything in it happens, or nothing."""
+        with (
+            _translated(),
+            self._queue(),
+            Session(self._writing_engine, expire_on_commit=False) as session,
+            session.begin(),
+        ):
+            yield session
+
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[Connection]:
+        """A transaction for what its sender can say again: whole or not, but not brought to the disk at once.
+
+        It survives the end of the service, however sudden, and may be lost when the machine goes down.
+        """
+        with _translated(), self._queue(), self._noting_engine.connect() as connection, connection.begin():
+            if not self.is_sqlite:
+                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+            yield connection
+
+    def look_up(self, statement: Select[*tuple[Any, ...]], values: Mapping[str, str]) -> Any | None:  # noqa: ANN401
+        """The one row of a query, or None: as fast as it goes, for what every request asks.
+
+        Args:
+            statement: The query, the same object every time; at most one row fits it.
+            values: Texts for its parameters.
+
+        Returns:
+            The row, its columns by name.
+        """
+        if not self.is_sqlite:
+            with _translated(), self._looking_engine.connect() as connection:
+                return connection.execute(statement, values).one_or_none()
+        # A file is always there: every thread that asks keeps its connection, outside of any transaction.
+        kept: Connection | None = getattr(self._kept, "connection", None)
+        with _translated():
+            if kept is None:
+                kept = self._kept.connection = self._looking_engine.connect()
+                self._kept.driver = kept.connection.driver_connection
+                self._all_kept.append(kept)
+            spelt = self._spelt.get(statement)
+            if spelt is None:
+                spelt = self._spelt[statement] = _Spelt.of(statement, self.engine.dialect)
+            return spelt.one_or_none(self._kept.driver, values)
+
+    def close(self) -> None:
+        """Gives all connections back."""
+        for connection in self._all_kept:
+            connection.close()
+        self.engine.dispose()
+
+    @contextlib.contextmanager
+    def _queue(self) -> Iterator[None]:
+        """SQLite lets waiting writers sleep and try again; a lock in front wakes them in turn."""
+        if not self.is_sqlite:
+            yield
+            return
+        if not self._writer.acquire(timeout=self._timeout):
+            raise BusyError
+        try:
+            yield
+        finally:
+            self._writer.release()
+
+    def _sqlite(self) -> Engine:
+        if not self.url.database or self.url.database == ":memory:":
+            raise ParameterError(
+                "The service needs a database that several processes can open.",
+                found="It is an SQLite database in memory.",
+                remedy="Name a file: sqlite:///folder/agency.sqlite",
+            )
+        _create_private(Path(self.url.database))
+        engine = create_engine(
+            self.url,
+            poolclass=QueuePool,
+            pool_size=POOL_SIZE,
+            max_overflow=POOL_SIZE,  # threads keep one for what every request asks
+            pool_timeout=self._timeout,
+            hide_parameters=True,
+            connect_args={"timeout": self._timeout, "check_same_thread": False},
+        )
+
+        @event.listens_for(engine, "connect")
+        def _connected(connection: Any, _record: Any) -> None:  # noqa: ANN401 (the driver's own)
+            # The driver would begin transactions by itself, too late for a consistent read.
+            connection.isolation_level = None
+            for pragma in (
+                "journal_mode=WAL",
+                "foreign_keys=ON",
+                "trusted_schema=OFF",
+            ):
+                connection.execute(f"PRAGMA {pragma}").close()
+
+        @event.listens_for(engine, "begin")
+        def _begun(connection: Connection) -> None:
+            statements = connection.get_execution_options().get("elldelta_begin", _BEGIN_TO_READ)
+            driver: Any = connection.connection.driver_connection
+            for statement in statements:
+                driver.execute(statement).close()
+
+        return engine
+
+    def _postgresql(self) -> Engine:
+        milliseconds = int(self._timeout * 1000)
+        return create_engine(
+            self.url,
+            pool_size=POOL_SIZE,
+            max_overflow=0,
+            pool_timeout=self._timeout,
+            pool_pre_ping=True,
+            hide_parameters=True,
+            connect_args={
+                "connect_timeout": max(2, int(self._timeout)),
+                "options": f"-c lock_timeout={milliseconds} -c statement_timeout={milliseconds} "
+                f"-c idle_in_transaction_session_timeout={4 * milliseconds} -c timezone=UTC",
+            },
+        )
+
+
+@dataclass(frozen=True)
+class _Spelt:
+    """A query for SQLite's own driver: what surrounds it otherwise takes ten times as long as the answer."""
+
+    text: str
+    parameters: tuple[str, ...]
+    read: tuple[Callable[[Any], Any] | None, ...]
+    row: Callable[[Iterable[Any]], Any]
+
+    @classmethod
+    def of(cls, statement: Select[*tuple[Any, ...]], dialect: Dialect) -> _Spelt:
+        compiled = statement.compile(dialect=dialect)
+        columns = tuple(statement.selected_columns)
+        return cls(
+            str(compiled),
+            tuple(getattr(compiled, "positiontup", None) or ()),
+            tuple(column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns),
+            namedtuple("Found", [column.key for column in columns])._make,  # type: ignore[attr-defined,misc]
+        )
+
+    def one_or_none(self, driver: sqlite3.Connection, values: Mapping[str, str]) -> Any | None:  # noqa: ANN401
+        found = driver.execute(self.text, [values[name] for name in self.parameters]).fetchall()
+        if not found:
+            return None
+        return self.row(
+            [value if read is None else read(value) for read, value in zip(self.read, found[0], strict=True)]
+        )
+
+
+def _create_private(path: Path) -> None:
+    """Makes an empty file that only its owner may read: it will hold models, which are nearly records."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            path.touch(0o600, exist_ok=False)
+    except OSError as problem:
+        raise ParameterError(
+            f"The database {path} cannot be made.",
+            found=f"The system says: {problem.strerror}.",
+            remedy="Choose another folder (--data) or another database (--database).",
+        ) from None
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """A database's error text quotes what was written: only its kind goes on."""
+    problem: ElldeltaError
+    try:
+        yield
+    except PoolTimeoutError:
+        problem = BusyError()
+    except OperationalError as error:
+        problem = BusyError() if _is_busy(error) else DatabaseError(type(error.orig).__name__)
+    except sqlite3.Error as error:
+        problem = BusyError() if _LOCKED_FILE in str(error) else DatabaseError(type(error).__name__)
+    except DBAPIError as error:
+        if _is_busy(error):
+            problem = BusyError()
+        else:
+            raise
+    except SQLAlchemyError:
+        raise
+    else:
+        return
+    raise problem
+
+
+def _is_busy(error: DBAPIError) -> bool:
+    state = getattr(error.orig, "sqlstate", None)
+    return state in _LOCKED or _LOCKED_FILE in str(error.orig)

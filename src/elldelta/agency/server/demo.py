@@ -1,0 +1,119 @@
+"""The demonstration: generated hospitals, everybody who takes part, a plan and one registered release.
+
+It lies in a folder and a database of its own, which are made for it and refused for anything else: its
+passwords are known to everybody.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.agency.registration import registration_of
+from elldelta.agency.server.agency import Agency, prepare
+from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, Role
+from elldelta.agency.server.services.parties import create_party, find_party
+from elldelta.agency.server.services.plans import list_plans, load_plan
+from elldelta.agency.server.services.populations import create_population, upload_model
+from elldelta.agency.server.services.progress import Report, report_progress
+from elldelta.agency.server.services.releases import list_releases, register_release
+from elldelta.agency.server.services.requests import Wishes, begin_job, file_request, show_request
+from elldelta.agency.server.worker import run_next
+from elldelta.errors import InternalError
+from elldelta.model.demo_hospitals import make_region
+from elldelta.model.estimate import estimate
+from elldelta.model.model import write_model
+from elldelta.release.release import release
+from elldelta.schema.reading import infer
+
+if TYPE_CHECKING:
+    from elldelta.agency.server.settings import Settings
+
+POPULATION = "hospitals"
+TITLE = "Patients of the region's hospitals (generated)"
+PASSWORD = "demonstration"  # noqa: S105 (for generated data, and printed at every start)
+SEED = 1
+ELL, DELTA, RELEASES, RECORDS = 3, 0.01, 3, 8_000
+
+
+@dataclass(frozen=True)
+class DemoLogin:
+    """A login of the demonstration."""
+
+    name: str
+    role: Role
+    password: str
+
+
+LOGINS = (
+    DemoLogin("agency", AGENCY, PASSWORD),
+    DemoLogin("hospital-a", OWNER, PASSWORD),
+    DemoLogin("hospital-b", OWNER, PASSWORD),
+    DemoLogin("hospital-c", OWNER, PASSWORD),
+    DemoLogin("university", CLIENT, PASSWORD),
+    DemoLogin("auditor", AUDITOR, PASSWORD),
+)
+
+
+def fill(settings: Settings) -> tuple[DemoLogin, ...]:
+    """Plays the protocol up to the first registered release, unless that was done before."""
+    if not settings.is_demo:
+        raise InternalError("The demonstration must not be filled into another database.")
+    if not _is_complete(settings):
+        for file in settings.folder.glob("agency.sqlite*"):  # a start that was interrupted
+            file.unlink()
+        prepare(settings)
+        agency = Agency.open(settings)
+        try:
+            _play(agency)
+        finally:
+            agency.close()
+    return LOGINS
+
+
+def _is_complete(settings: Settings) -> bool:
+    """Whether the last step was done: a release, which nobody can remove, is registered."""
+    prepare(settings)
+    agency = Agency.open(settings)
+    try:
+        return any(list_releases(agency, plan.digest) for plan in list_plans(agency, POPULATION))
+    finally:
+        agency.close()
+
+
+def _play(agency: Agency) -> None:
+    region = make_region(np.random.default_rng(SEED), n_records=RECORDS)
+    for login in LOGINS:
+        create_party(agency, login.name, login.role, login.password)
+    staff, client = _caller(agency, "agency"), _caller(agency, "university")
+    with tempfile.TemporaryDirectory(prefix="elldelta-demo-") as folder:
+        past = region.past.table()
+        schema = infer(past, ("postal_code", "gender", "age"), "disease")
+        path = Path(folder) / "model.parquet"
+        write_model(estimate(past, schema), path)
+        content = path.read_bytes()
+    create_population(agency, POPULATION, TITLE)
+    upload_model(agency, staff, POPULATION, content)
+    wishes = Wishes(ell=ELL, records=RECORDS, delta=DELTA, releases=RELEASES)
+    request = file_request(agency, client, POPULATION, wishes)
+    begin_job(agency, staff, request.id, "plan")
+    run_next(agency, "demonstration")
+    digest = show_request(agency, staff, request.id).plan
+    if digest is None:
+        raise InternalError("The demonstration's plan was not issued.")
+    plan = load_plan(agency, digest)
+    for letter, records in (("a", RECORDS), ("b", RECORDS), ("c", RECORDS // 4)):
+        report_progress(agency, Report(_caller(agency, f"hospital-{letter}"), digest, records))
+    released = release(region.hospitals[0].table(), plan)
+    content = registration_of(released, plan).to_bytes()
+    register_release(agency, _caller(agency, "hospital-a"), digest, "demonstration", content)
+
+
+def _caller(agency: Agency, name: str) -> Caller:
+    with agency.database.reading() as session:
+        party = find_party(session, name)
+        return Caller(party.id, party.name, party.role)  # type: ignore[arg-type]

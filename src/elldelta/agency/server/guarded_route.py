@@ -1,0 +1,199 @@
+"""The only kind of route there is: it knows who may call it and finds out who calls, before anything else.
+
+In this order: whether the request comes from our own pages, who the caller is, whether they may call the
+route and how often; only then the body is read, within its limits, and the token of the form compared. What
+comes after that is the endpoint.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.routing import APIRoute, iter_route_contexts
+from python_multipart.multipart import parse_options_header
+from starlette.concurrency import run_in_threadpool
+
+from elldelta.agency.server.agency import Agency
+from elldelta.agency.server.errors import ForbiddenError, NotLoggedInError, WrongTypeError
+from elldelta.agency.server.limits import read_body
+from elldelta.agency.server.rights import Caller, Declaration, declaration_of
+from elldelta.agency.server.secret_values import is_same
+from elldelta.agency.server.services.logins import cookie_name, identify_login
+from elldelta.agency.server.services.tokens import identify_token
+from elldelta.errors import InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+CSRF_HEADER = "X-CSRF-Token"
+CSRF_FIELD = "csrf_token"
+
+_Found = TypeVar("_Found")
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+class GuardedRoute(APIRoute):
+    """A route whose endpoint declares who may call it."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401
+        self.declaration = declaration_of(endpoint)
+        super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler, behind its guard."""
+        handler = super().get_route_handler()
+        declaration = self.declaration
+
+        async def guarded(request: Request) -> Response:
+            agency: Agency = request.app.state.agency
+            if request.method not in _SAFE:
+                _check_origin(request)
+            caller = await _identify(agency, request, declaration)
+            request.state.caller = caller
+            request.scope["elldelta.principal"] = caller.id if caller else None
+            if caller is None:
+                if not declaration.is_anonymous:
+                    raise NotLoggedInError
+            else:
+                if declaration.roles and caller.role not in declaration.roles:
+                    raise ForbiddenError(
+                        "You may not do this.",
+                        found=f"You are known as {caller.role}; it takes {_words(declaration)}.",
+                        remedy="Ask the agency.",
+                    )
+                if declaration.is_limited:
+                    agency.by_principal.take(str(caller.id))
+            if request.method not in _SAFE:
+                await _read(agency, request, declaration)
+                if caller is not None and caller.csrf_token is not None:
+                    await _check_csrf(request, caller.csrf_token)
+            return await handler(request)
+
+        return guarded
+
+
+def check_all_guarded(app: FastAPI) -> None:
+    """Refuses an application with a route that declares nothing."""
+    for context in iter_route_contexts(app.routes):
+        if not isinstance(context.original_route, GuardedRoute):
+            raise InternalError(
+                f"The route {context.path} does not say who may call it.",
+                remedy="Make it with an APIRouter whose route_class is GuardedRoute.",
+            )
+
+
+async def current_caller(request: Request) -> Caller:
+    """The caller of a route that only known callers may call."""
+    caller: Caller | None = request.state.caller
+    if caller is None:
+        raise InternalError("This endpoint needs a caller, but lets anybody in.")
+    return caller
+
+
+async def possible_caller(request: Request) -> Caller | None:
+    """The caller, if there is one."""
+    caller: Caller | None = request.state.caller
+    return caller
+
+
+async def current_agency(request: Request) -> Agency:
+    """The running service."""
+    agency: Agency = request.app.state.agency
+    return agency
+
+
+CurrentCaller = Annotated[Caller, Depends(current_caller)]
+PossibleCaller = Annotated[Caller | None, Depends(possible_caller)]
+CurrentAgency = Annotated[Agency, Depends(current_agency)]
+
+
+async def _identify(agency: Agency, request: Request, declaration: Declaration) -> Caller | None:
+    if not declaration.is_limited:  # a sign of life needs no database
+        return None
+    authorization = request.headers.get("authorization")
+    if authorization is not None:
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            raise NotLoggedInError("The Authorization header is not of the kind Bearer.")
+        try:
+            return await _asked(agency, identify_token, token.strip())
+        except NotLoggedInError:
+            address = request.client.host if request.client else ""
+            agency.by_login.take(
+                f"token {address}"
+            )  # apart from logins, which a stale token must not lock out
+            raise
+    cookie = request.cookies.get(cookie_name(agency.settings))
+    if cookie is None:
+        return None
+    return await _asked(agency, identify_login, cookie)
+
+
+async def _asked(agency: Agency, identify: Callable[[Agency, str], _Found], secret: str) -> _Found:
+    """Looks a caller up.
+
+    In SQLite that is one read of a few pages, which waits for nobody: a thread for it would take longer than
+    the question itself. A PostgreSQL may be far away.
+    """
+    if agency.database.is_sqlite:
+        return identify(agency, secret)
+    return await run_in_threadpool(identify, agency, secret)
+
+
+def _check_origin(request: Request) -> None:
+    """Refuses what a browser sends because of somebody else's page; covers the login itself, too."""
+    origin = request.headers.get("origin")
+    if origin is None:
+        return
+    own = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    if origin != own:
+        raise ForbiddenError(
+            "This request comes from another site.",
+            found="The Origin of the request is not this service.",
+            remedy="Use the pages of this service.",
+        )
+
+
+async def _read(agency: Agency, request: Request, declaration: Declaration) -> None:
+    _check_charset(request)
+    limits = agency.limits
+    most_bytes, seconds = {
+        "none": (0, limits.body_seconds),
+        "ordinary": (limits.body_bytes, limits.body_seconds),
+        "registration": (limits.registration_bytes, limits.body_seconds),
+        "model": (limits.model_bytes, limits.model_seconds),
+    }[declaration.body]
+    # The framework finds the body where it would have put it itself.
+    request._body = await read_body(
+        request, most_bytes=most_bytes, seconds=seconds, pause_seconds=limits.pause_seconds
+    )
+
+
+def _check_charset(request: Request) -> None:
+    """Refuses a form in another encoding than browsers send: the framework would decode it with any codec.
+
+    Some of these make characters that cannot be written anywhere, and some fail in unforeseen ways.
+    """
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind == b"multipart/form-data" and options.get(b"charset", b"utf-8").lower() != b"utf-8":
+        raise WrongTypeError("A form is sent in UTF-8.", found="It names another encoding.")
+
+
+async def _check_csrf(request: Request, expected: str) -> None:
+    """Compares what a form, or a script, sends back with what its page was given."""
+    given: object = request.headers.get(CSRF_HEADER)
+    if given is None and request.headers.get("content-type", "").startswith(_FORMS):
+        given = (await request.form()).get(CSRF_FIELD)
+    if not isinstance(given, str) or not is_same(given, expected):
+        raise ForbiddenError(
+            "The form is not one of yours, or is too old.",
+            found="Its hidden token is not that of your login.",
+            remedy="Load the page again.",
+        )
+
+
+def _words(declaration: Declaration) -> str:
+    return " or ".join(sorted(declaration.roles))

@@ -1,0 +1,74 @@
+"""Brings a database to the newest schema, step by step, and tells where it stands.
+
+Every step is one file in `versions`. Steps are never edited once they are released; a new one is added.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+
+from elldelta.agency.server.errors import HttpError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from elldelta.agency.server.database import Database
+
+_LOCK = 0x656C6C64
+"""PostgreSQL's advisory lock that whoever migrates holds."""
+
+
+class NewerDatabaseError(HttpError):
+    """The database was migrated by a newer elldelta."""
+
+
+def migrate(database: Database, to: str = "head") -> None:
+    """Brings the database to a revision; everything, or nothing.
+
+    Raises:
+        NewerDatabaseError: It is of a revision that is not known here.
+    """
+    with database.writing() as session:
+        connection = session.connection()
+        if not database.is_sqlite:  # of several processes that start together one migrates
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
+            connection.execute(text("SET LOCAL lock_timeout = 0"))
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+        config = _config(connection)
+        known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+        current = MigrationContext.configure(connection).get_current_revision()
+        if current is not None and current not in known:
+            raise NewerDatabaseError(
+                "The database was made by a newer elldelta.",
+                found=f"Its revision {current} is not known here.",
+                remedy="Update elldelta.",
+            )
+        command.upgrade(config, to)
+
+
+def is_current(database: Database) -> bool:
+    """Whether the database is at the newest revision."""
+    with database.reading() as session:
+        current = MigrationContext.configure(session.connection()).get_current_revision()
+    return current == head()
+
+
+@cache
+def head() -> str:
+    """The newest revision; looked for once, because anybody may ask whether the service is ready."""
+    return str(ScriptDirectory.from_config(_config(None)).get_current_head())
+
+
+def _config(connection: Connection | None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config

@@ -1,0 +1,46 @@
+"""All pages, as an application takes them in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from elldelta.agency.server.memory import Remembered
+from elldelta.agency.server.pages import (
+    assets,
+    audits,
+    ledgers,
+    parties,
+    plan_decisions,
+    plans,
+    populations,
+    registrations,
+    rendering,
+    requests,
+    sign_in,
+)
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+MOST_PICTURES = 100
+
+_CONCEPTS = (
+    assets,
+    sign_in,
+    populations,
+    requests,
+    plans,
+    plan_decisions,
+    registrations,
+    ledgers,
+    audits,
+    parties,
+)
+
+
+def add_pages(app: FastAPI) -> None:
+    """Adds the pages to an application; errors outside of /api/ become pages, too."""
+    app.state.pictures = Remembered(MOST_PICTURES)
+    app.state.page_error = rendering.error_page
+    for concept in _CONCEPTS:
+        app.include_router(concept.router)

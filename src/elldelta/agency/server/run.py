@@ -1,0 +1,141 @@
+"""Processes: brings the database up to date, starts workers and web server, and ends them in order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from elldelta.agency.server import logs
+from elldelta.agency.server.agency import Agency, prepare
+from elldelta.agency.server.main import create_app
+from elldelta.agency.server.patience import PatientProtocol
+from elldelta.agency.server.services.parties import create_party
+from elldelta.agency.server.worker import JobWorkers
+from elldelta.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fastapi import FastAPI
+    from uvicorn import Config
+
+    from elldelta.agency.server.settings import Settings
+
+BACKLOG = 1024
+SHUTDOWN_SECONDS = 20
+IDLE_SECONDS = 15
+MOST_CONNECTIONS = 1000
+START_SECONDS = 60
+"""A process that answers requests is replaced if it is silent for so long; slow machines start slowly."""
+
+
+def create_admin(settings: Settings, name: str, password: str) -> None:
+    """Adds a member of the agency's staff."""
+    prepare(settings)
+    agency = Agency.open(settings)
+    try:
+        create_party(agency, name, "agency", password)
+    finally:
+        agency.close()
+
+
+def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
+    """Serves until somebody ends it with Ctrl-C or SIGTERM; requests that have begun are finished.
+
+    Args:
+        settings: What whoever runs the service has chosen.
+        ready: Is told the address as soon as connections are accepted.
+
+    Raises:
+        InputError: The address cannot be listened on, or a process did not start.
+    """
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    prepare(settings)
+    logs.configure(settings.log_level)
+    with _listening(settings) as sockets, JobWorkers(settings), _signals_kept():
+        config = _configuration(settings)
+        port = sockets[0].getsockname()[1]
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        ready(f"http://{host}:{port}")
+        if settings.workers > 1:
+            Multiprocess(config, sockets=sockets).run()
+            return
+        server = uvicorn.Server(config)
+        with contextlib.suppress(KeyboardInterrupt):  # how the server says that a signal has ended it
+            server.run(sockets=sockets)
+        if not server.started:
+            raise InputError("The service did not start.", remedy="Its log says why.")
+
+
+def application(settings: Settings, parent: int) -> FastAPI:
+    """The application of one process that answers requests, and that ends with the one that started it."""
+    logs.configure(settings.log_level)
+    if settings.workers > 1:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    return create_app(settings)
+
+
+def _configuration(settings: Settings) -> Config:
+    import uvicorn
+
+    return uvicorn.Config(
+        partial(application, settings, os.getpid()),
+        factory=True,
+        workers=settings.workers,
+        http=PatientProtocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=settings.behind_proxy,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_worker_healthcheck=START_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        limit_concurrency=MOST_CONNECTIONS,
+    )
+
+
+@contextlib.contextmanager
+def _listening(settings: Settings) -> Iterator[list[socket.socket]]:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        listener = socket.create_server(
+            (settings.host, settings.port), family=family, backlog=BACKLOG, reuse_port=False
+        )
+    except OSError as problem:
+        reason = problem.strerror or "the address is not known"
+        raise ParameterError(
+            f"The service cannot listen on {settings.host}, port {settings.port}.",
+            found=f"The system says: {reason}.",
+            remedy="Choose another --port or --host; --port 0 takes any free one.",
+        ) from None
+    with listener:
+        listener.set_inheritable(True)
+        yield [listener]
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """The web server takes over signals; afterwards they are ours again."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process when the one that started it is gone, however and however early that came about."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)

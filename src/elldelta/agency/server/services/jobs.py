@@ -1,0 +1,238 @@
+"""Jobs: what takes longer than a request may. They wait in the database and a worker takes them up.
+
+A job is claimed in one transaction, so several workers never do the same one. Its worker gives signs of life;
+a job without them is taken up again, and after a few attempts it counts as failed. Whatever a worker writes
+names its claim, so one that was only slow cannot overwrite what its successor does.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from sqlalchemy import and_, func, or_, select, update
+
+from elldelta.agency.server.errors import ConflictError, HttpError, NotFoundError
+from elldelta.agency.server.rights import AGENCY
+from elldelta.agency.server.tables import Job
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from elldelta.agency.server.agency import Agency
+    from elldelta.agency.server.rights import Caller
+    from elldelta.errors import ElldeltaError
+
+JobKind = Literal["preview", "plan", "audit"]
+JobStatus = Literal["queued", "running", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class JobView:
+    """A job as its caller sees it.
+
+    Attributes:
+        id: Its number.
+        kind: What it does.
+        status: "queued", "running", "done" or "failed".
+        progress: The part that is done, from 0 to 1.
+        step: What it does just now, in words.
+        result: What came out, once it is done.
+        error: What went wrong: problem, found and remedy.
+    """
+
+    id: str
+    kind: JobKind
+    status: JobStatus
+    progress: float
+    step: str
+    created: dt.datetime
+    finished: dt.datetime | None
+    result: dict[str, Any] | None
+    error: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A job that a worker has taken up; it holds as long as nobody else takes it up."""
+
+    job_id: str
+    kind: JobKind
+    arguments: dict[str, Any]
+    created_by: int
+    worker: str
+    attempt: int
+
+
+class JobsFullError(HttpError):
+    """Too many jobs wait."""
+
+    status = 503
+    retry_after = 30
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            "Too many jobs are waiting.",
+            found=f"There are {most}, which is all that may wait.",
+            remedy="Try again when some of them are done.",
+        )
+
+
+def enqueue(
+    session: Session,
+    agency: Agency,
+    caller: Caller,
+    kind: JobKind,
+    subject: str,
+    arguments: dict[str, Any],
+    *,
+    request_id: int | None = None,
+    plan_digest: str | None = None,
+) -> Job:
+    """Adds a job, or finds the one that is about to do the same.
+
+    Raises:
+        ConflictError: A job is about to do it in another way.
+    """
+    active = ("queued", "running")
+    same = session.scalars(
+        select(Job).where(Job.subject == subject, Job.request_id == request_id, Job.status.in_(active))
+        if request_id is not None
+        else select(Job).where(Job.subject == subject, Job.status.in_(active))
+    ).first()
+    if same is not None:
+        if kind == "plan" and same.arguments != arguments:  # or somebody would get what they did not choose
+            raise ConflictError(
+                "The plan is being made already, with other choices.",
+                found="A job for this request was begun before.",
+                remedy="Wait until it has ended. If its plan is not what you want, withdraw it.",
+            )
+        return same
+    n_waiting = session.scalar(select(func.count()).select_from(Job).where(Job.status == "queued")) or 0
+    if n_waiting >= agency.limits.jobs_waiting:
+        raise JobsFullError(agency.limits.jobs_waiting)
+    job = Job(
+        id=agency.random(16).hex(),
+        kind=kind,
+        subject=subject,
+        arguments=arguments,
+        request_id=request_id,
+        plan_digest=plan_digest,
+        created_by=caller.id,
+        created_at=agency.clock(),
+        status="queued",
+        progress=0.0,
+        step="waiting",
+        attempts=0,
+    )
+    session.add(job)
+    session.flush()
+    return job
+
+
+def show_job(agency: Agency, caller: Caller, job_id: str) -> JobView:
+    """A job. The agency sees all; an audit is for everybody; of the rest everybody sees their own."""
+    with agency.database.reading() as session:
+        job = session.get(Job, job_id)
+        if job is None or not (caller.role == AGENCY or job.kind == "audit" or job.created_by == caller.id):
+            raise NotFoundError("job")
+        return job_view(job)
+
+
+def last_done(session: Session, subject: str) -> Job | None:
+    """The last job on a subject that ended well."""
+    return session.scalars(
+        select(Job)
+        .where(Job.subject == subject, Job.status == "done")
+        .order_by(Job.finished_at.desc())
+        .limit(1)
+    ).first()
+
+
+def job_view(job: Job) -> JobView:
+    """A job as its caller sees it."""
+    return JobView(
+        id=job.id,
+        kind=cast("JobKind", job.kind),
+        status=cast("JobStatus", job.status),
+        progress=job.progress,
+        step=job.step,
+        created=job.created_at,
+        finished=job.finished_at,
+        result=job.result,
+        error=job.error,
+    )
+
+
+def claim_job(agency: Agency, worker: str) -> Claim | None:
+    """Takes up the oldest job that waits, or that a worker has left behind; None if there is none."""
+    now = agency.clock()
+    lost = now - dt.timedelta(seconds=agency.limits.job_lease_seconds)
+    with agency.database.writing() as session:
+        while True:
+            job = session.scalars(
+                select(Job)
+                .where(
+                    or_(
+                        Job.status == "queued",
+                        and_(Job.status == "running", Job.heartbeat_at < lost),
+                    )
+                )
+                .order_by(Job.created_at, Job.id)
+                .limit(1)
+                .with_for_update(skip_locked=True)
+            ).first()
+            if job is None:
+                return None
+            if job.attempts < agency.limits.job_attempts:
+                break
+            job.status, job.finished_at, job.step = "failed", now, "given up"
+            job.error = {
+                "problem": "The job was begun several times and never finished.",
+                "found": f"Its worker disappeared {job.attempts} times.",
+                "remedy": "It may need more memory than there is; ask whoever runs the service.",
+            }
+            session.flush()
+        job.status, job.worker, job.heartbeat_at = "running", worker, now
+        job.attempts += 1
+        job.progress, job.step = 0.0, "beginning"
+        return Claim(job.id, cast("JobKind", job.kind), job.arguments, job.created_by, worker, job.attempts)
+
+
+def report_job(agency: Agency, claim: Claim, progress: float | None = None, step: str | None = None) -> bool:
+    """Gives a sign of life, and tells how far the job is; False if the job is no longer this worker's."""
+    told: dict[str, Any] = {"heartbeat_at": agency.clock()}
+    if progress is not None:
+        told |= {"progress": min(1.0, progress), "step": step or ""}
+    with agency.database.writing() as session:
+        return _changed(session, claim, told)
+
+
+def finish_job(session: Session, agency: Agency, claim: Claim, result: dict[str, Any]) -> bool:
+    """Ends a job with its result, in the transaction of what the job has changed; False if it was lost."""
+    told = {"status": "done", "progress": 1.0, "step": "done", "finished_at": agency.clock()}
+    return _changed(session, claim, told | {"result": result})
+
+
+def fail_job(agency: Agency, claim: Claim, error: ElldeltaError) -> bool:
+    """Ends a job with an error."""
+    parts = {"problem": error.problem, "found": error.found, "remedy": error.remedy}
+    told = {"status": "failed", "step": "failed", "finished_at": agency.clock(), "error": parts}
+    with agency.database.writing() as session:
+        return _changed(session, claim, told)
+
+
+def _changed(session: Session, claim: Claim, told: dict[str, Any]) -> bool:
+    done = session.execute(
+        update(Job)
+        .where(
+            Job.id == claim.job_id,
+            Job.status == "running",
+            Job.worker == claim.worker,
+            Job.attempts == claim.attempt,
+        )
+        .values(**told)
+        .execution_options(synchronize_session=False)
+    )
+    return bool(done.rowcount == 1)  # type: ignore[attr-defined]

@@ -1,0 +1,290 @@
+"""Plans: issued once, signed, fetched by everybody, superseded or withdrawn, never changed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from sqlalchemy import func, select
+
+from elldelta.agency.server.errors import ConflictError, NotFoundError
+from elldelta.agency.server.services.names import check_text
+from elldelta.agency.server.services.paging import BEGINNING, Order, Window, read_part
+from elldelta.agency.server.tables import Plan as PlanRow
+from elldelta.agency.server.tables import Population
+from elldelta.files.json_file import as_bytes
+from elldelta.plan.plan import Plan
+from elldelta.plan.signature import sign_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy.orm import Session
+
+    from elldelta.agency.server.agency import Agency
+    from elldelta.agency.server.services.paging import Part
+    from elldelta.plan.signature import PublicKey
+
+PlanStatus = Literal["issued", "superseded", "withdrawn"]
+
+
+@dataclass(frozen=True)
+class PlanView:
+    """What a list says about a plan.
+
+    Attributes:
+        digest: Its digest, which is its name.
+        population: Which people it is about.
+        status: "issued", "superseded" or "withdrawn".
+        superseded_by: The digest of the plan that took its place.
+        reason: Why it was withdrawn.
+        ell: Sensitive values left for everybody.
+        delta: Failure probability of one release; None with a waiting risk.
+        releases: t, how many releases may be linked.
+        records: N, the records every release needs.
+        classes: How many classes it has.
+        guarantee: "certified" or "probabilistic".
+        promise: What it promises, in words.
+    """
+
+    digest: str
+    population: str
+    status: PlanStatus
+    superseded_by: str | None
+    reason: str | None
+    issued: dt.datetime
+    ended: dt.datetime | None
+    ell: int
+    delta: float | None
+    releases: int
+    records: int
+    classes: int
+    guarantee: str
+    promise: str
+
+
+@dataclass(frozen=True)
+class PlanDetails:
+    """What a page says about a plan: the list's words, and what must be true for them."""
+
+    plan: PlanView
+    conditions: tuple[str, ...]
+    notes: tuple[str, ...]
+    quasi_identifiers: tuple[str, ...]
+    sensitive: str
+    key_id: str
+
+
+def list_plans(
+    agency: Agency,
+    population: str | None = None,
+    window: Window = BEGINNING,
+    *,
+    status: PlanStatus | None = None,
+) -> Part[PlanView]:
+    """Plans, the newest first."""
+    chosen = select(PlanRow)
+    if status is not None:
+        chosen = chosen.where(PlanRow.status == status)
+    if population is not None:
+        chosen = chosen.join(Population).where(Population.name == population)
+    with agency.database.reading() as session:
+        return read_part(
+            session,
+            chosen,
+            Order(PlanRow.digest, first=PlanRow.issued_at),
+            window,
+            most=agency.limits.page_size,
+            view=lambda row: _view(row.Plan),
+        )
+
+
+def n_issued(agency: Agency, populations: Sequence[str]) -> dict[str, int]:
+    """How many plans count now for each of these populations; those without a plan are left out."""
+    chosen = (
+        select(Population.name, func.count().label("number"))
+        .join(PlanRow, PlanRow.population_id == Population.id)
+        .where(PlanRow.status == "issued", Population.name.in_(populations))
+        .group_by(Population.name)
+    )
+    with agency.database.reading() as session:
+        return {row.name: row.number for row in session.execute(chosen)}
+
+
+def show_plan(agency: Agency, plan_digest: str) -> PlanDetails:
+    """One plan."""
+    with agency.database.reading() as session:
+        row = find_plan(session, plan_digest)
+        view, key_id = _view(row), str(row.signature["key_id"])
+    plan = load_plan(agency, plan_digest)
+    return PlanDetails(
+        view, plan.conditions, plan.notes, plan.schema.names, plan.schema.sensitive.name, key_id
+    )
+
+
+def plan_file(agency: Agency, plan_digest: str) -> bytes:
+    """The exact file of a plan. It never changes, so it is read once."""
+    return agency.plan_files.get(plan_digest, lambda: _read_file(agency, plan_digest))
+
+
+def plan_signature(agency: Agency, plan_digest: str) -> dict[str, Any]:
+    """The agency's signature of a plan."""
+    with agency.database.reading() as session:
+        return dict(find_plan(session, plan_digest).signature)
+
+
+def plan_key(agency: Agency, plan_digest: str) -> PublicKey:
+    """The key that has signed a plan: the agency's present one, or a former one."""
+    key = agency.public_key(str(plan_signature(agency, plan_digest)["key_id"]))
+    if key is None:
+        raise NotFoundError("key")
+    return key
+
+
+def load_plan(agency: Agency, plan_digest: str) -> Plan:
+    """The plan itself."""
+
+    def load() -> Plan:
+        return Plan.from_dict(json.loads(plan_file(agency, plan_digest)))
+
+    return agency.plans.get(plan_digest, load)
+
+
+def supersede_plan(agency: Agency, plan_digest: str, by: str) -> PlanView:
+    """Puts another plan in the place of one: it admits nothing from now on.
+
+    Raises:
+        ConflictError: One of the two no longer counts, or they are about different people.
+    """
+    with agency.database.writing() as session:
+        # Always in the same order, so that two of these cannot wait for each other.
+        first, second = sorted((plan_digest, by))
+        rows = {digest: lock_plan(session, digest) for digest in (first, second)}
+        old, new = rows[plan_digest], rows[by]
+        if old is new or old.population_id != new.population_id:
+            raise ConflictError(
+                "A plan is superseded by another plan about the same population.",
+                found="It is the same plan." if old is new else "The populations differ.",
+            )
+        require_issued(old)
+        require_issued(new)
+        old.status, old.superseded_by, old.ended_at = "superseded", by, agency.clock()
+        return _view(old)
+
+
+def withdraw_plan(agency: Agency, plan_digest: str, reason: str) -> PlanView:
+    """Withdraws a plan: it admits nothing from now on. What was admitted stays in its ledger."""
+    with agency.database.writing() as session:
+        row = lock_plan(session, plan_digest)
+        require_issued(row)
+        row.status, row.reason = "withdrawn", check_text("A reason", reason, 1000)
+        row.ended_at = agency.clock()
+        return _view(row)
+
+
+def issue_plan(session: Session, agency: Agency, population_id: int, plan: Plan) -> PlanView:
+    """Signs and issues a plan, in the transaction of whoever decided it. Its ledger is empty.
+
+    The same plan may have been issued for somebody else: then it is that one.
+
+    Raises:
+        ConflictError: The same plan was issued before, and no longer counts or is about other people: what
+            is registered under it is linked with the releases of its own population only.
+    """
+    known = session.get(PlanRow, plan.digest, with_for_update=True)
+    if known is not None:
+        if known.population_id != population_id:
+            raise ConflictError(
+                "The same plan was issued for another population.",
+                found="Both populations have the same model; a plan has one ledger, about one population.",
+                remedy="If they are the same people, use that population. If not, upload a model of these.",
+            )
+        require_issued(known)
+        return _view(known)
+    now = agency.clock()
+    row = PlanRow(
+        digest=plan.digest,
+        population_id=population_id,
+        file=as_bytes(plan.to_dict()),
+        signature=sign_plan(plan, agency.key),
+        status="issued",
+        issued_at=now,
+        ell=plan.ell,
+        delta=plan.delta,
+        releases=plan.releases,
+        records=plan.records,
+        n_classes=plan.n_classes,
+        guarantee=plan.guarantee,
+        promise=plan.promise,
+    )
+    session.add(row)
+    session.flush()
+    return _view(row)
+
+
+def find_plan(session: Session, plan_digest: str) -> PlanRow:
+    """A plan by its digest.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    row = session.get(PlanRow, plan_digest)
+    if row is None:
+        raise NotFoundError("plan")
+    return row
+
+
+def lock_plan(session: Session, plan_digest: str) -> PlanRow:
+    """A plan that nobody else can decide about until this transaction ends."""
+    row = session.scalars(
+        select(PlanRow)
+        .where(PlanRow.digest == plan_digest)
+        .with_for_update(of=PlanRow, key_share=True)  # progress reports, which name the plan, need not wait
+    ).one_or_none()
+    if row is None:
+        raise NotFoundError("plan")
+    return row
+
+
+def require_issued(row: PlanRow) -> None:
+    """Refuses a plan that was superseded or withdrawn."""
+    require_status(row.status, row.superseded_by)
+
+
+def require_status(status: str, superseded_by: str | None) -> None:
+    """Refuses the status of a plan that was superseded or withdrawn."""
+    if status != "issued":
+        raise ConflictError(
+            f"The plan was {status}.",
+            found="It admits nothing any more; what it admitted still counts.",
+            remedy="Use the plan that took its place." if superseded_by else "Ask the agency.",
+        )
+
+
+def _read_file(agency: Agency, plan_digest: str) -> bytes:
+    with agency.database.reading() as session:
+        content = session.scalars(select(PlanRow.file).where(PlanRow.digest == plan_digest)).one_or_none()
+    if content is None:
+        raise NotFoundError("plan")
+    return content
+
+
+def _view(row: PlanRow) -> PlanView:
+    return PlanView(
+        digest=row.digest,
+        population=row.population.name,
+        status=cast("PlanStatus", row.status),
+        superseded_by=row.superseded_by,
+        reason=row.reason,
+        issued=row.issued_at,
+        ended=row.ended_at,
+        ell=row.ell,
+        delta=row.delta,
+        releases=row.releases,
+        records=row.records,
+        classes=row.n_classes,
+        guarantee=row.guarantee,
+        promise=row.promise,
+    )

@@ -1,0 +1,218 @@
+"""The worker: a process of its own that takes up jobs, one after the other, until its parent is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import multiprocessing
+import os
+import secrets
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from elldelta.agency.server import logs
+from elldelta.agency.server.agency import Agency
+from elldelta.agency.server.errors import BusyError
+from elldelta.agency.server.services.audits import run_audit
+from elldelta.agency.server.services.jobs import Claim, claim_job, fail_job, finish_job, report_job
+from elldelta.agency.server.services.planning import plan_and_issue, preview
+from elldelta.agency.server.services.retention import forget_answers
+from elldelta.errors import ElldeltaError, InternalError, RefusedError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+    from elldelta.agency.server.settings import Settings
+
+PAUSE_SECONDS = 0.5
+"""How long a worker without a job waits before it looks again."""
+
+TIDY_SECONDS = 600.0
+"""How often a worker removes what is kept for a time only."""
+
+TIMED_OUT = 75
+"""The exit code of a worker whose job took too long."""
+
+
+class JobWorkers:
+    """Starts the workers, replaces those that end, and ends them all; use it as a context manager."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._context = multiprocessing.get_context("spawn")
+        self._stopping = threading.Event()
+        self._processes: list[tuple[BaseProcess, Connection]] = []
+        self._thread = threading.Thread(target=self._watch, name="job workers", daemon=True)
+
+    def __enter__(self) -> JobWorkers:
+        self._processes = [self._started() for _ in range(self._settings.job_workers)]
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+        for process, life_line in self._processes:
+            life_line.close()  # a worker that waits ends by itself
+            process.join(2.0)
+            if process.is_alive():
+                process.terminate()
+                process.join(5.0)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+    def _started(self) -> tuple[BaseProcess, Connection]:
+        receiving, sending = self._context.Pipe(duplex=False)
+        process = self._context.Process(
+            target=work, args=(self._settings, receiving), name="elldelta job worker"
+        )
+        process.start()
+        receiving.close()
+        return process, sending
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(1.0):
+            for place, (process, life_line) in enumerate(self._processes):
+                if not process.is_alive():
+                    logs.log("job worker ended", level=logging.WARNING, exit_code=process.exitcode)
+                    life_line.close()
+                    self._processes[place] = self._started()
+
+
+def work(settings: Settings, life_line: Connection) -> None:
+    """What a worker process does."""
+    # Ctrl-C goes to all processes of a terminal: the parent decides when a worker ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with contextlib.suppress(OSError):
+        os.nice(5)  # whoever waits for a page comes first
+    logs.configure(settings.log_level)
+    threading.Thread(target=_end_with, args=(life_line,), daemon=True).start()
+    agency = Agency.open(settings)
+    worker = f"{os.getpid()}-{secrets.token_hex(4)}"
+    logs.log("job worker ready")
+    next_tidying = time.monotonic()
+    while True:
+        try:
+            if time.monotonic() >= next_tidying:
+                next_tidying = time.monotonic() + TIDY_SECONDS
+                _tidy(agency)
+            is_idle = not run_next(agency, worker)
+        except ElldeltaError as error:  # the database is busy or away; the job stays where it is
+            logs.log_bug("job worker waits", error)
+            is_idle = True
+        if is_idle:
+            time.sleep(PAUSE_SECONDS)
+
+
+def _tidy(agency: Agency) -> None:
+    n_removed = forget_answers(agency)
+    if n_removed:
+        logs.log("old answers removed", answers=n_removed)
+
+
+def run_next(agency: Agency, worker: str) -> bool:
+    """Does the next job; False if there is none."""
+    claim = claim_job(agency, worker)
+    if claim is None:
+        return False
+    logs.log("job begun", job=claim.job_id, kind=claim.kind, attempt=claim.attempt)
+    begun = time.monotonic()
+    with _SignsOfLife(agency, claim):
+        error = _run(agency, claim)
+    if error is not None:
+        fail_job(agency, claim, error)
+    logs.log(
+        "job ended",
+        job=claim.job_id,
+        kind=claim.kind,
+        ok=error is None,
+        seconds=round(time.monotonic() - begun, 3),
+    )
+    return True
+
+
+def _run(agency: Agency, claim: Claim) -> ElldeltaError | None:
+    """Does a job; returns what went wrong, in words for whoever asked for it."""
+
+    def tell(progress: float, step: str) -> None:
+        report_job(agency, claim, progress, step)
+
+    try:
+        if claim.kind == "plan":
+            plan_and_issue(agency, claim, tell)
+            return None
+        result: dict[str, Any]
+        if claim.kind == "preview":
+            result = preview(agency, claim, tell)
+        else:
+            tell(0.05, "linking the releases")
+            result = run_audit(agency, claim.arguments["plan"], claim.arguments["releases"])
+        with agency.database.writing() as session:
+            finish_job(session, agency, claim, result)
+    except BusyError:
+        raise
+    except ElldeltaError as error:
+        if isinstance(error, InternalError):
+            logs.log_bug("job met a bug", error, job=claim.job_id)
+        return error
+    except MemoryError:
+        return RefusedError(
+            "The job needs more memory than there is.", remedy="Ask for fewer classes or coarser values."
+        )
+    except Exception as error:  # noqa: BLE001 (its text might quote a model; a job must end somehow)
+        logs.log_bug("job met a bug", error, job=claim.job_id)
+        return InternalError(
+            "The job met a situation that the service does not understand. This is a bug of ours.",
+            remedy="Please tell whoever runs the service the number of the job.",
+        )
+    return None
+
+
+class _SignsOfLife:
+    """Tells the database now and then that a job is being worked on; ends the process if it takes too long.
+
+    Compiled code cannot be interrupted in any other way.
+    """
+
+    def __init__(self, agency: Agency, claim: Claim) -> None:
+        self._agency = agency
+        self._claim = claim
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._tell, daemon=True)
+
+    def __enter__(self) -> _SignsOfLife:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _tell(self) -> None:
+        limits = self._agency.limits
+        deadline = time.monotonic() + limits.job_seconds
+        while not self._done.wait(limits.job_lease_seconds / 4):
+            with contextlib.suppress(ElldeltaError):
+                report_job(self._agency, self._claim)
+            if time.monotonic() > deadline:
+                too_long = RefusedError(
+                    "The job took too long and was ended.",
+                    found=f"Jobs may take {limits.job_seconds:g} seconds.",
+                    remedy="Ask for fewer records or a coarser population, or for a longer limit.",
+                )
+                with contextlib.suppress(ElldeltaError):
+                    fail_job(self._agency, self._claim, too_long)
+                logs.log("job took too long", level=logging.WARNING, job=self._claim.job_id)
+                os._exit(TIMED_OUT)
+
+
+def _end_with(life_line: Connection) -> None:
+    """Ends this process when its parent is gone, however that came about."""
+    with contextlib.suppress(EOFError, OSError):
+        life_line.recv()
+    os._exit(0)

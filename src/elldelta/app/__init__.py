@@ -1,1 +1,0 @@
-"""One use case per module: load, call the core, store."""

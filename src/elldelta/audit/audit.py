@@ -1,0 +1,270 @@
+"""Use cases: check one release from its file, and link several to see what an adversary would see."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elldelta.audit.evidence import OwnReleases
+from elldelta.audit.foreign_evidence import ForeignColumns
+from elldelta.audit.gate import gate
+from elldelta.audit.measures import summarize
+from elldelta.audit.result import Audit
+from elldelta.audit.targets import audit_targets, read_people
+from elldelta.core.checks import check_count
+from elldelta.engines.database_source import Query, TableName
+from elldelta.engines.frames import is_frame
+from elldelta.engines.running import running
+from elldelta.errors import DataError, ParameterError
+from elldelta.files.atomic import check_writable
+from elldelta.release.database_table import read_table_manifest
+from elldelta.release.manifest import manifest_path, read_manifest
+from elldelta.release.published import read_published
+from elldelta.release.release import Release
+from elldelta.release.verify import Verification, verify_published
+from elldelta.schema.foreign_rules import rules_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from elldelta.audit.evidence import Evidence
+    from elldelta.audit.foreign_release import Understanding
+    from elldelta.audit.gate import Gate
+    from elldelta.engines.table import Engine, Progress
+    from elldelta.files.csv_format import CsvFormat
+    from elldelta.model.model import Model
+    from elldelta.plan.plan import Plan
+    from elldelta.release.manifest import Manifest
+    from elldelta.release.published import Published
+    from elldelta.schema.schema import Schema
+
+__all__ = ["Audit", "Verification", "audit", "audit_before", "explain", "gather", "open_published", "verify"]
+
+
+def audit(
+    releases: Sequence[Any],
+    *,
+    ell: int | None = None,
+    schema: Schema | None = None,
+    model: Model | None = None,
+    foreign: ForeignColumns | None = None,
+    same_records: Sequence[Sequence[int]] = (),
+    targets: Any = None,  # noqa: ANN401 (a file or a table in memory)
+    targets_output: Path | None = None,
+    overwrite: bool = False,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Links releases as the adversary of the paper would, whatever their classes.
+
+    Args:
+        releases: Files with a manifest beside them, `Release` objects, or tables in memory.
+        ell: The diversity to compare with; by default the largest that a manifest promises.
+        schema: What the columns mean, for releases without a manifest.
+        model: Where the adversary's distribution comes from; by default the releases pooled.
+        foreign: Which columns to link by and what their labels mean, for releases that neither a manifest
+            nor a schema describes.
+        same_records: Sets of releases, by their places from 0, that hold the same records under different
+            classes; subtraction is tried on them.
+        targets: People about whom the adversary knows quasi-identifiers.
+        targets_output: A file for what is left for each target.
+        overwrite: Whether that file may be replaced.
+        csv_format: How CSV files are written.
+        engine: The engine to use; DuckDB by default.
+        progress: Is told how far the reading is.
+    """
+    if targets_output is not None:
+        if targets is None:
+            raise ParameterError(
+                "There is nothing to write about targets.",
+                found="No targets were given.",
+                remedy="Give --targets FILE.",
+            )
+        check_writable(targets_output, overwrite=overwrite)
+    people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
+    evidence = gather(
+        releases,
+        schema=schema,
+        foreign=foreign,
+        people=people,
+        csv_format=csv_format,
+        engine=engine,
+        progress=progress,
+    )
+    wanted = _wanted(ell, evidence)
+    totals = None
+    if people is not None:
+        totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
+    return summarize(evidence, wanted, model=model, same_records=same_records, targets=totals)
+
+
+def audit_before(
+    new: Any,  # noqa: ANN401 (a file, a Release, or a table in memory)
+    published: Sequence[Any],
+    *,
+    ell: int | None = None,
+    schema: Schema | None = None,
+    foreign: ForeignColumns | None = None,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Gate:
+    """Whether publishing a new release would take anybody below ell, given those already published."""
+    evidence = gather(
+        [*published, new],
+        schema=schema,
+        foreign=foreign,
+        csv_format=csv_format,
+        engine=engine,
+        progress=progress,
+    )
+    return gate(evidence, _wanted(ell, evidence))
+
+
+def gather(
+    releases: Sequence[Any],
+    *,
+    schema: Schema | None = None,
+    foreign: ForeignColumns | None = None,
+    people: pa.Table | None = None,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Evidence:
+    """Reads releases and lays them over each other.
+
+    Where neither a manifest nor a schema describes one of them, all are read by their labels alone.
+    """
+    if not releases:
+        raise ParameterError("An audit needs at least one release.", found="None was given.")
+    found = [_located(item, engine) for item in releases]
+    if schema is not None or all(manifest is not None for _, _, manifest in found):
+        return OwnReleases.overlay(
+            [
+                open_published(item, schema=schema, csv_format=csv_format, engine=engine, progress=progress)
+                for item in releases
+            ]
+        )
+    described = _described(found, foreign)
+    with running(engine) as active:
+        tables = [(name, active.open(source, csv_format)) for source, name, _ in found]
+        return described.read(tables, people=people, progress=progress)
+
+
+def explain(
+    releases: Sequence[Any],
+    foreign: ForeignColumns | None = None,
+    *,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Understanding:
+    """How the labels of releases would be understood that nothing but their labels describes."""
+    if not releases:
+        raise ParameterError("An audit needs at least one release.", found="None was given.")
+    found = [_located(item, engine) for item in releases]
+    described = _described(found, foreign)
+    with running(engine) as active:
+        tables = [(name, active.open(source, csv_format)) for source, name, _ in found]
+        return described.understand(tables, progress=progress)[1]
+
+
+def _described(
+    found: Sequence[tuple[Any, str, Manifest | None]], foreign: ForeignColumns | None
+) -> ForeignColumns:
+    """The columns to link by: those that were named, or else those of a release that has a manifest."""
+    described = foreign or ForeignColumns()
+    manifests = [manifest for _, _, manifest in found if manifest is not None]
+    if not described.quasi_identifiers and manifests:
+        described = replace(described, quasi_identifiers=manifests[0].schema.names)
+    if not described.sensitive and manifests:
+        described = replace(described, sensitive=manifests[0].schema.sensitive.name)
+    if manifests:  # its labels mean what its schema says; what somebody says here comes first
+        said = {column.name: rules_of(column) for column in manifests[0].schema.quasi_identifiers}
+        linked = {name: rules for name, rules in said.items() if name in described.quasi_identifiers}
+        described = replace(described, rules={**linked, **described.rules})
+    if not described.quasi_identifiers or not described.sensitive:
+        raise _nothing_described(found[0][1])
+    return described
+
+
+def _wanted(ell: int | None, evidence: Evidence) -> int:
+    if ell is not None:
+        return check_count("ell", ell)
+    if evidence.promised is None:
+        raise ParameterError(
+            "There is no ell to compare with.",
+            found="No release has a manifest.",
+            remedy="Give --ell (in Python: ell=...).",
+        )
+    return evidence.promised
+
+
+def open_published(
+    item: Any,  # noqa: ANN401 (a file, a Release, or a table in memory)
+    *,
+    schema: Schema | None = None,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Published:
+    """Reads one release, with its manifest where it has one."""
+    source, name, manifest = _located(item, engine)
+    if manifest is not None:
+        schema = manifest.schema
+    elif schema is None:
+        raise _nothing_described(name)
+    with running(engine) as active:
+        return read_published(active.open(source, csv_format), name, schema, manifest, progress)
+
+
+def _located(item: Any, engine: Engine | None) -> tuple[Any, str, Manifest | None]:  # noqa: ANN401
+    """Where the records of a release are, words for it, and its manifest if it has one."""
+    # An engine that reads tables and no files takes every name for a table's.
+    reads_tables = engine is not None and "files" not in engine.capabilities
+    if isinstance(item, str | os.PathLike) and reads_tables:
+        item = TableName.parse(os.fspath(item))
+    if isinstance(item, Query):
+        return item, "a query", None
+    if isinstance(item, TableName):
+        with running(engine) as active:
+            return item, str(item), read_table_manifest(active, item)
+    if isinstance(item, Release):
+        return item.table, "a release in memory", item.manifest
+    if is_frame(item):
+        return item, "a release in memory", None
+    beside = manifest_path(item)
+    return item, Path(item).name, read_manifest(beside) if beside.exists() else None
+
+
+def _nothing_described(name: str) -> DataError:
+    return DataError(
+        f"The release {name} comes without a manifest.",
+        found="Nothing says what its columns mean.",
+        remedy="Put the manifest beside it, give the schema (--schema), or name the columns to link by and "
+        "the sensitive one (--qi and --sensitive).",
+    )
+
+
+def verify(
+    item: Any,  # noqa: ANN401 (a file or a Release)
+    plan: Plan | None = None,
+    *,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Verification:
+    """Re-checks a release as an outsider would: content against manifest, manifest against plan, diversity.
+
+    With a certified plan the certificate itself is checked again, from the published table.
+
+    Raises:
+        FileError: The manifest is missing, or release, manifest and plan do not belong together.
+        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
+    """
+    published = open_published(item, schema=plan.schema if plan else None, engine=engine, progress=progress)
+    return verify_published(published, plan)

@@ -1,0 +1,137 @@
+"""Use case: would publishing one more release take anybody below ell, given what is already published?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.exposure import fewest_in_any_group, smallest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from elldelta.audit.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class GateClass:
+    """A class of the new release in which somebody would be left with too few values.
+
+    Attributes:
+        labels: What the new release shows for it: one label per quasi-identifier.
+        records: Its records.
+        values_alone: The values that it shows by itself.
+        values_left: The fewest values left for somebody in it, in any group of releases with the new one.
+        values_before: The fewest values that the published releases alone leave for anybody in the same
+            place; None if they show nobody there.
+    """
+
+    labels: tuple[str, ...]
+    records: int
+    values_alone: int
+    values_left: int
+    values_before: int | None
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The answer of the gate.
+
+    Attributes:
+        before: The release that is to be published.
+        published: Those that already are.
+        columns: The quasi-identifiers.
+        ell: The number of values that must be left.
+        diversity_min: The fewest values left for anybody in the new release, in any group that contains it.
+        classes: The classes of the new release that fail, worst first.
+        assumptions: What was taken for granted, in words.
+    """
+
+    before: str
+    published: tuple[str, ...]
+    columns: tuple[str, ...]
+    ell: int
+    diversity_min: int | None
+    classes: tuple[GateClass, ...]
+    assumptions: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nobody in the new release would be left with fewer than ell values."""
+        return not self.classes
+
+    @property
+    def already_below(self) -> int:
+        """Failing classes where the published releases leave fewer than ell even without the new one."""
+        return sum(item.values_before is not None and item.values_before < self.ell for item in self.classes)
+
+    @property
+    def records_below(self) -> int:
+        """Records of the new release in failing classes."""
+        return sum(item.records for item in self.classes)
+
+    @property
+    def public_verdict(self) -> str:
+        """The verdict without a number of classes."""
+        if self.holds:
+            return self.verdict
+        return f"Do not publish: somebody would be left with fewer than {self.ell} values."
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in one sentence."""
+        if self.holds:
+            return (
+                f"It may be published: whoever is in {self.before} stays among at least "
+                f"{self.diversity_min if self.diversity_min is not None else self.ell} values "
+                f"({self.ell} wanted), whichever of the published releases they are also in."
+            )
+        return (
+            f"Do not publish: {len(self.classes):,} {'class' if len(self.classes) == 1 else 'classes'} of "
+            f"{self.before} would leave somebody with fewer than {self.ell} values, at worst "
+            f"{self.diversity_min}."
+        )
+
+
+def gate(evidence: Evidence, ell: int) -> Gate:
+    """Asks whether the last release may join the others.
+
+    Every group of releases that contains the new one is looked at, exactly (see `fewest_in_any_group`).
+    """
+    new = len(evidence.releases) - 1
+    release = evidence.releases[new]
+    after = fewest_in_any_group(evidence.releases, member_of=new)
+    before = fewest_in_any_group(evidence.releases[:new]) if new else np.zeros_like(after)
+    rows = release.partition.class_of
+    worst_after = _fewest_by_row(rows, after, len(release.counts))
+    worst_before = _fewest_by_row(rows, before, len(release.counts))
+    failing = np.flatnonzero((worst_after > 0) & (worst_after < ell))
+    order = failing[np.argsort(worst_after[failing], kind="stable")]
+    return Gate(
+        before=evidence.names[new],
+        published=evidence.names[:new],
+        columns=evidence.columns,
+        ell=ell,
+        diversity_min=smallest(after),
+        classes=tuple(
+            GateClass(
+                evidence.label(new, row),
+                int(release.counts[row].sum()),
+                int(np.count_nonzero(release.counts[row])),
+                int(worst_after[row]),
+                int(worst_before[row]) or None,
+            )
+            for row in order.tolist()
+        ),
+        assumptions=evidence.assumptions,
+    )
+
+
+def _fewest_by_row(rows: NDArray[np.intp], fewest: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
+    """The smallest positive number of the cells of each row; 0 where there is none."""
+    found = np.full(n_rows, np.iinfo(np.int64).max)
+    occupied = fewest > 0
+    np.minimum.at(found, rows[occupied], fewest[occupied])
+    return np.where(found == np.iinfo(np.int64).max, 0, found)

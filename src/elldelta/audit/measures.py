@@ -1,0 +1,257 @@
+"""Turns releases laid over each other into the numbers of an audit."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.audit.result import (
+    Audit,
+    BestGuess,
+    Differencing,
+    HistogramBar,
+    IsolatedGroup,
+    Memberships,
+    ReleaseSummary,
+    WorstClass,
+)
+from elldelta.core.differencing import isolate
+from elldelta.core.diversity import k_anonymity, t_closeness
+from elldelta.core.exposure import (
+    distinct_cells,
+    exposure_curve,
+    fewest_in_any_group,
+    fewest_in_union,
+    leave_one_out,
+    measure,
+    smallest,
+)
+from elldelta.core.linkage import link
+from elldelta.core.posterior import CONDITION, posterior, smoothed
+from elldelta.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from elldelta.audit.evidence import Evidence
+    from elldelta.audit.targets import TargetTotals
+    from elldelta.core.linkage import Linkage, ReleasedCounts
+    from elldelta.model.model import Model
+
+MOST_WORST = 20
+"""Classes and isolated groups that are listed."""
+
+_MOST_WORK = 2_000_000_000
+"""Counts that a curve of exposure may touch; with many cells it asks fewer groups, and says so."""
+
+
+def summarize(
+    evidence: Evidence,
+    ell: int,
+    *,
+    model: Model | None = None,
+    same_records: Sequence[Sequence[int]] = (),
+    targets: TargetTotals | None = None,
+) -> Audit:
+    """Measures everything an audit reports."""
+    cells = distinct_cells(evidence.releases)
+    linkage = link(cells)
+    fewest = fewest_in_any_group(cells)
+    exposure = measure(linkage.counts, ell)
+    n_cells, n_values = cells[0].partition.n_quasi_identifiers, len(evidence.values)
+    most_groups = int(np.clip(_MOST_WORK // (n_cells * n_values + 1), 2 * len(cells), 512))
+    overall = np.sum([counts.sum(axis=0) for counts in evidence.class_counts], axis=0)
+    return Audit(
+        releases=tuple(
+            _alone(name, counts, release.counts, ell)
+            for name, counts, release in zip(
+                evidence.names, evidence.class_counts, evidence.releases, strict=True
+            )
+        ),
+        columns=evidence.columns,
+        ell=ell,
+        diversity_min=exposure.diversity_min,
+        diversity_min_any=smallest(fewest),
+        groups_complete=True,
+        classes_linked=exposure.classes,
+        classes_without_common_value=linkage.n_without_common_value,
+        classes_below_any=int(((fewest > 0) & (fewest < ell)).sum()),
+        histogram=_histogram(linkage),
+        exposure=exposure,
+        baseline=float(overall.max() / max(int(overall.sum()), 1)),
+        guesses=_guesses(evidence, cells, linkage, overall, model),
+        curve=exposure_curve(cells, ell, most_groups=most_groups),
+        left_out=leave_one_out(cells, ell),
+        memberships=Memberships(exposure.diversity_min, smallest(fewest), fewest_in_union(cells), n_values),
+        worst=_worst(evidence, cells, fewest),
+        differencing=_differencing(evidence, same_records, ell) if same_records else None,
+        targets=targets,
+        assumptions=evidence.assumptions,
+        labels=evidence.labels,
+        linkage=linkage,
+    )
+
+
+def _alone(name: str, classes: NDArray[np.int64], counts: NDArray[np.int64], ell: int) -> ReleaseSummary:
+    """One release: its records and classes, and what somebody sees who knows where a person is."""
+    by_itself = measure(counts, ell)
+    n_records = int(classes.sum())
+    return ReleaseSummary(
+        name=name,
+        records=n_records,
+        classes=int((classes.sum(axis=1) > 0).sum()),
+        diversity=by_itself.diversity_min,
+        k=k_anonymity(counts),
+        entropy=by_itself.entropy_min,
+        t_closeness=t_closeness(counts, classes.sum(axis=0)),
+        classes_below=by_itself.classes_below,
+        records_below=min(by_itself.records_below, n_records),  # overlapping classes count records twice
+    )
+
+
+def _histogram(linkage: Linkage) -> tuple[HistogramBar, ...]:
+    left, records = linkage.class_diversities, linkage.counts.sum(axis=1)
+    return tuple(
+        HistogramBar(int(value), int((left == value).sum()), int(records[left == value].sum()))
+        for value in np.unique(left[left > 0])
+    )
+
+
+def _guesses(
+    evidence: Evidence,
+    cells: Sequence[ReleasedCounts],
+    linkage: Linkage,
+    overall: NDArray[np.int64],
+    model: Model | None,
+) -> tuple[BestGuess, ...]:
+    """The best guess under the paper's min-counts, and by Bayes' rule."""
+    records = linkage.counts.sum(axis=1)
+    is_linked = records > 0
+    records, classes = records[is_linked], linkage.classes[is_linked]
+    own = [release.counts[classes[:, j]] for j, release in enumerate(cells)]
+    shares = linkage.counts[is_linked] / np.maximum(records, 1)[:, np.newaxis]
+    marginal = overall / max(int(overall.sum()), 1)
+    if model is None:
+        # With P(q, s) = P(q) P(s) all that depends on s is the overall distribution.
+        prior = np.broadcast_to(marginal, shares.shape)
+        masses = [prior] * len(cells)
+        source = (
+            "the releases pooled: the overall distribution of the sensitive column, "
+            "taken as independent of the quasi-identifiers"
+        )
+    else:
+        prior, masses = _model_masses(evidence, cells, classes, marginal, model)
+        source = f"the model of {model.n_records:,} past records"
+    beliefs = posterior(prior, own, masses)
+
+    def best(table: NDArray[np.float64]) -> tuple[float | None, float | None]:
+        if not len(table):
+            return None, None
+        largest = table.max(axis=1)
+        return float(largest.max()), float((largest * records).sum() / records.sum())
+
+    return (
+        BestGuess(
+            "largest share of the min-counts",
+            *best(shares),
+            "the paper's adversary: every linked record is equally likely to be the person's",
+        ),
+        BestGuess("posterior", *best(beliefs), CONDITION, source),
+    )
+
+
+def _model_masses(
+    evidence: Evidence,
+    cells: Sequence[ReleasedCounts],
+    classes: NDArray[np.intp],
+    marginal: NDArray[np.float64],
+    model: Model,
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """P(s | cell) and P(c_j, s), up to factors that do not depend on s, for each linkage class."""
+    rows, counts = evidence.model_cells(model)
+    masses = []
+    for j, release in enumerate(cells):
+        by_class = np.zeros(release.counts.shape, dtype=np.int64)
+        np.add.at(by_class, rows[:, j], counts)
+        masses.append(smoothed(by_class, marginal)[classes[:, j]])
+    number = {key: place for place, key in enumerate(map(tuple, classes.tolist()))}
+    distinct, place_of = np.unique(rows, axis=0, return_inverse=True)
+    by_cell = np.zeros((len(distinct), counts.shape[1]), dtype=np.int64)
+    np.add.at(by_cell, place_of.reshape(-1), counts)
+    prior = np.zeros((len(classes), counts.shape[1]), dtype=np.int64)
+    for key, own in zip(map(tuple, distinct.tolist()), by_cell, strict=True):
+        if key in number:
+            prior[number[key]] = own
+    return smoothed(prior, marginal), masses
+
+
+def _worst(
+    evidence: Evidence, cells: Sequence[ReleasedCounts], fewest: NDArray[np.int64]
+) -> tuple[WorstClass, ...]:
+    """The cells with the fewest values left, each with the group of releases that leaves so few."""
+    occupied = np.flatnonzero(fewest > 0)
+    found = {}
+    for cell in occupied[np.argsort(fewest[occupied], kind="stable")].tolist():
+        rows = [int(release.partition.class_of[cell]) for release in cells]
+        shown = np.stack([release.counts[row] for release, row in zip(cells, rows, strict=True)])
+        best: tuple[float, tuple[int, ...], NDArray[np.int64]] | None = None
+        for value in np.flatnonzero(shown.any(axis=0)):
+            group = tuple(np.flatnonzero(shown[:, value] > 0).tolist())
+            left = shown[list(group)].min(axis=0)
+            share = float(left.max() / left.sum())
+            if np.count_nonzero(left) == fewest[cell] and (best is None or share > best[0]):
+                best = share, group, left
+        if best is not None:
+            share, group, left = best
+            key = tuple((j, rows[j]) for j in group)  # a smaller group meets in several cells
+            found[key] = WorstClass(
+                tuple(evidence.names[j] for j in group),
+                tuple(evidence.label(j, rows[j]) for j in group),
+                int(fewest[cell]),
+                int(left.sum()),
+                share,
+            )
+        if len(found) == MOST_WORST:
+            break
+    return tuple(sorted(found.values(), key=lambda item: (item.values_left, -item.largest_share)))
+
+
+def _differencing(evidence: Evidence, same_records: Sequence[Sequence[int]], ell: int) -> Differencing:
+    """What subtraction isolates within each set of releases that share their records."""
+    if not evidence.is_disjoint:
+        raise DataError(
+            "Subtraction needs releases whose classes do not overlap.",
+            found="Classes of a release overlap, or records are suppressed.",
+            remedy="Leave out --same-records.",
+        )
+    pairs = sorted({pair for group in same_records for pair in combinations(sorted(set(group)), 2)})
+    groups: list[IsolatedGroup] = []
+    for a, b in pairs:
+        first, second = evidence.releases[a], evidence.releases[b]
+        groups += [
+            IsolatedGroup(
+                (evidence.names[a], evidence.names[b]),
+                item.how,
+                (
+                    tuple(evidence.label(a, row) for row in item.first),
+                    tuple(evidence.label(b, row) for row in item.second),
+                ),
+                item.records,
+                item.diversity,
+            )
+            for item in isolate(first, second)
+        ]
+    groups.sort(key=lambda item: (item.diversity, item.records))
+    below = [item for item in groups if item.diversity < ell]
+    return Differencing(
+        pairs=len(pairs),
+        groups=len(groups),
+        diversity_min=groups[0].diversity if groups else None,
+        groups_below=len(below),
+        records_below=sum(item.records for item in below),
+        smallest=tuple(groups[:MOST_WORST]),
+    )

@@ -1,0 +1,213 @@
+"""Use case: which values are left for particular people, given what an adversary knows about them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.engines.running import running
+from elldelta.engines.sources import format_of
+from elldelta.errors import DataError, RefusedError
+from elldelta.files.atomic import AtomicFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from elldelta.audit.evidence import Candidates, Evidence
+    from elldelta.engines.table import Engine
+    from elldelta.files.csv_format import CsvFormat
+
+_LINES_AT_ONCE = 1 << 18
+
+RESULT_COLUMNS = ("values_left", "candidate", "records", "share")
+
+
+@dataclass(frozen=True)
+class TargetTotals:
+    """How the targets fare, in totals only: a single target belongs into the file, not here.
+
+    Attributes:
+        targets: People asked about.
+        in_all: Those who can be in all releases: at least one value is left.
+        below: Those of them with fewer than ell values left.
+        exposed: Those of them with exactly one value left.
+        outside: People with a value that no release can show.
+        partly_known: People of whom at least one quasi-identifier is not known.
+    """
+
+    targets: int
+    in_all: int
+    below: int
+    exposed: int
+    outside: int
+    partly_known: int
+
+
+@dataclass(frozen=True, eq=False)
+class ValuesLeft:
+    """The candidate values of every target: people x values, 0 where the value is excluded.
+
+    A number is the fewest records, over the releases, that show the value in a class where the person can be.
+    With full knowledge of the quasi-identifiers that is the paper's min-count.
+    """
+
+    counts: NDArray[np.int64]
+
+    @property
+    def diversities(self) -> NDArray[np.int64]:
+        """The number of values left for each target."""
+        left: NDArray[np.int64] = np.count_nonzero(self.counts, axis=1).astype(np.int64)
+        return left
+
+
+def values_left(evidence: Evidence, candidates: Candidates) -> ValuesLeft:
+    """The values that are left for people who are in all releases, with the records that show them."""
+    counts = np.zeros((candidates.n_people, len(evidence.values)), dtype=np.int64)
+    for lines in _whole_people(candidates.person):
+        person, rows = candidates.person[lines], candidates.rows[lines]
+        if not len(person):
+            continue
+        starts = np.flatnonzero(np.diff(person, prepend=-1))
+        shown = [table[rows[:, j]] for j, table in enumerate(candidates.tables)]
+        # A value is possible if one place a person can be at shows it in every release.
+        linked = np.minimum.reduce(shown)
+        possible = np.maximum.reduceat(linked, starts, axis=0) > 0
+        fewest: NDArray[np.int64] | None = None
+        for j, own in enumerate(shown):
+            # a row that stands on several lines of a person is counted once
+            order = np.lexsort((rows[:, j], person))
+            is_new = np.ones(len(order), dtype=bool)
+            is_new[1:] = (np.diff(person[order]) != 0) | (np.diff(rows[order, j]) != 0)
+            total = np.add.reduceat(own[order] * is_new[:, np.newaxis], starts, axis=0)
+            fewest = total if fewest is None else np.minimum(fewest, total)
+        assert fewest is not None  # noqa: S101 (there is at least one release)
+        counts[person[starts]] = np.where(possible, fewest, 0)
+    counts.setflags(write=False)
+    return ValuesLeft(counts)
+
+
+def audit_targets(
+    evidence: Evidence,
+    people: pa.Table,
+    ell: int,
+    *,
+    output: Path | None = None,
+    overwrite: bool = False,
+) -> TargetTotals:
+    """Looks up people in the releases; what is left for each goes into a file, totals are returned.
+
+    Args:
+        evidence: The releases.
+        people: The people: columns named like the quasi-identifiers. A missing column or an empty cell is
+            something the adversary does not know. Other columns are carried into the output.
+        ell: The number of values to compare with.
+        output: A .csv or .parquet file: one line per target and candidate value.
+        overwrite: Whether the output may replace a file.
+    """
+    if output is not None:
+        format_of(output)
+    known = [name for name in evidence.columns if name in people.column_names]
+    if not known:
+        raise DataError(
+            "The targets have no column of a quasi-identifier.",
+            found=f"They have {people.num_columns} columns.",
+            remedy=f"Name at least one of: {', '.join(evidence.columns)}.",
+        )
+    candidates = evidence.find(people)
+    left = values_left(evidence, candidates)
+    if output is not None:
+        _write(people, left, evidence.values, output, overwrite=overwrite)
+    diversities = left.diversities
+    is_partial = np.full(people.num_rows, len(known) < len(evidence.columns))
+    for name in known:
+        is_partial |= people.column(name).combine_chunks().is_null().to_numpy(zero_copy_only=False)
+    return TargetTotals(
+        targets=people.num_rows,
+        in_all=int((diversities > 0).sum()),
+        below=int(((diversities > 0) & (diversities < ell)).sum()),
+        exposed=int((diversities == 1).sum()),
+        outside=candidates.n_outside,
+        partly_known=int(is_partial.sum()),
+    )
+
+
+def read_people(
+    source: Any,  # noqa: ANN401 (a file or a table in memory)
+    *,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+) -> pa.Table:
+    """Reads the people an adversary looks for, as they are."""
+    import pyarrow as pa
+
+    if engine is not None and "files" not in engine.capabilities and isinstance(source, str | os.PathLike):
+        engine = None  # they are in a file on this machine, wherever the releases are
+    with running(engine) as active:
+        table = active.open(source, csv_format)
+        return pa.Table.from_batches(active.fetch(table.relation))
+
+
+def _whole_people(person: NDArray[np.int64]) -> Iterator[slice]:
+    """Slices of lines that keep the lines of a person together."""
+    start = 0
+    while start < len(person):
+        stop = min(start + _LINES_AT_ONCE, len(person))
+        if stop < len(person):
+            first_of_last = int(np.searchsorted(person, person[stop - 1]))
+            stop = (
+                first_of_last
+                if first_of_last > start
+                else int(np.searchsorted(person, person[stop - 1], side="right"))
+            )
+        yield slice(start, stop)
+        start = stop
+
+
+def _write(
+    people: pa.Table, left: ValuesLeft, values: tuple[str, ...], output: Path, *, overwrite: bool
+) -> None:
+    """One line per target and candidate value; a target without any has one line that says 0."""
+    import pyarrow as pa
+    import pyarrow.csv as pcsv
+    import pyarrow.parquet as pq
+
+    taken = [name for name in RESULT_COLUMNS if name in people.column_names]
+    if taken:
+        raise RefusedError(
+            f"The targets already have a column {taken[0]!r}, which the result needs.",
+            remedy="Rename it.",
+        )
+    counts, diversities = left.counts, left.diversities
+    person, value = np.nonzero(counts)
+    none = np.flatnonzero(diversities == 0)
+    order = np.argsort(np.concatenate([person, none]), kind="stable")
+    person = np.concatenate([person, none])[order]
+    value = np.concatenate([value, np.full(len(none), -1)])[order]
+    records = np.where(value >= 0, counts[person, value], 0)
+    totals = np.maximum(counts.sum(axis=1), 1)[person]
+    names = pa.array([*values, None], pa.string())
+    result = people.take(pa.array(person))
+    for name, column in zip(
+        RESULT_COLUMNS,
+        (
+            pa.array(diversities[person]),
+            names.take(pa.array(np.where(value >= 0, value, len(values)))),
+            pa.array(records),
+            pa.array(records / totals),
+        ),
+        strict=True,
+    ):
+        result = result.append_column(name, column)
+    with AtomicFiles(overwrite=overwrite) as files:
+        target = files.stage(output, private=True)
+        if format_of(output) == "parquet":
+            pq.write_table(result, target, compression="zstd")
+        else:
+            pcsv.write_csv(result, target)

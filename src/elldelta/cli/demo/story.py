@@ -1,0 +1,182 @@
+"""Use case: the whole story on generated hospitals, from what goes wrong to what does not.
+
+Nothing is staged: records are written to files, and every step after that is the one that users run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.audit.audit import audit, open_published
+from elldelta.cli.demo.mondrian import anonymize_alone
+from elldelta.cli.demo.page import DemoNumbers, Side, render_demo
+from elldelta.core.linkage import ReleasedCounts, link
+from elldelta.core.partition import Partition
+from elldelta.engines.running import running
+from elldelta.files.atomic import AtomicFiles, check_writable, unwritable
+from elldelta.model.counting import count
+from elldelta.model.demo_hospitals import HOSPITALS, make_region
+from elldelta.model.estimate import estimate
+from elldelta.model.model import write_model
+from elldelta.pages.charts import draw_before_after
+from elldelta.pages.pictures import as_png
+from elldelta.plan.frontier import compare_bounds
+from elldelta.plan.plan import write_plan
+from elldelta.plan.planner import make_plan
+from elldelta.plan.wish import PlanRequest
+from elldelta.release.published import values_left
+from elldelta.release.release import release_to_file
+from elldelta.schema.reading import infer, write_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from elldelta.audit.audit import Audit
+    from elldelta.engines.table import Engine
+    from elldelta.schema.schema import Schema
+
+ELL = 3
+DELTA = 0.01
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demonstration found, and where its page lies."""
+
+    numbers: DemoNumbers
+    page: Path
+    table_2: tuple[int, int, int]
+
+
+def run_demo(folder: Path, *, seed: int = 1, overwrite: bool = False) -> DemoResult:
+    """Runs the story and writes its files and one page into a folder."""
+    page = folder / "demo.html"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise unwritable(folder, problem) from None
+    check_writable(page, overwrite=overwrite)
+    rng = np.random.default_rng(seed)
+    region = make_region(rng)
+    past = folder / "past.parquet"
+    own = [folder / f"hospital_{name.lower()}.parquet" for name in HOSPITALS]
+    _write_tables([past, *own], [region.past.table(), *(h.table() for h in region.hospitals)], overwrite)
+    with running(None) as engine:
+        schema = infer(past, ("postal_code", "gender", "age"), "disease", engine=engine)
+        write_schema(schema, folder / "schema.toml", overwrite=overwrite)
+        people = _ranks(region.common.table(), schema, engine)
+        alone = _alone(folder, own, schema, engine, overwrite)
+        without = _side(alone, schema, people, engine)
+
+        model = estimate(past, schema, engine=engine)
+        write_model(model, folder / "model.parquet", overwrite=overwrite)
+        records = min(len(hospital) for hospital in region.hospitals)
+        request = PlanRequest(ell=ELL, delta=DELTA, releases=len(HOSPITALS), records=records)
+        planned = make_plan(model, request)
+        write_plan(planned.plan, folder / "plan.json", overwrite=overwrite)
+        released = [folder / f"release_{name.lower()}.parquet" for name in HOSPITALS]
+        for source, target in zip(own, released, strict=True):
+            release_to_file(source, planned.plan, target, overwrite=overwrite, engine=engine)
+        with_plan = _side(released, schema, people, engine)
+    frontier = compare_bounds(model, ell=ELL, delta=DELTA, releases=len(HOSPITALS), n_points=8)
+    numbers = DemoNumbers(
+        ell=ELL,
+        n_hospitals=len(HOSPITALS),
+        n_records=records,
+        n_common=len(region.common),
+        promise=planned.plan.promise,
+        conditions=planned.plan.conditions,
+        classes={str(other.bound): other.classes for other in planned.alternatives},
+        without=without,
+        with_plan=with_plan,
+        frontier_records=tuple(row.records for row in frontier.rows),
+        frontier_classes={
+            bound: tuple(row.classes[bound] for row in frontier.rows) for bound in ("paper", "union", "sharp")
+        },
+    )
+    picture = draw_before_after(
+        without.patients_by_values,
+        with_plan.patients_by_values,
+        ELL,
+        ("Each hospital by itself, linked", "One plan for all, linked"),
+    )
+    with AtomicFiles(overwrite=overwrite) as files:
+        files.stage(page).write_text(render_demo(numbers), encoding="utf-8")
+        files.stage(folder / "demo.png").write_bytes(as_png(picture))
+    return DemoResult(numbers, page, table_2())
+
+
+def table_2() -> tuple[int, int, int]:
+    """The paper's Table 2: the diversity of both releases, of their linkage, and under common classes.
+
+    Quasi-identifiers: (Male, 560012), (Male, 560011), (Female, 560010), (Female, 560008). Diseases: heart
+    disease, lung infection, osteoporosis, cervical cancer, irritable bowel syndrome, amoebic dysentery.
+    """
+    first = np.zeros((4, 6), dtype=np.int64)
+    first[[0, 1, 2, 2], [0, 1, 2, 3]] = 1
+    second = np.zeros((4, 6), dtype=np.int64)
+    second[[3, 3, 2, 2], [4, 1, 3, 5]] = 1
+    own_classes = Partition(np.array([0, 0, 1, 2]))
+    together = Partition.single(4)
+
+    def left(partition: Partition, tables: Sequence[NDArray[np.int64]]) -> int:
+        return link([ReleasedCounts.from_table(table, partition) for table in tables]).diversity or 0
+
+    each = min(left(own_classes, [first]), left(own_classes, [second]))
+    return each, left(own_classes, [first, second]), left(together, [first, second])
+
+
+def _alone(folder: Path, own: Sequence[Path], schema: Schema, engine: Engine, overwrite: bool) -> list[Path]:
+    """Every hospital anonymizes its own table, by itself."""
+    import pyarrow.parquet as pq
+
+    targets = [folder / f"alone_{name.lower()}.parquet" for name in HOSPITALS]
+    tables = []
+    for source in own:
+        table = pq.read_table(source)
+        positions = np.stack(
+            [
+                column.encode(table.column(column.name).combine_chunks())
+                for column in schema.quasi_identifiers
+            ],
+            axis=1,
+        )
+        values = schema.sensitive.encode(table.column(schema.sensitive.name).combine_chunks())
+        tables.append(anonymize_alone(schema, positions, values, ELL))
+    _write_tables(targets, tables, overwrite)
+    return targets
+
+
+def _side(releases: Sequence[Path], schema: Schema, people: NDArray[np.int64], engine: Engine) -> Side:
+    """What linking the releases shows: by itself, linked, and for the patients who are in all of them."""
+    result: Audit = audit(releases, ell=ELL, schema=schema, engine=engine)
+    published = [open_published(path, schema=schema, engine=engine) for path in releases]
+    left = values_left(published, people)
+    numbers, patients = np.unique(left, return_counts=True)
+    return Side(
+        diversity_each=tuple(item.diversity or 0 for item in result.releases),
+        classes_each=tuple(item.classes for item in result.releases),
+        diversity_linked=int(left.min()),
+        patients_by_values=dict(zip(numbers.tolist(), patients.tolist(), strict=True)),
+    )
+
+
+def _ranks(table: pa.Table, schema: Schema, engine: Engine) -> NDArray[np.int64]:
+    """The combination of every patient: what somebody who knows them knows."""
+    counted = count(engine.open(table), schema)
+    return np.repeat(counted.counts.ranks, counted.counts.combination_totals)
+
+
+def _write_tables(paths: Sequence[Path], tables: Sequence[pa.Table], overwrite: bool) -> None:
+    import pyarrow.parquet as pq
+
+    with AtomicFiles(overwrite=overwrite) as files:
+        for path, table in zip(paths, tables, strict=True):
+            pq.write_table(table, files.stage(path), compression="zstd")

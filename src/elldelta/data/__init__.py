@@ -1,1 +1,0 @@
-"""Tables, schemas and files: everything between the records and the pure core."""

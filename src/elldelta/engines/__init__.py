@@ -1,0 +1,43 @@
+"""Engines: where the records are and the SQL runs. Each is imported only when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from elldelta.engines.table import Engine
+
+ENGINES = {
+    "duckdb": "elldelta.engines.duckdb",
+    "spark": "elldelta.engines.spark.engine",
+    "postgres": "elldelta.engines.postgres.engine",
+}
+"""The engines by name; each module has a function `connect`."""
+
+_PACKAGES = {"spark": ("pyspark",), "postgres": ("adbc_driver_postgresql",)}
+"""What an engine needs beyond the package itself; the extra has the engine's name."""
+
+
+def connect(engine: str = "duckdb", **settings: Any) -> Engine:  # noqa: ANN401 (each engine has its own)
+    """Starts an engine; use it in a `with` block."""
+    if engine not in ENGINES:
+        raise ParameterError(
+            f"There is no engine {engine!r}.", found="It is not known.", remedy=f"Use {', '.join(ENGINES)}."
+        )
+    _check_installed(engine)
+    started: Engine = importlib.import_module(ENGINES[engine]).connect(**settings)
+    return started
+
+
+def _check_installed(engine: str) -> None:
+    missing = [name for name in _PACKAGES.get(engine, ()) if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ParameterError(
+            f"The engine {engine!r} is not installed.",
+            found=f"There is no package {' or '.join(missing)}.",
+            remedy=f"pip install 'elldelta[{engine}]'",
+        )

@@ -1,0 +1,422 @@
+"""DuckDB, the default engine: embedded, out of core, without a network."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import itertools
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from elldelta.engines import sql
+from elldelta.engines.database_source import Query, TableName
+from elldelta.engines.frames import is_frame, to_arrow
+from elldelta.engines.sources import SourceFile, SourceTable, check_distinct, hidden_names
+from elldelta.engines.table import Capability, Table, TableColumn, ValueKind, require
+from elldelta.engines.task import Task
+from elldelta.errors import DataError, ElldeltaError, FileError, InternalError
+from elldelta.files.atomic import unwritable
+from elldelta.files.csv_format import CsvFormat, transcode, wrong_encoding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from elldelta.engines.sources import FileFormat
+    from elldelta.engines.table import Progress
+
+    Result = TypeVar("Result")
+
+MEMORY_LIMIT = "576MiB"
+"""So that a whole command stays below 1 GiB: Python, Arrow and compiled programs take up to 350 MiB more."""
+_BATCH_ROWS = 1 << 18
+_MOST_CODED = 1 << 12
+"""Every row group of a Parquet file repeats the dictionary of a coded column; it must stay small."""
+_KINDS: dict[str, ValueKind] = {
+    "BOOLEAN": "boolean",
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "integer"),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "real"),
+    "VARCHAR": "text",
+    "DATE": "date",
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
+}
+
+
+def connect(
+    *,
+    memory_limit: str = MEMORY_LIMIT,
+    threads: int | None = None,
+    temp_directory: str | os.PathLike[str] | None = None,
+) -> DuckDBEngine:
+    """Starts DuckDB.
+
+    Args:
+        memory_limit: How much memory it may use before it moves intermediate results to disk.
+        threads: How many threads it may use; all processors by default.
+        temp_directory: Where it may write intermediate results; the system's place by default. A private
+            folder is made inside, and removed at the end.
+    """
+    return DuckDBEngine(memory_limit, threads, temp_directory)
+
+
+class DuckDBEngine:
+    """DuckDB behind the engine contract; see `elldelta.engines.table`."""
+
+    name = "duckdb"
+    capabilities: frozenset[Capability] = frozenset({"files", "frames", "write file", "order"})
+
+    def __init__(
+        self, memory_limit: str, threads: int | None, temp_directory: str | os.PathLike[str] | None
+    ) -> None:
+        self._numbers = itertools.count()
+        self._types: dict[str, list[str]] = {}
+        self._lost = False
+        self._interrupt: Callable[[], object] = lambda: None
+        try:
+            place = Path(temp_directory if temp_directory is not None else tempfile.gettempdir())
+            self._folder = place / f"elldelta-{secrets.token_hex(8)}"
+            # Announced before it exists: an interrupt at any moment after this still removes the folder.
+            self._removal = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._folder.mkdir(mode=0o700)
+        except OSError as problem:
+            raise unwritable(temp_directory or tempfile.gettempdir(), problem) from None
+        # Nine tenths of what is free: a query that needs more must fail, not fill the disk for everyone.
+        room = shutil.disk_usage(self._folder).free * 9 // 10
+        config: dict[str, Any] = {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "memory_limit": memory_limit,
+            "temp_directory": str(self._folder / "spill"),
+            "max_temp_directory_size": f"{room // 1024 + 1}KiB",
+            "preserve_insertion_order": "false",
+            "enable_external_file_cache": "false",
+            # With threads for files, DuckDB 2.0 can wait for itself for ever when a COPY is interrupted.
+            "async_threads": "0",
+        }
+        if threads is not None:
+            config["threads"] = str(threads)
+        try:
+            self._connection = self._run(lambda: duckdb.connect(":memory:", config=config), "start")
+            self._interrupt = self._connection.interrupt
+            # Names in SQL are names of tables here, never variables of some caller.
+            self._execute("SET python_enable_replacements = false")
+            self._execute("SET enable_progress_bar = true")
+            self._execute("SET enable_progress_bar_print = false")
+            self._execute("CREATE TEMP MACRO regexp_like(words, form) AS regexp_matches(words, form)")
+        except BaseException:
+            self._removal()
+            raise
+
+    def open(self, source: Any, csv_format: CsvFormat | None = None) -> Table:  # noqa: ANN401
+        """Opens files, folders, globs, or a table in memory."""
+        if is_frame(source):
+            return self._open_frame(source)
+        if isinstance(source, Query | TableName):
+            require(self, "tables", "read a database")
+        csv_format = csv_format or CsvFormat()
+        found = SourceTable.find(source, csv_format)
+        parts = [self._scan(group, found.columns, csv_format) for group in found.groups]
+        view = self._view(" UNION ALL ".join(parts))
+        return Table(
+            engine=self,
+            relation=view,
+            columns=self._columns(view),
+            n_rows=found.n_rows,
+            origin=found.origin,
+            partial=found.partial,
+            hidden=found.hidden,
+            files=found.paths,
+        )
+
+    def store(self, query: str, progress: Progress | None = None) -> str:
+        """Runs a query and keeps its result; returns the relation that stands for it."""
+        # Stored first and fetched then, not streamed: the stream would not hear Ctrl-C.
+        relation = self._name()
+        self._execute(f"CREATE TEMP TABLE {relation} AS {query}", progress)
+        return relation
+
+    def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
+        """Hands out a stored result, a batch at a time."""
+        query = f"SELECT * FROM {relation}"  # noqa: S608 (a name made here)
+        reader = self._run(lambda: self._connection.sql(query).to_arrow_reader(_BATCH_ROWS), "read")
+        n_batches = 0
+        try:
+            while (batch := self._run(lambda: next(reader, None), "read")) is not None:
+                n_batches += 1
+                yield _decoded(batch)
+        finally:
+            if not self._lost:
+                reader.close()  # an open reader holds the connection
+        if n_batches == 0:
+            yield _decoded(
+                pa.RecordBatch.from_arrays(
+                    [pa.array([], field.type) for field in reader.schema], schema=reader.schema
+                )
+            )
+
+    def put(self, table: pa.Table) -> str:
+        """Brings a small table in; returns the relation that stands for it."""
+        view = f"given_{next(self._numbers)}"
+        self._run(lambda: self._connection.register(view, table), "read")
+        types: list[str] = []
+        try:
+            shown = [self._shown(view, field, types) for field in table.schema]
+            relation = self.store(f"SELECT {', '.join(shown)} FROM {view}")  # noqa: S608 (a name made here)
+        except BaseException:
+            self._drop(types)
+            raise
+        finally:
+            self._run(lambda: self._connection.unregister(view), "read")
+        self._types[relation] = types
+        return relation
+
+    def read_once(self, batches: pa.RecordBatchReader) -> str:
+        """Takes batches that come from elsewhere; the relation that stands for them can be read once."""
+        view = self._name()
+        self._run(lambda: self._connection.register(view.strip('"'), batches), "read")
+        return view
+
+    def discard(self, *relations: str) -> None:
+        """Forgets stored results."""
+        for relation in relations:
+            self._execute(f"DROP TABLE IF EXISTS {relation}")
+            self._drop(self._types.pop(relation, ()))
+
+    def write(
+        self,
+        query: str,
+        path: Path,
+        file_format: FileFormat,
+        *,
+        ordered: bool,
+        progress: Progress | None = None,
+    ) -> int:
+        """Writes the rows of a query to a file; returns their number."""
+        options = {"parquet": "FORMAT PARQUET, COMPRESSION ZSTD", "csv": "FORMAT CSV, HEADER TRUE"}[
+            file_format
+        ]
+        target = sql.text(os.fspath(path))
+        self._execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
+        try:
+            statement = f"COPY ({query}) TO {target} ({options}, USE_TMP_FILE FALSE)"
+            [(n_rows, *_)] = self._execute(statement, progress, writing=path).fetchall()
+        finally:
+            self._execute("SET preserve_insertion_order = false")
+        return int(n_rows)
+
+    def close(self) -> None:
+        """Gives up the connection and everything on disk."""
+        if not self._lost:
+            self._connection.close()
+        self._removal()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def _drop(self, types: Iterable[str]) -> None:
+        for name in types:
+            self._execute(f"DROP TYPE IF EXISTS {name}")
+
+    def _shown(self, view: str, field: pa.Field, types: list[str]) -> str:
+        """How a column of a given table is stored: as an ENUM, whose texts are hashed once and not per row.
+
+        Parquet is then written more than twice as fast: its dictionary is there already.
+        """
+        name = sql.identifier(field.name)
+        if not pa.types.is_dictionary(field.type):
+            return name
+        distinct = f"SELECT DISTINCT {name} FROM {view} WHERE {name} IS NOT NULL"  # noqa: S608
+        [(n_texts,)] = self._execute(f"SELECT COUNT(*) FROM ({distinct})").fetchall()  # noqa: S608
+        if n_texts > _MOST_CODED:
+            return f"CAST({name} AS VARCHAR) AS {name}"
+        coded = self._name()
+        self._execute(f"CREATE TYPE {coded} AS ENUM ({distinct} ORDER BY 1)")
+        types.append(coded)
+        return f"CAST({name} AS {coded}) AS {name}"
+
+    def _open_frame(self, frame: object) -> Table:
+        table = to_arrow(frame)
+        check_distinct("the table", table.column_names)
+        hidden = hidden_names(tuple(table.column_names))
+        table = table.select([name for name in table.column_names if name not in hidden])
+        view = self._name()
+        # Under a name of its own: DuckDB would otherwise look for variables of the caller.
+        self._run(lambda: self._connection.register(view.strip('"'), table), "read")
+        return Table(self, view, self._columns(view), table.num_rows, "the table", hidden=hidden, given=frame)
+
+    def _scan(self, files: Sequence[SourceFile], columns: Iterable[str], csv_format: CsvFormat) -> str:
+        """A query for the columns of files that can be read together."""
+        if files[0].header is None:
+            listed = ", ".join(self._path(file.path) for file in files)
+            shown = ", ".join(map(sql.identifier, columns))
+            return f"SELECT {shown} FROM read_parquet([{listed}], hive_partitioning = false)"  # noqa: S608
+        paths = [file.path for file in files]
+        is_gzip = files[0].header.is_gzip
+        if csv_format.encoding not in {"utf-8", "ascii"}:
+            paths, is_gzip = [self._transcoded(path, csv_format) for path in paths], False
+        # Columns are read by their places: what they are called cannot disturb the reader.
+        places = {name: f"c{place}" for place, name in enumerate(files[0].names)}
+        options = [
+            "[" + ", ".join(map(self._path, paths)) + "]",
+            "auto_detect = false",
+            "header = true",
+            "columns = {" + ", ".join(f"{place}: 'VARCHAR'" for place in places.values()) + "}",
+            f"delim = {sql.text(files[0].header.separator)}",
+            f"quote = {sql.text(csv_format.quote)}",
+            f"escape = {sql.text(csv_format.quote)}",
+            "nullstr = ''",
+            "allow_quoted_nulls = false",
+            "hive_partitioning = false",
+            f"compression = {sql.text('gzip' if is_gzip else 'none')}",
+        ]
+        shown = ", ".join(f"{places[name]} AS {sql.identifier(name)}" for name in columns)
+        return f"SELECT {shown} FROM read_csv({', '.join(options)})"  # noqa: S608
+
+    def _transcoded(self, path: Path, csv_format: CsvFormat) -> Path:
+        copy = self._folder / f"utf8_{next(self._numbers)}.csv"
+        transcode(path, csv_format, copy)
+        return copy
+
+    def _path(self, path: Path) -> str:
+        return sql.text(glob.escape(os.fspath(path.absolute())))
+
+    def _view(self, query: str) -> str:
+        view = self._name()
+        self._execute(f"CREATE TEMP VIEW {view} AS {query}")
+        return view
+
+    def _columns(self, relation: str) -> tuple[TableColumn, ...]:
+        query = f"SELECT * FROM {relation} LIMIT 0"  # noqa: S608 (a name made here)
+        result = self._run(lambda: self._connection.sql(query), "read")
+        kinds = [_KINDS.get(str(kind).partition("(")[0], "other") for kind in result.types]
+        return tuple(TableColumn(name, kind) for name, kind in zip(result.columns, kinds, strict=True))
+
+    def _name(self) -> str:
+        return sql.identifier(f"elldelta_{next(self._numbers)}")
+
+    def _execute(
+        self, statement: str, progress: Progress | None = None, writing: Path | None = None
+    ) -> duckdb.DuckDBPyConnection:
+        """Executes a statement; tells how far it is."""
+        connection = self._connection
+
+        def watch() -> None:
+            percent = connection.query_progress() if progress else -1.0
+            if progress and percent >= 0:
+                progress(min(percent / 100.0, 1.0))
+
+        result = self._run(lambda: connection.execute(statement), "read", writing, watch)
+        if progress:
+            progress(1.0)
+        return result
+
+    def _run(
+        self,
+        action: Callable[[], Result],
+        doing: str,
+        writing: Path | None = None,
+        watch: Callable[[], object] = lambda: None,
+    ) -> Result:
+        """Runs an action and hears Ctrl-C; what DuckDB raises is replaced, because its texts quote cells."""
+        if self._lost:
+            raise KeyboardInterrupt  # nothing can be asked any more; whoever asks is on the way out
+        task = Task(action)
+        problem: BaseException
+        try:
+            return task.run(self._interrupt, watch=watch)
+        except duckdb.InterruptException:
+            problem = KeyboardInterrupt()
+        except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
+            problem = _translated(error, doing, writing)
+        except RuntimeError:
+            problem = _bug()
+        finally:
+            self._lost = task.is_running
+        raise problem  # outside of the handler: nothing of the engine's error hangs on to it
+
+
+def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch whose texts are texts, also where they were stored coded."""
+    columns = [
+        column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _translated(error: Exception, doing: str, writing: Path | None) -> BaseException:
+    """One of our errors for one of DuckDB's; its text is looked at, never passed on."""
+    words = str(error)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return FileError(
+            "There is not enough memory or temporary space for this table.",
+            found="The engine reached its limits.",
+            remedy="Make room on the disk of the temporary folder, or allow the engine more memory.",
+        )
+    if writing is not None and isinstance(error, duckdb.IOException | OSError):
+        number = next((n for n, sign in _DISK_SIGNS.items() if sign in words), errno.EIO)
+        return unwritable(writing, OSError(number, ""))
+    if "not utf-8 encoded" in words or "Invalid unicode" in words:
+        path = re.search(r"^  file = (.*)$", words, re.MULTILINE)
+        name = Path(path[1]) if path and Path(path[1]).exists() else Path("The file")
+        return wrong_encoding(name, CsvFormat())
+    line = re.match(r"Invalid Input Error: CSV Error on Line: (\d+)\n", words)
+    if line or "CSV" in words[:80]:
+        return FileError(
+            "A CSV file cannot be read.",
+            found=f"Line {line[1]} does not have the form of the others." if line else "Its form is broken.",
+            remedy="Check separator, quotes and the number of fields there.",
+        )
+    return _by_class(error, doing)
+
+
+def _by_class(error: Exception, doing: str) -> ElldeltaError:
+    damaged = duckdb.IOException | duckdb.InvalidInputException | duckdb.SerializationException | OSError
+    # What its Parquet reader finds in damaged pages comes without a class of its own.
+    if isinstance(error, damaged) or type(error) is duckdb.Error:
+        return FileError(
+            "A file of the table cannot be read.",
+            found="It is damaged, incomplete, or was changed meanwhile.",
+            remedy="Check that the files are whole, and try again.",
+        )
+    if doing == "start":
+        return FileError(
+            "DuckDB cannot be started.",
+            found="It does not accept its settings.",
+            remedy="Check memory limit, threads and temporary folder.",
+        )
+    if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException | pa.ArrowException):
+        return DataError(
+            "The table holds values that cannot be converted.",
+            found="Columns of the same name may have different types in different files.",
+            remedy="Give all parts of a table the same types.",
+        )
+    return _bug()
+
+
+def _bug() -> InternalError:
+    return InternalError(
+        "The engine refused a query.",
+        found="Its message is withheld, because it may quote records.",
+        remedy="Please report what you did, without the data.",
+    )
+
+
+_DISK_SIGNS = {
+    errno.ENOSPC: "No space left",
+    errno.EFBIG: "File too large",
+    errno.EACCES: "Permission denied",
+    errno.EROFS: "Read-only file system",
+}

@@ -1,0 +1,174 @@
+"""Rows that are given once, with how often each occurs, and written out in full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.files.atomic import unwritable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from elldelta.engines.table import Progress
+
+    CodedColumn = tuple[str, NDArray[np.int64], pa.Array]
+
+_CHUNK = 1 << 20
+"""Rows that are spelt out at a time: the memory needed does not grow with the release."""
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedRows:
+    """Distinct rows and how often each is to be written.
+
+    Attributes:
+        columns: For each column its name, the code of each row, and the value of each code.
+        n: How often each row occurs.
+    """
+
+    columns: tuple[CodedColumn, ...]
+    n: NDArray[np.int64]
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows in full."""
+        return int(self.n.sum())
+
+    def write_parquet(self, path: Path, progress: Progress | None = None) -> None:
+        """Writes the rows as Parquet; the same rows give the same bytes."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = self._batch(slice(0, 0), self.n[:0]).schema
+        problem: OSError | None = None
+        try:
+            # Columns go in as codes and values, which is how Parquet stores them; without the stored Arrow
+            # schema a reader sees plain columns.
+            # Statistics are updated per batch of rows, so small batches take twice the time.
+            with pq.ParquetWriter(
+                path, schema, compression="zstd", store_schema=False, write_batch_size=max(1, _CHUNK // 16)
+            ) as writer:
+                done = 0
+                for batch in self._batches():
+                    writer.write_batch(batch, row_group_size=_CHUNK)
+                    done += batch.num_rows
+                    if progress:
+                        progress(done / self.n_rows)
+        except OSError as error:
+            problem = error
+        except pa.ArrowException:
+            problem = OSError()
+        if problem is not None:
+            raise unwritable(path, problem)
+
+    def write_csv(self, path: Path, progress: Progress | None = None) -> None:
+        """Writes the rows as CSV: commas, quotes where needed, nothing for a missing value."""
+        texts = [_csv_fields(values) for _, _, values in self.columns]
+        codes = [codes.tolist() for _, codes, _ in self.columns]
+        problem: OSError | None = None
+        try:
+            with path.open("wb") as file:
+                file.write(",".join(_csv_field(name) for name, _, _ in self.columns).encode() + b"\n")
+                done = 0
+                for row, n in enumerate(self.n.tolist()):
+                    fields = (text[code[row]] for text, code in zip(texts, codes, strict=True))
+                    line = ",".join(fields).encode() + b"\n"
+                    for _ in range(n // _CHUNK):
+                        file.write(line * _CHUNK)
+                    file.write(line * (n % _CHUNK))
+                    done += n
+                    if progress:
+                        progress(done / self.n_rows)
+        except OSError as error:
+            problem = error
+        if problem is not None:
+            raise unwritable(path, problem)
+
+    def to_table(self) -> pa.Table:
+        """The rows as an Arrow table of plain columns."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches([_plain(self._batch(slice(0, self.n.size), self.n))])
+
+    def to_reader(self, progress: Progress | None = None) -> pa.RecordBatchReader:
+        """The rows as a stream of plain columns, spelt out as they are asked for."""
+        import pyarrow as pa
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            done = 0
+            for batch in self._batches():
+                yield _plain(batch)
+                done += batch.num_rows
+                if progress:
+                    progress(done / self.n_rows)
+
+        schema = _plain(self._batch(slice(0, 0), self.n[:0])).schema
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        ends = np.cumsum(self.n)
+        for start in range(0, self.n_rows, _CHUNK):
+            stop = min(start + _CHUNK, self.n_rows)
+            first, last = np.searchsorted(ends, [start, stop - 1], side="right").tolist()
+            rows = slice(first, last + 1)
+            lengths = np.minimum(ends[rows], stop) - np.maximum(ends[rows] - self.n[rows], start)
+            yield self._batch(rows, lengths)
+
+    def _batch(self, rows: slice, lengths: NDArray[np.int64]) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        arrays = []
+        for codes, values in self._coded:
+            # Only the values of these rows: every row group of the file repeats its list of values.
+            own = codes[rows]
+            used = np.flatnonzero(np.bincount(own + 1, minlength=1)[1:])
+            # Small numbers are written faster. The last place, which is also -1, is that of a missing value.
+            places = np.full(len(values) + 1, -1, dtype=np.min_scalar_type(-len(values) - 1))
+            places[used] = np.arange(used.size)
+            repeated = np.repeat(places[own], lengths)
+            arrays.append(
+                pa.DictionaryArray.from_arrays(
+                    pa.array(repeated, mask=repeated < 0 if (own < 0).any() else None),
+                    values.take(pa.array(used)),
+                )
+            )
+        return pa.RecordBatch.from_arrays(arrays, names=[name for name, _, _ in self.columns])
+
+    @cached_property
+    def _coded(self) -> tuple[tuple[NDArray[np.int64], pa.Array], ...]:
+        """Codes and distinct values of every column; the code of a missing value is -1."""
+        import pyarrow.compute as pc
+
+        coded = []
+        for _, codes, values in self.columns:
+            # Two classes may share a label of one column; Parquet gives up coding where a value is repeated.
+            distinct = values.drop_null().unique()
+            code_of = pc.index_in(values, value_set=distinct).fill_null(-1).to_numpy(zero_copy_only=False)
+            coded.append((code_of.astype(np.int64)[codes], distinct))
+        return tuple(coded)
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    columns = [column.dictionary_decode() for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _csv_fields(values: pa.Array) -> list[str]:
+    return ["" if value is None else _csv_field(str(value)) for value in values.to_pylist()]
+
+
+def _csv_field(text: str) -> str:
+    # The empty text is quoted, so that it differs from a missing value.
+    if text == "" or text != text.strip() or any(mark in text for mark in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text

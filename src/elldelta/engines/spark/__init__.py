@@ -1,0 +1,1 @@
+"""Spark behind the engine contract: on this machine, on a cluster, or through Spark Connect."""

@@ -1,0 +1,265 @@
+"""Spark: the same SQL on a session, a cluster, or Spark Connect. Only counts come back to this machine.
+
+Parquet is read by Spark itself, wherever it lies. CSV files are first converted on this machine by the same
+reader as everywhere else, because Spark's own reader would read some of them differently; whoever has a table
+that needs a cluster has it as Parquet. A release is a folder of part files, as Spark writes it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import shutil
+import tempfile
+import warnings
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import pyarrow as pa
+
+from elldelta.engines import sql
+from elldelta.engines.spark.jobs import Runner
+from elldelta.engines.spark.parts import count_parquet, name_parts
+from elldelta.engines.spark.session import Session, given_session, start_session
+from elldelta.engines.spark.sources import Sources
+from elldelta.engines.table import Capability, Table
+from elldelta.errors import ElldeltaError, InternalError, ParameterError
+from elldelta.files.atomic import unwritable
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping
+
+    from elldelta.engines.sources import FileFormat
+    from elldelta.engines.table import Progress
+    from elldelta.files.csv_format import CsvFormat
+
+    Result = TypeVar("Result")
+
+_BATCH_ROWS = 1 << 18
+_MOST_AT_ONCE = 1 << 21
+"""Rows of a result that are fetched together: the memory of this machine does not grow with the result."""
+_MOST_BROADCAST = 256 << 20
+
+
+def connect(
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    session: Any = None,  # noqa: ANN401 (a session of Spark or of Spark Connect)
+    temp_directory: str | os.PathLike[str] | None = None,
+) -> SparkEngine:
+    """Starts Spark, or uses a session.
+
+    Args:
+        master: `local[2]`, `spark://host:port` or `sc://host:port`; this machine by default.
+        conf: More settings of Spark.
+        session: A session that is already there; it is not stopped at the end.
+        temp_directory: Where a private folder is made for intermediate files, and removed at the end. On a
+            cluster give one that all workers see, if large CSV files are to be read.
+    """
+    if session is not None and (master is not None or conf):
+        raise ParameterError(
+            "A session that is given has its master and its settings.",
+            found="master or conf was given too.",
+            remedy="Give one or the other.",
+        )
+    # Spark warns of a pandas that is too new for parts that are not used here.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    return SparkEngine(master, conf or {}, session, temp_directory)
+
+
+class SparkEngine:
+    """Spark behind the engine contract; see `elldelta.engines.table`."""
+
+    name = "spark"
+    capabilities: frozenset[Capability] = frozenset({"files", "frames", "tables", "write folder", "order"})
+
+    def __init__(
+        self,
+        master: str | None,
+        conf: Mapping[str, str],
+        session: Any,  # noqa: ANN401
+        temp_directory: str | os.PathLike[str] | None,
+    ) -> None:
+        self._numbers = itertools.count()
+        self._mark = f"elldelta_{secrets.token_hex(4)}"
+        self._stored: dict[str, tuple[Any, int]] = {}
+        self._views: set[str] = set()
+        try:
+            place = Path(temp_directory if temp_directory is not None else tempfile.gettempdir())
+            self._folder = (place / f"elldelta-{secrets.token_hex(8)}").absolute()
+            # Announced before it exists: an interrupt at any moment after this still removes the folder.
+            self._removal = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._folder.mkdir(mode=0o700)
+        except OSError as problem:
+            raise unwritable(temp_directory or tempfile.gettempdir(), problem) from None
+        try:
+            self._session: Session = (
+                start_session(master, conf, self._folder) if session is None else given_session(session)
+            )
+        except BaseException:
+            self._removal()
+            raise
+        self._spark = self._session.spark
+        self._runner = Runner(self._session)
+        self._sources = Sources(
+            self._session, self._runner, self._folder, is_shared=temp_directory is not None
+        )
+
+    def open(self, source: Any, csv_format: CsvFormat | None = None) -> Table:  # noqa: ANN401
+        """Opens files, folders, globs, addresses such as s3a://..., tables, queries, or a table in memory."""
+        opened = self._sources.open(source, csv_format)
+        return Table(self, self._view(opened.frame), opened.columns, **opened.more)
+
+    def store(self, query: str, progress: Progress | None = None) -> str:
+        """Runs a query and keeps its result on the workers; returns the relation that stands for it."""
+        from pyspark import StorageLevel
+
+        frame = self._runner.run(lambda: self._spark.sql(query).persist(StorageLevel.MEMORY_AND_DISK))
+        try:
+            n_rows = self._runner.watched(frame.count, progress)
+            relation = self._view(frame)
+        except BaseException:
+            self._forget(frame)
+            raise
+        self._stored[relation] = frame, n_rows
+        return relation
+
+    def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
+        """Hands out a stored result, a batch at a time."""
+        frame, n_rows = self._stored[relation]
+        n_fetched = 0
+        for piece in self._pieces(frame, n_rows):
+            table = self._runner.watched(piece.toArrow)
+            n_fetched += table.num_rows
+            batches = table.to_batches(max_chunksize=_BATCH_ROWS)
+            yield from batches or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+        if n_fetched != n_rows:
+            raise InternalError(
+                "A stored result changed while it was fetched.",
+                found=f"It had {n_rows} rows, {n_fetched} came.",
+                remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
+            )
+
+    def put(self, table: pa.Table) -> str:
+        """Brings a small table to the workers; returns the relation that stands for it."""
+        frame = self._sources.frame(table)
+        if table.nbytes <= _MOST_BROADCAST:
+            frame = frame.hint("broadcast")  # Spark does not know how small it is, and would sort the records
+        relation = self._view(frame)
+        self._stored[relation] = frame, table.num_rows
+        return relation
+
+    def discard(self, *relations: str) -> None:
+        """Forgets stored results."""
+        for relation in relations:
+            frame, _ = self._stored.pop(relation, (None, 0))
+            if frame is not None:
+                self._forget(frame)
+                self._drop(relation)
+
+    def write(
+        self,
+        query: str,
+        path: Path,
+        file_format: FileFormat,
+        *,
+        ordered: bool,
+        progress: Progress | None = None,
+    ) -> int:
+        """Writes the rows of a query to part files in an empty folder; returns their number."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
+
+        seen = Observation()
+        frame = self._runner.run(lambda: self._spark.sql(query).observe(seen, F.count(F.lit(1)).alias("n")))
+        # The folder is there already, closed to others if it must be: "append" leaves it as it is.
+        writer = frame.write.mode("append").options(**_FORMATS[file_format])
+        target = f"file://{path.absolute()}"  # as it is: Spark does not decode what would be coded
+        self._runner.watched(lambda: getattr(writer, file_format)(target), progress, path)
+        try:
+            parts = name_parts(path, file_format)
+            n_rows = (
+                count_parquet(parts)
+                if file_format == "parquet"
+                else int(self._runner.run(lambda: seen.get["n"]))
+            )
+        except OSError as problem:
+            raise unwritable(path, problem) from None
+        return n_rows
+
+    def close(self) -> None:
+        """Gives up what is stored, and the session if it was started here."""
+        try:
+            self.discard(*list(self._stored))
+            for relation in list(self._views):
+                self._drop(relation)
+            self._sources.close()
+        finally:
+            try:
+                self._runner.run(self._session.leave)
+            finally:
+                self._removal()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        # What went wrong inside the block is what its owner must hear of, not that Spark is gone as well.
+        try:
+            self.close()
+        except ElldeltaError:
+            if problem[0] is None:
+                raise
+
+    def _pieces(self, frame: Any, n_rows: int) -> Iterator[Any]:  # noqa: ANN401
+        """A stored result in pieces that fit the memory of this machine: some of its partitions each."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if n_rows <= _MOST_AT_ONCE:
+            yield frame
+            return
+        place = F.spark_partition_id()
+        sizes = self._runner.watched(frame.groupBy(place.alias("place")).count().orderBy("place").toArrow)
+        chosen: list[int] = []
+        total = 0
+        for row in sizes.to_pylist():
+            if chosen and total + row["count"] > _MOST_AT_ONCE:
+                yield frame.filter(place.isin(chosen))
+                chosen, total = [], 0
+            chosen.append(row["place"])
+            total += row["count"]
+        yield frame.filter(place.isin(chosen))
+
+    def _view(self, frame: Any) -> str:  # noqa: ANN401
+        name = f"{self._mark}_{next(self._numbers)}"
+        self._runner.run(lambda: frame.createOrReplaceTempView(name))
+        relation = sql.identifier(name)
+        self._views.add(relation)
+        return relation
+
+    def _drop(self, relation: str) -> None:
+        self._views.discard(relation)
+        self._runner.run(lambda: self._spark.catalog.dropTempView(relation.strip('"')))
+
+    def _forget(self, frame: Any) -> None:  # noqa: ANN401
+        self._runner.run(frame.unpersist)
+
+
+_FORMATS: dict[FileFormat, dict[str, Any]] = {
+    "parquet": {"compression": "zstd"},
+    "csv": {
+        "header": True,
+        "quote": '"',
+        "escape": '"',
+        "nullValue": "",
+        "emptyValue": '""',
+        "ignoreLeadingWhiteSpace": False,
+        "ignoreTrailingWhiteSpace": False,
+        "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss[.SSSSSS]",
+        "encoding": "UTF-8",
+        "compression": "none",
+    },
+}

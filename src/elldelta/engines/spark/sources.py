@@ -1,0 +1,273 @@
+"""What Spark reads: its own frames and tables, addresses, files of this machine, tables in memory."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from elldelta.engines import sql
+from elldelta.engines.database_source import Query, TableName
+from elldelta.engines.frames import is_frame, to_arrow
+from elldelta.engines.sources import SourceTable, check_distinct, hidden_names
+from elldelta.engines.spark.types import common_types, kind_of, parquet_column, plain_table, quoted
+from elldelta.engines.table import TableColumn
+from elldelta.errors import ElldeltaError, FileError, ParameterError
+from elldelta.files.atomic import unwritable
+from elldelta.files.csv_format import CsvFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from elldelta.engines.duckdb import DuckDBEngine
+    from elldelta.engines.sources import SourceFile
+    from elldelta.engines.spark.jobs import Runner
+    from elldelta.engines.spark.session import Session
+
+_ROW_GROUP = 1 << 18
+_MOST_IN_MEMORY = 4 << 20
+"""Bytes of a table in memory that are sent to Spark without a file between."""
+_MOST_SENT = 512 << 20
+"""Bytes of a converted CSV file that are sent to workers which do not see the disk of this machine."""
+
+
+class Opened(NamedTuple):
+    """A source as a data frame of Spark.
+
+    Attributes:
+        frame: The data frame.
+        columns: Its columns.
+        more: What else is known of the table, by the names of `elldelta.engines.table.Table`.
+    """
+
+    frame: Any
+    columns: tuple[TableColumn, ...]
+    more: dict[str, Any]
+
+
+class Sources:
+    """Turns sources into data frames of Spark.
+
+    Args:
+        session: The session that reads them.
+        runner: Runs what has to be asked of it.
+        folder: A private folder on this machine.
+        is_shared: Whether the workers see that folder, too.
+    """
+
+    def __init__(self, session: Session, runner: Runner, folder: Path, *, is_shared: bool) -> None:
+        self._numbers = itertools.count()
+        self._spark = session.spark
+        self._runner = runner
+        self._folder = folder
+        self._sees_folder = session.is_local or is_shared
+        self._csv_reader: DuckDBEngine | None = None
+
+    def open(self, source: Any, csv_format: CsvFormat | None = None) -> Opened:  # noqa: ANN401
+        """Opens files, folders, globs, addresses such as s3a://..., tables, queries, or a table in memory."""
+        if _is_spark_frame(source):
+            return self._opened(source, None, "the table")
+        if is_frame(source):
+            return self._open_frame(source)
+        if isinstance(source, TableName):
+            return self._open_name(lambda: self._spark.table(source.quoted), f"the table {source}")
+        if isinstance(source, Query):
+            # Inside of a selection only queries are understood; Spark carries out commands at once.
+            text = f"SELECT * FROM (\n{source.text}\n) AS given"  # noqa: S608 (somebody's own query)
+            return self._open_name(lambda: self._spark.sql(text), "the query")
+        addresses = [source] if isinstance(source, str) else source
+        if isinstance(addresses, list | tuple) and any("://" in str(item) for item in addresses):
+            return self._open_addresses(list(map(str, addresses)))
+        return self._open_files(source, csv_format or CsvFormat())
+
+    def close(self) -> None:
+        """Gives up what reads files on this machine."""
+        if self._csv_reader is not None:
+            self._csv_reader.close()
+
+    def _open_frame(self, frame: object) -> Opened:
+        table = to_arrow(frame)
+        check_distinct("the table", table.column_names)
+        hidden = hidden_names(tuple(table.column_names))
+        table = table.select([name for name in table.column_names if name not in hidden])
+        return self._opened(self.frame(table), table.num_rows, "the table", hidden=hidden, given=frame)
+
+    def _open_name(self, find: Callable[[], Any], origin: str) -> Opened:
+        problem: ElldeltaError
+        try:
+            return self._opened(self._runner.run(find), None, origin)
+        except ElldeltaError:
+            problem = FileError(
+                f"Spark cannot read {origin}.",
+                found="It does not know the name, or does not understand the query.",
+                remedy="Check the spelling, and that the session uses the catalog that holds the table.",
+            )
+        raise problem
+
+    def _open_addresses(self, addresses: list[str]) -> Opened:
+        """Opens Parquet files that Spark sees and this machine does not."""
+        if any(
+            address.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt")) for address in addresses
+        ):
+            raise ParameterError(
+                "CSV files are read from this machine only.",
+                found="The address of one was given.",
+                remedy="Convert the table to Parquet first, or give a file on this machine.",
+            )
+        problem: ElldeltaError
+        try:
+            frame = self._runner.run(lambda: self._spark.read.parquet(*addresses))
+            names = tuple(frame.columns)
+            hidden = hidden_names(names)
+            return self._opened(
+                frame.select(*self._selected(frame, hidden)), None, addresses[0], hidden=hidden
+            )
+        except FileError:
+            problem = FileError(
+                f"Spark cannot read {addresses[0]}.",
+                found="There is no Parquet table at the address, or Spark may not read it.",
+                remedy="Check the address, and that Spark has the library and the keys for it.",
+            )
+        raise problem
+
+    def _open_files(self, source: Any, csv_format: CsvFormat) -> Opened:  # noqa: ANN401
+        found = SourceTable.find(source, csv_format)
+        opened = [
+            self._parquet(group, found.columns)
+            if group[0].header is None
+            else self._csv(group, found.columns, csv_format)
+            for group in found.groups
+        ]
+        parts = [frame for frame, _ in opened]
+        if len(parts) > 1:
+            common = common_types([self._types(part) for part in parts])
+            parts = [part.select(*_cast(common)) for part in parts]
+        frame = parts[0]
+        for part in parts[1:]:
+            frame = self._runner.run(partial(frame.unionAll, part))
+        return self._opened(
+            frame,
+            sum(n_rows for _, n_rows in opened),
+            found.origin,
+            partial=found.partial,
+            hidden=found.hidden,
+            files=found.paths,
+        )
+
+    def _parquet(self, files: Sequence[SourceFile], columns: Sequence[str]) -> tuple[Any, int]:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        for file in files:
+            if file.path.name.startswith((".", "_")):
+                raise FileError(
+                    f"Spark does not read {file.path}.",
+                    found="It takes names that begin with a point or a line for unfinished files.",
+                    remedy="Rename the file.",
+                )
+        addresses = [_address(file.path) for file in files]
+        # Folders that are called a=1 are not columns, and every file is named.
+        frame = self._runner.run(
+            lambda: self._spark.read.options(recursiveFileLookup="true", mergeSchema="false").parquet(
+                *addresses
+            )
+        )
+        spark_types = dict(self._types(frame))
+        arrow_types = dict(zip(files[0].names, files[0].types, strict=True))
+        shown = [
+            parquet_column(F, name, spark_types[name], arrow_types[name]).alias(name) for name in columns
+        ]
+        return self._runner.run(lambda: frame.select(*shown)), sum(file.n_rows or 0 for file in files)
+
+    def _csv(
+        self, files: Sequence[SourceFile], columns: Sequence[str], csv_format: CsvFormat
+    ) -> tuple[Any, int]:
+        """Converts CSV files to Parquet here, by the rules that hold everywhere, and brings that to Spark."""
+        from elldelta.engines.duckdb import connect as connect_duckdb
+
+        if self._csv_reader is None:
+            self._csv_reader = connect_duckdb(temp_directory=self._folder)
+        reader = self._csv_reader
+        table = reader.open([file.path for file in files], csv_format)
+        copy = self._folder / f"csv_{next(self._numbers)}.parquet"
+        shown = ", ".join(map(sql.identifier, columns))
+        query = f"SELECT {shown} FROM {table.relation}"  # noqa: S608 (names are quoted)
+        n_rows = reader.write(query, copy, "parquet", ordered=False)
+        if self._sees_folder:
+            return self._runner.run(lambda: self._spark.read.parquet(_address(copy))), n_rows
+        if copy.stat().st_size > _MOST_SENT:
+            raise ParameterError(
+                "The CSV files are too large to be sent to the workers of Spark.",
+                found="They do not see the files of this machine.",
+                remedy="Convert the table to Parquet on storage that the workers share.",
+            )
+        import pyarrow.parquet as pq
+
+        return self.frame(pq.read_table(copy)), n_rows
+
+    def frame(self, table: pa.Table) -> Any:  # noqa: ANN401 (a data frame of Spark)
+        """A table in memory as a data frame of Spark; by way of a file where Spark sees our files.
+
+        What is sent to Spark directly stands in its memory, and in that of every task, as long as it is used.
+        """
+        plain = plain_table(table)
+        if plain.nbytes <= _MOST_IN_MEMORY or not self._sees_folder:
+            return self._runner.watched(lambda: self._spark.createDataFrame(plain))
+        import pyarrow.parquet as pq
+
+        copy = self._folder / f"frame_{next(self._numbers)}.parquet"
+        try:
+            pq.write_table(plain, copy, row_group_size=_ROW_GROUP, store_schema=False)
+        except OSError as problem:
+            raise unwritable(copy, problem) from None
+        return self._runner.run(lambda: self._spark.read.parquet(_address(copy)))
+
+    def _opened(self, frame: Any, n_rows: int | None, origin: str, **more: Any) -> Opened:  # noqa: ANN401
+        types = self._types(frame)
+        check_distinct(origin, [name for name, _ in types])
+        hidden = hidden_names(tuple(name for name, _ in types))
+        if hidden or any(" collate " in kind for _, kind in types):
+            frame = frame.select(*self._selected(frame, hidden))
+            types = [(name, kind) for name, kind in types if name not in hidden]
+            more["hidden"] = more.get("hidden", frozenset()) | hidden
+        columns = tuple(TableColumn(name, kind_of(kind)) for name, kind in types)
+        return Opened(frame, columns, {"n_rows": n_rows, "origin": origin, **more})
+
+    def _selected(self, frame: Any, hidden: frozenset[str]) -> list[Any]:  # noqa: ANN401
+        """The columns that can be told apart, texts compared byte by byte."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        return [
+            (
+                F.collate(F.col(quoted(name)), "UTF8_BINARY") if " collate " in kind else F.col(quoted(name))
+            ).alias(name)
+            for name, kind in self._types(frame)
+            if name not in hidden
+        ]
+
+    def _types(self, frame: Any) -> list[tuple[str, str]]:  # noqa: ANN401
+        types: list[tuple[str, str]] = self._runner.run(lambda: frame.dtypes)
+        return types
+
+
+def _cast(common: Mapping[str, str | None]) -> list[Any]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return [
+        (F.col(quoted(name)) if kind is None else F.col(quoted(name)).cast(kind)).alias(name)
+        for name, kind in common.items()
+    ]
+
+
+def _address(path: Path) -> str:
+    """The address of a file, with marks before everything that Spark would take for a pattern."""
+    return "file://" + "".join(
+        "\\" + mark if mark in "*?[]{}\\^," else mark for mark in os.fspath(path.absolute())
+    )
+
+
+def _is_spark_frame(source: object) -> bool:
+    return type(source).__module__.startswith("pyspark.")

@@ -1,0 +1,210 @@
+"""The only SQL text of the package: plain queries for DuckDB, Spark and PostgreSQL.
+
+Names and texts of users enter only through `identifier` and `text`. Two words are not everywhere; an engine
+that lacks one brings it: the function REGEXP_LIKE(text, pattern) is a macro in DuckDB, and PostgreSQL spells
+DOUBLE as DOUBLE PRECISION. Texts are compared and sorted byte by byte; an engine whose columns do not do so
+opens them that way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from elldelta.engines.cells import REAL_PATTERN
+from elldelta.errors import InternalError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from elldelta.engines.table import ValueKind
+
+
+RowOrder = Literal["sorted", "numbered", "any"]
+ROW_NUMBER = "row number \x1f elldelta"
+"""Name of the column that numbers rows; the separator keeps it apart from any name a table has."""
+
+
+def identifier(name: str) -> str:
+    """A name, quoted: the only way for a name to enter SQL."""
+    if "\0" in name:
+        raise InternalError("A name with a zero byte came as far as SQL.")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A text literal, quoted: the only way for a text to enter SQL."""
+    if "\0" in value:
+        raise InternalError("A text with a zero byte came as far as SQL.")
+    return "'" + value.replace("'", "''") + "'"
+
+
+def count_by_keys(relation: str, keys: Sequence[str]) -> str:
+    """The distinct combinations of keys k0, k1, ... and the number n of their records."""
+    names = [f"k{place}" for place in range(len(keys))]
+    inner = ", ".join(f"{expression} AS {name}" for expression, name in zip(keys, names, strict=True))
+    listed = ", ".join(names)
+    return (
+        f"SELECT {listed}, COUNT(*) AS n FROM (SELECT {inner} FROM {relation}) AS keyed "  # noqa: S608
+        f"GROUP BY {listed}"
+    )
+
+
+def released_rows(
+    relation: str,
+    keys: Sequence[str],
+    encodings: Sequence[str],
+    strides: Sequence[int],
+    classes: str,
+    names: Sequence[str],
+    kept: Sequence[str],
+    *,
+    order: RowOrder,
+) -> str:
+    """The rows of a release that keeps columns: generalized labels, sensitive value, kept columns.
+
+    Args:
+        relation: The table.
+        keys: The grouping expression of every quasi-identifier, then of the sensitive column.
+        encodings: For each key a relation (raw, position) of the values that are released; the last one, of
+            the sensitive column, also says how each is written: (raw, position, value).
+        strides: What a position of each quasi-identifier adds to the rank.
+        classes: A relation (rank, class, l0, l1, ...) of combinations and labels.
+        names: The released names of the quasi-identifiers, then of the sensitive column.
+        kept: Columns that are shown unchanged.
+        order: "sorted" by class, sensitive value and kept columns; "numbered" in that order by one more
+            column at the end; or "any".
+    """
+    keyed = ", ".join(f"{expression} AS k{place}" for place, expression in enumerate(keys))
+    carried = "".join(f", {identifier(name)} AS c{place}" for place, name in enumerate(kept))
+    # Missing values vanish in a plain join: they must find each other.
+    joins = " ".join(
+        f"JOIN {encoding} AS e{place} ON keyed.k{place} IS NOT DISTINCT FROM e{place}.raw"
+        for place, encoding in enumerate(encodings)
+    )
+    last = len(keys) - 1
+    rank = " + ".join(f"e{place}.position * {stride}" for place, stride in enumerate(strides))
+    shown = [
+        *(f"classes.l{place} AS {identifier(names[place])}" for place in range(last)),
+        f"e{last}.value AS {identifier(names[last])}",
+        *(f"keyed.c{place} AS {identifier(name)}" for place, name in enumerate(kept)),
+    ]
+    order_by = ", ".join(
+        # Where missing values come is said, because engines differ.
+        ["classes.class", f"e{last}.position", *(f"keyed.c{place} NULLS LAST" for place in range(len(kept)))]
+    )
+    if order == "numbered":
+        shown.append(f"ROW_NUMBER() OVER (ORDER BY {order_by}) AS {identifier(ROW_NUMBER)}")
+    return (
+        f"SELECT {', '.join(shown)} FROM (SELECT {keyed}{carried} FROM {relation}) AS keyed {joins} "  # noqa: S608
+        f"JOIN {classes} AS classes ON classes.rank = {rank}"
+        + (f" ORDER BY {order_by}" if order == "sorted" else "")
+    )
+
+
+def quarantined_rows(relation: str, keys: Sequence[str], unknown: Sequence[str], names: Sequence[str]) -> str:
+    """The unchanged rows of records with a value outside its domain.
+
+    Args:
+        relation: The table.
+        keys: The grouping expressions of the columns that hold such values.
+        unknown: For each of these keys a relation (raw, hit) of the values, with hit = 1.
+        names: The columns of the table.
+    """
+    # Keys and columns get new names inside, so that no column of a user can be mistaken for a key.
+    keyed = ", ".join(
+        [
+            *(f"{expression} AS k{place}" for place, expression in enumerate(keys)),
+            *(f"{identifier(name)} AS c{place}" for place, name in enumerate(names)),
+        ]
+    )
+    shown = ", ".join(f"keyed.c{place} AS {identifier(name)}" for place, name in enumerate(names))
+    joins = " ".join(
+        f"LEFT JOIN {values} AS u{place} ON keyed.k{place} IS NOT DISTINCT FROM u{place}.raw"
+        for place, values in enumerate(unknown)
+    )
+    tests = " OR ".join([f"u{place}.hit = 1" for place in range(len(unknown))] or ["1 = 0"])
+    return f"SELECT {shown} FROM (SELECT {keyed} FROM {relation}) AS keyed {joins} WHERE {tests}"  # noqa: S608
+
+
+def extremes(relation: str, column: str) -> str:
+    """Number of rows, number of values, smallest and largest value of a column."""
+    name = identifier(column)
+    return (
+        f"SELECT COUNT(*) AS n, COUNT({name}) AS n_values, MIN({name}) AS low, MAX({name}) AS high "  # noqa: S608
+        f"FROM {relation}"
+    )
+
+
+def real_extremes(relation: str, column: str, kind: ValueKind) -> str:
+    """Like `extremes` for finite real numbers, with the number of those that are not whole."""
+    number = real(identifier(column), kind)
+    finite = f"number IS NOT NULL AND ABS(number) <= {_double(1.7976931348623157e308)}"
+    return (
+        "SELECT COUNT(*) AS n, COUNT(number) AS n_values, MIN(number) AS low, MAX(number) AS high, "  # noqa: S608
+        "SUM(CASE WHEN FLOOR(number) <> number THEN 1 ELSE 0 END) AS n_fractions "
+        f"FROM (SELECT CASE WHEN {finite} THEN number END AS number "
+        f"FROM (SELECT {number} AS number FROM {relation}) AS numbers) AS finite"
+    )
+
+
+def real_quantiles(relation: str, column: str, kind: ValueKind, n_parts: int) -> str:
+    """Inner quantiles q1, q2, ... of the finite numbers of a column: values that occur in it."""
+    number = real(identifier(column), kind)
+    parts = ", ".join(
+        f"PERCENTILE_DISC({_double(part / n_parts)}) WITHIN GROUP (ORDER BY number) AS q{part}"
+        for part in range(1, n_parts)
+    )
+    return (
+        f"SELECT {parts} FROM (SELECT {number} AS number FROM {relation}) AS numbers "  # noqa: S608
+        f"WHERE number IS NOT NULL AND ABS(number) <= {_double(1.7976931348623157e308)}"
+    )
+
+
+def real(expression: str, kind: ValueKind) -> str:
+    """A column as a real number: NULL where it is missing or is none."""
+    if kind == "text":
+        trimmed = f"TRIM({expression})"
+        # The mark at the end keeps a line break there from being overlooked, as some engines do at the end.
+        is_number = f"REGEXP_LIKE({trimmed} || '~', {text(f'^({REAL_PATTERN})~$')})"
+        number = f"CASE WHEN {is_number} THEN CAST({trimmed} AS DOUBLE) END"
+    else:
+        number = f"CAST({expression} AS DOUBLE)"
+    return f"NULLIF({number}, CAST('NaN' AS DOUBLE))"
+
+
+def bin_of(expression: str, kind: ValueKind, edges: Sequence[float], *, missing: int, unknown: int) -> str:
+    """The number of the bin in which a real number lies, found inside the engine.
+
+    Args:
+        expression: The column, quoted.
+        kind: The kind of its values: "integer", "real" or "text".
+        edges: Where the bins begin, and at last where they end.
+        missing: What stands for a missing number.
+        unknown: What stands for a number outside the bins, or for none at all.
+    """
+    number = real(expression, kind)
+    blank = f"{expression} IS NULL"
+    if kind == "text":
+        blank += f" OR TRIM({expression}) = ''"
+    elif kind == "real":
+        blank += f" OR {number} IS NULL"
+    low, high = _double(edges[0]), _double(edges[-1])
+    return (
+        f"CASE WHEN {blank} THEN {missing} "
+        f"WHEN {number} IS NULL OR {number} < {low} OR {number} > {high} THEN {unknown} "
+        f"ELSE {_bisect(edges, number, 0, len(edges) - 1)} END"
+    )
+
+
+def _bisect(edges: Sequence[float], number: str, low: int, high: int) -> str:
+    """Nested cases that find the bin in about log2(bins) comparisons."""
+    if high - low == 1:
+        return str(low)
+    middle = (low + high) // 2
+    below, above = _bisect(edges, number, low, middle), _bisect(edges, number, middle, high)
+    return f"CASE WHEN {number} < {_double(edges[middle])} THEN {below} ELSE {above} END"
+
+
+def _double(value: float) -> str:
+    # A bare 0.1 is an exact decimal in SQL; only text is read to the nearest double, as in Python.
+    return f"CAST({text(repr(float(value)))} AS DOUBLE)"

@@ -1,0 +1,204 @@
+"""The engine contract: what an engine must do so that tables of any size can be counted and released.
+
+The work at the scale of the data is the same on every engine: group by the columns once, bring the distinct
+combinations back as Arrow, find their positions in numpy, and send the small result back as a join. The SQL
+for it is written once, in `elldelta.engines.sql`. An engine only opens sources, runs queries, hands Arrow in
+and out, writes files, and translates its errors; a second engine adds one file to `elldelta.engines`.
+
+What every engine promises, and `tests/contracts` checks:
+
+* Rows stay in the engine; only counts, maps and label counts pass through Python.
+* Its own error texts, which quote cells, never leave it: not as message, cause or context.
+* A failed or interrupted operation leaves no table, no file and no change to a source.
+* CSV columns are text; an empty field without quotes is missing; `01234` stays `01234`.
+* What it cannot do is not among its `capabilities`, and is refused by `require` before anything happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+
+from elldelta.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from elldelta.engines.sources import FileFormat
+    from elldelta.files.csv_format import CsvFormat
+
+Progress = Callable[[float], None]
+"""Is told the share of the work that is done, from 0 to 1."""
+
+Capability = Literal["files", "frames", "tables", "write file", "write folder", "write table", "order"]
+"""What an engine may be able to do beyond counting.
+
+* "files": open CSV and Parquet files, folders and globs that this machine sees.
+* "frames": open tables in memory.
+* "tables": open a table or a query by its name, where the records already are.
+* "write file", "write folder", "write table": what the rows of a release can become.
+* "order": write rows in an order that whoever reads them finds again.
+"""
+
+_WORDS: dict[Capability, tuple[str, str]] = {
+    "files": ("open files", "Use --engine duckdb or spark (in Python: connect('duckdb'))."),
+    "frames": ("open tables in memory", "Use --engine duckdb or spark (in Python: connect('duckdb'))."),
+    "tables": ("open tables of a database", "Use --engine postgres with --database, or give files."),
+    "write file": ("write single files", "Use --engine duckdb (in Python: connect('duckdb'))."),
+    "write folder": ("write folders of files", "Use --engine spark (in Python: connect('spark'))."),
+    "write table": ("write tables of a database", "Use --engine postgres with --database."),
+    "order": ("keep rows in an order", "Use --order any, or another engine."),
+}
+
+FileMark = tuple[int, int, int]
+"""Number, size and time of a file: with another one of them it is another file."""
+
+ValueKind = Literal["boolean", "integer", "real", "text", "date", "timestamp", "other"]
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of an opened table: its name and what kind of values it holds."""
+
+    name: str
+    kind: ValueKind
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that an engine has opened; no record has been read yet.
+
+    Attributes:
+        engine: The engine that holds it.
+        relation: What stands for the table in the SQL of its engine, already quoted.
+        columns: The columns that every part of the table has.
+        n_rows: The number of records, where the source tells without reading them.
+        origin: Words for the source, for messages.
+        partial: Columns that some files have and others lack.
+        hidden: Columns whose names differ from another one only in upper and lower case.
+        given: The table in memory from which it was opened, or None.
+        files: The files on this machine from which it was opened.
+    """
+
+    engine: Engine
+    relation: str
+    columns: tuple[TableColumn, ...]
+    n_rows: int | None
+    origin: str
+    partial: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
+    given: Any = None
+    files: tuple[Path, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    def kind_of(self, name: str) -> ValueKind:
+        """The kind of values of a column."""
+        return next(column.kind for column in self.columns if column.name == name)
+
+    def file_marks(self) -> tuple[FileMark | None, ...]:
+        """What tells later whether its files are still the same; None for one that is gone."""
+        marks: list[FileMark | None] = []
+        for path in self.files:
+            try:
+                found = path.stat()
+            except OSError:
+                marks.append(None)
+            else:
+                marks.append((found.st_ino, found.st_size, found.st_mtime_ns))
+        return tuple(marks)
+
+    def require(self, names: Iterable[str]) -> None:
+        """Refuses unless the table has all the columns, spelt exactly so."""
+        # Columns that were found are not listed: in a file without a header they would be somebody's cells.
+        for name in names:
+            if name in self.names:
+                continue
+            if name in self.hidden:
+                found = "It has two columns of that name that differ only in upper and lower case."
+                remedy = "Rename one of them."
+            elif name in self.partial:
+                found = "Some of its files have the column, others lack it."
+                remedy = "Give files that all have the column."
+            elif name.casefold() in {other.casefold() for other in self.names}:
+                found = "It has a column that differs only in upper and lower case."
+                remedy = "Spell the column in the schema as in the table."
+            else:
+                found = f"None of its {len(self.columns)} columns has this name."
+                remedy = "Check the name, the separator, and that the first line is a header."
+            raise DataError(f"Column {name!r} is missing from {self.origin}.", found=found, remedy=remedy)
+
+
+class Engine(Protocol):
+    """Runs SQL on tables. Use it in a `with` block: temporary tables and files go when it ends."""
+
+    name: str
+    capabilities: frozenset[Capability]
+
+    def open(self, source: Any, csv_format: CsvFormat | None = None) -> Table:  # noqa: ANN401
+        """Opens a source of a kind that is among the capabilities; others are refused."""
+
+    def store(self, query: str, progress: Progress | None = None) -> str:
+        """Runs a query and keeps its result inside the engine; returns the relation that stands for it."""
+
+    def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
+        """Hands out a stored result, a batch at a time: at least one, which may be empty."""
+
+    def put(self, table: pa.Table) -> str:
+        """Brings a small table into the engine; returns the relation that stands for it.
+
+        A column may have a dictionary (Arrow's way of saying that there are few texts): it is a column of
+        texts like any other, which an engine may keep coded if that makes writing it faster.
+        """
+
+    def discard(self, *relations: str) -> None:
+        """Forgets stored results."""
+
+    def write(
+        self,
+        query: str,
+        path: Path,
+        file_format: FileFormat,
+        *,
+        ordered: bool,
+        progress: Progress | None = None,
+    ) -> int:
+        """Writes the rows of a query, in its order if `ordered`; returns their number.
+
+        The path is an empty file if the engine has the capability "write file", and an empty folder if it
+        has "write folder" instead.
+        """
+
+    def close(self) -> None:
+        """Gives up everything the engine holds."""
+
+    def __enter__(self) -> Self:
+        """Enters the block in which the engine is used."""
+
+    def __exit__(self, *problem: object) -> None:
+        """Closes the engine."""
+
+
+def require(engine: Engine, capability: Capability, doing: str) -> None:
+    """Refuses what an engine cannot do, with the engine that can.
+
+    Args:
+        engine: The engine.
+        capability: What it would have to be able to do.
+        doing: Words for what was asked for, such as "read past.csv".
+    """
+    if capability in engine.capabilities:
+        return
+    able = [words for name, (words, _) in _WORDS.items() if name in engine.capabilities]
+    raise ParameterError(
+        f"The engine {engine.name} cannot {doing}.",
+        found=f"It can {', '.join(able)}, not {_WORDS[capability][0]}.",
+        remedy=_WORDS[capability][1],
+    )

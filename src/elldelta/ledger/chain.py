@@ -1,0 +1,422 @@
+"""The lines of a ledger: one canonical JSON document each, chained by hash.
+
+The first line describes the plan. Every other line is a release, or takes one back that was never visible. A
+line holds the hash of the line before it and its own, so nobody can edit, remove, insert or reorder lines
+without breaking the chain; only cutting lines off at the end leaves a chain, and that shows to everybody who
+knows a later hash (`verify_ledger(head=...)`; each release can keep the hash of its own line).
+
+A ledger holds no personal value: owners are names that users chose, missed witnesses are positions.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core.grouping import grouping_from_merged
+from elldelta.core.ledger_state import LedgerState
+from elldelta.errors import ElldeltaError, FileError, ParameterError
+from elldelta.files.canonical import canonical_json, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from elldelta.core.certificate import CertificateTerms
+    from elldelta.core.partition import Partition
+
+FORMAT_VERSION = 1
+"""Version of the file; old versions are read for ever, newer ones refused."""
+
+KIND = "elldelta ledger"
+
+MOST_CELLS = 1 << 31
+"""Base classes times sensitive values. Ledgers come from servers, too: one line must not fill the memory."""
+
+
+@dataclass(frozen=True)
+class LedgerHeader:
+    """The first line: which plan the ledger is about.
+
+    Attributes:
+        plan_digest: The digest of the plan.
+        ell: Values left for everybody who is in linked releases.
+        releases: t, what a certificate promises without the ledger.
+        min_records: r: a witness counts as shown only with at least r records.
+        n_values: The number of sensitive values.
+        n_witnesses: a_c, one per base class.
+    """
+
+    plan_digest: str
+    ell: int
+    releases: int
+    min_records: int
+    n_values: int
+    n_witnesses: tuple[int, ...]
+
+    @classmethod
+    def of(cls, plan_digest: str, terms: CertificateTerms) -> LedgerHeader:
+        """The header for a plan."""
+        return cls(
+            plan_digest=plan_digest,
+            ell=terms.ell,
+            releases=terms.releases,
+            min_records=terms.min_records,
+            n_values=terms.n_values,
+            n_witnesses=tuple(terms.n_witnesses.tolist()),
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """The number of base classes, R."""
+        return len(self.n_witnesses)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The header as plain JSON values."""
+        return {
+            "kind": KIND,
+            "format": FORMAT_VERSION,
+            "plan_digest": self.plan_digest,
+            "ell": self.ell,
+            "releases": self.releases,
+            "min_records": self.min_records,
+            "n_values": self.n_values,
+            "n_witnesses": list(self.n_witnesses),
+        }
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One admitted release.
+
+    Attributes:
+        sequence: The number of its line; the header is 0.
+        owner: The name under which the owner publishes.
+        content_digest: The digest of the release's content, as in its manifest.
+        merged: Base classes that are published together, for published classes of more than one.
+        suppressed: Base classes whose records are left out.
+        misses: Per base class that misses witnesses: its number, then the positions of the missed values.
+        certified: Whether it also passes the certificate, which holds without the ledger (Theorem E).
+        software: What wrote the line.
+        hash: The hash of the line.
+    """
+
+    sequence: int
+    owner: str
+    content_digest: str
+    merged: tuple[tuple[int, ...], ...]
+    suppressed: tuple[int, ...]
+    misses: tuple[tuple[int, ...], ...]
+    certified: bool
+    software: str
+    hash: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as plain JSON values, without hashes."""
+        return {
+            "kind": "release",
+            "sequence": self.sequence,
+            "owner": self.owner,
+            "content_digest": self.content_digest,
+            "merged": [list(members) for members in self.merged],
+            "suppressed": list(self.suppressed),
+            "misses": [list(missed) for missed in self.misses],
+            "certified": self.certified,
+            "software": self.software,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], header: LedgerHeader) -> LedgerEntry:
+        """Reads what `to_dict` wrote, or raises `ParameterError`."""
+        merged = tuple(_numbers(members, header.n_classes) for members in document["merged"])
+        grouping_from_merged(merged, header.n_classes)
+        misses = tuple(
+            (*_numbers(missed[:1], header.n_classes), *_numbers(missed[1:], header.n_values))
+            for missed in document["misses"]
+        )
+        texts = [document[name] for name in ("owner", "content_digest", "software")]
+        # Ledgers come from servers, too: nothing in them may steer a terminal.
+        if not all(isinstance(text, str) and text.isprintable() for text in texts) or not isinstance(
+            document["certified"], bool
+        ):
+            raise ParameterError("An entry of a ledger is malformed.")
+        return cls(
+            sequence=document["sequence"],
+            owner=document["owner"],
+            content_digest=document["content_digest"],
+            merged=merged,
+            suppressed=_numbers(document["suppressed"], header.n_classes),
+            misses=misses,
+            certified=document["certified"],
+            software=document["software"],
+            hash=document["hash"],
+        )
+
+    def missed(self, header: LedgerHeader) -> NDArray[np.bool_]:
+        """M(c), base classes x values."""
+        table = np.zeros((header.n_classes, header.n_values), dtype=np.bool_)
+        for base, *values in self.misses:
+            table[base, values] = True
+        return table
+
+
+@dataclass(frozen=True, eq=False)
+class LedgerChain:
+    """The intact lines of a ledger.
+
+    Attributes:
+        header: The first line.
+        entries: All releases, in order, also those that were taken back.
+        voided: Sequence numbers of releases that were taken back because they were never visible.
+        head: The hash of the last line.
+        n_lines: How many lines there are; the next one has this sequence number.
+        n_bytes: Where they end in the file.
+        ends_in_newline: Whether the last of them is followed by its newline.
+        tail: What follows in the file: a line that is not complete, or has been damaged.
+    """
+
+    header: LedgerHeader
+    entries: tuple[LedgerEntry, ...]
+    voided: frozenset[int]
+    head: str
+    n_lines: int
+    n_bytes: int
+    ends_in_newline: bool
+    tail: bytes
+
+    @property
+    def active(self) -> tuple[LedgerEntry, ...]:
+        """The releases that count."""
+        return tuple(entry for entry in self.entries if entry.sequence not in self.voided)
+
+    @cached_property
+    def missed(self) -> NDArray[np.bool_]:
+        """The union of what the releases miss, base classes x values."""
+        union = np.zeros((self.header.n_classes, self.header.n_values), dtype=np.bool_)
+        for entry in self.active:
+            union |= entry.missed(self.header)
+        union.setflags(write=False)
+        return union
+
+    @cached_property
+    def room(self) -> NDArray[np.int64]:
+        """How many more witnesses each base class can lose (Theorem F); needs no plan."""
+        n_witnesses = np.array(self.header.n_witnesses, dtype=np.int64)
+        left: NDArray[np.int64] = n_witnesses - self.missed.sum(axis=1) - self.header.ell
+        left.setflags(write=False)
+        return left
+
+    def state(self, terms: CertificateTerms) -> LedgerState:
+        """The state of Theorem F, for a plan that the header describes."""
+        return LedgerState(terms, self.missed, len(self.active))
+
+    def find(self, owner: str, content_digest: str) -> LedgerEntry | None:
+        """The entry of a release that is in the ledger already."""
+        for entry in self.active:
+            if entry.owner == owner and entry.content_digest == content_digest:
+                return entry
+        return None
+
+    def grouping_of(self, owner: str) -> Partition | None:
+        """The classes that an owner has published before and has to keep; None if it has not published."""
+        for entry in self.active:
+            if entry.owner == owner:
+                return grouping_from_merged(entry.merged, self.header.n_classes)
+        return None
+
+
+def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes, str]:
+    """A line of a ledger with its newline, and its hash."""
+    chained = {**document, "previous": previous}
+    own = digest(chained)
+    return canonical_json({**chained, "hash": own}) + b"\n", own
+
+
+def first_line(header: LedgerHeader) -> bytes:
+    """The line with which a ledger begins; it follows from the plan alone."""
+    return line_bytes({**header.to_dict(), "sequence": 0}, None)[0]
+
+
+def parse_chain(content: bytes, source: str) -> LedgerChain:
+    """Reads the lines of a ledger and checks hashes, order, and Theorem F at the end.
+
+    A last line that is not intact is not judged here but handed back as the tail.
+
+    Raises:
+        FileError: It is no ledger, of a newer version, or a line other than the last one is not intact.
+    """
+    lines = content.split(b"\n")
+    first = _document(lines[0])
+    if first is None or first.get("kind") != KIND:
+        raise FileError(
+            f"{source} is not a ledger.",
+            found="It does not begin with the line of a ledger.",
+            remedy="Give a ledger that elldelta has written, or the name of a new file.",
+        )
+    if not _is_whole(first.get("format")) or first["format"] > FORMAT_VERSION:
+        raise FileError(
+            f"{source} was written by a newer elldelta.",
+            found=f"The newest format known here is {FORMAT_VERSION}.",
+            remedy="Update elldelta.",
+        )
+    if not _is_intact(lines[0], first, None):
+        raise damaged(source, 1)
+    try:
+        header = _header(first)
+    except (ElldeltaError, KeyError, TypeError, ValueError):
+        raise damaged(source, 1) from None
+    entries: list[LedgerEntry] = []
+    voided: set[int] = set()
+    head = str(first["hash"])
+    n_bytes = len(lines[0])
+    n_lines = 1
+    # After the last newline there is nothing, or the beginning of a line.
+    n_complete = len(lines) - 1 if not lines[-1] else len(lines)
+    for number in range(1, n_complete):
+        document = _document(lines[number])
+        try:
+            if document is None or not _is_intact(lines[number], document, head):
+                raise ParameterError("The line is not intact.")
+            _take(document, number, header, entries, voided)
+        except (ElldeltaError, KeyError, TypeError, ValueError):
+            if number < n_complete - 1:
+                raise damaged(source, number + 1) from None
+            break
+        head = str(document["hash"])
+        n_bytes += 1 + len(lines[number])
+        n_lines += 1
+    ends_in_newline = content[n_bytes : n_bytes + 1] == b"\n"
+    n_bytes += ends_in_newline
+    chain = LedgerChain(
+        header=header,
+        entries=tuple(entries),
+        voided=frozenset(voided),
+        head=head,
+        n_lines=n_lines,
+        n_bytes=n_bytes,
+        ends_in_newline=ends_in_newline,
+        tail=content[n_bytes:],
+    )
+    if (chain.room < 0).any():
+        raise FileError(
+            f"{source} does not keep its promise.",
+            found=f"{int((chain.room < 0).sum())} base classes are left with fewer than "
+            f"{header.ell} witnesses.",
+            remedy="It was not written by elldelta; link the releases themselves to see what they show.",
+        )
+    return chain
+
+
+def damaged(source: str, line: int) -> FileError:
+    """The error for a line that somebody has edited, moved, or a disk has damaged."""
+    return FileError(
+        f"{source} has been changed or damaged.",
+        found=f"Line {line} does not match its hash, or does not follow the line before it.",
+        remedy="Restore the ledger from a copy; a ledger is only ever added to.",
+    )
+
+
+def check_plan(chain: LedgerChain, header: LedgerHeader, source: str) -> None:
+    """Refuses a ledger that is about another plan, or was begun with other rules."""
+    if chain.header.plan_digest != header.plan_digest:
+        raise other_plan(source)
+    if chain.header != header:
+        raise FileError(
+            f"{source} was begun with other rules.",
+            found=f"It asks for {chain.header.min_records} records of each witness, "
+            f"this release for {header.min_records}."
+            if chain.header.min_records != header.min_records
+            else "Its ell, t or witnesses are not those of the plan.",
+            remedy="Use the same rules for all releases of a ledger.",
+        )
+
+
+def check_state(chain: LedgerChain, terms: CertificateTerms, source: str) -> None:
+    """Refuses a ledger whose misses are no witnesses of the plan."""
+    try:
+        chain.state(terms)
+    except ElldeltaError:
+        raise FileError(
+            f"{source} does not fit its plan.",
+            found="A missed value is no witness of its class.",
+            remedy="It was not written by elldelta; link the releases themselves to see what they show.",
+        ) from None
+
+
+def other_plan(source: str) -> FileError:
+    """The error for a ledger of another plan."""
+    return FileError(
+        f"{source} is about another plan.",
+        found="The digests of the plans differ; misses under one plan say nothing about another's classes.",
+        remedy="Keep one ledger per plan, and link releases of different plans with an audit.",
+    )
+
+
+def _take(
+    document: dict[str, Any],
+    number: int,
+    header: LedgerHeader,
+    entries: list[LedgerEntry],
+    voided: set[int],
+) -> None:
+    if not _is_whole(document.get("sequence")) or document["sequence"] != number:
+        raise ParameterError("A line of a ledger has the wrong number.")
+    if document.get("kind") == "release":
+        entries.append(LedgerEntry.from_dict(document, header))
+    elif document.get("kind") == "void" and document["voids"] in {entry.sequence for entry in entries}:
+        voided.add(document["voids"])
+    else:
+        raise ParameterError("A line of a ledger is of an unknown kind.")
+
+
+def _header(document: Mapping[str, Any]) -> LedgerHeader:
+    n_values = document["n_values"]
+    header = LedgerHeader(
+        plan_digest=str(document["plan_digest"]),
+        ell=document["ell"],
+        releases=document["releases"],
+        min_records=document["min_records"],
+        n_values=n_values,
+        n_witnesses=_numbers(document["n_witnesses"], n_values + 1),
+    )
+    if not all(_is_whole(n) and n >= 1 for n in (header.ell, header.releases, header.min_records, n_values)):
+        raise ParameterError("The header of a ledger is malformed.")
+    if header.n_classes * n_values > MOST_CELLS:
+        raise ParameterError("The header of a ledger names more cells than any plan has.")
+    return header
+
+
+def _document(line: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _is_intact(line: bytes, document: Mapping[str, Any], previous: str | None) -> bool:
+    content = {key: value for key, value in document.items() if key != "hash"}
+    try:
+        return (
+            document.get("hash") == digest(content)
+            and "previous" in document
+            and document["previous"] == previous
+            and canonical_json(dict(document)) == line
+        )
+    except ElldeltaError:
+        return False
+
+
+def _numbers(values: Any, below: int) -> tuple[int, ...]:  # noqa: ANN401 (whatever the file holds)
+    if not isinstance(values, list) or not all(_is_whole(value) and 0 <= value < below for value in values):
+        raise ParameterError(f"Numbers from 0 to {below - 1} were expected.")
+    return tuple(values)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,376 @@
+"""The ledger file: admits releases as long as every subset of them links to at least ell values (Theorem F).
+
+One release is one transaction, under an exclusive lock:
+
+1. `OpenLedger.open` locks the file, checks the chain, and finishes or undoes what a crash has left behind;
+2. `OpenLedger.check` decides whether the release is admitted, without changing anything;
+3. the caller writes the release files under temporary names;
+4. `OpenLedger.commit` brings them to the disk, writes down in a *pending* file beside the ledger which
+   temporary file is to become which, appends the line, and renames the files.
+
+The line on the disk is the moment at which the release exists. A crash before it leaves a pending file and no
+line (or part of one): the next `open` removes the part and the temporary files. A crash after it leaves a
+pending file and the line: the next `open` renames what is not yet renamed. Nothing else is ever repaired: a
+last line that is not intact without a pending file that announced it is damage, and refused.
+
+A line is never dropped because files are missing. Somebody may have moved a release that was published;
+counting a release that nobody saw costs room, forgetting one that somebody saw costs the promise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+import numpy as np
+
+from elldelta.errors import ElldeltaError, FileError, InternalError
+from elldelta.files.atomic import check_writable, unwritable
+from elldelta.files.lock import lock
+from elldelta.ledger.admission import admit, check_owner
+from elldelta.ledger.chain import (
+    LedgerHeader,
+    check_plan,
+    check_state,
+    damaged,
+    first_line,
+    line_bytes,
+    parse_chain,
+)
+from elldelta.ledger.pending import Pending, StagedFiles, folders_to_disk, pending_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from elldelta.core.certificate import Certificate, CertificateTerms
+    from elldelta.core.ledger_state import LedgerState
+    from elldelta.core.partition import Partition
+    from elldelta.ledger.admission import Admission
+    from elldelta.ledger.chain import LedgerChain, LedgerEntry
+    from elldelta.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What opening a ledger did about a commit that was interrupted.
+
+    Attributes:
+        outcome: "completed": the release and its line are both there. "undone": neither is. "incomplete": the
+            line stands, but files that it announced were neither found under their temporary nor under
+            their final names; they may have been published and moved, so the line keeps counting.
+        files: The final names that the release was to have.
+        lost: Those that were not found.
+    """
+
+    outcome: Literal["completed", "undone", "incomplete"]
+    files: tuple[Path, ...]
+    lost: tuple[Path, ...] = ()
+
+
+class OpenLedger:
+    """A ledger that this process holds the lock of; use it as a context manager.
+
+    ::
+
+        with OpenLedger.open("releases.ledger", plan.digest, terms) as ledger:
+            grouping = ledger.grouping_of(owner)                      # None, or the classes it has to keep
+            fitted = fit(counts, terms, loss, grouping=grouping, ...)
+            admission = ledger.check(fitted.certificate, owner=owner, content_digest=...)
+            ...                                                       # write the files, temporary names
+            ledger.commit(admission, {temporary: final, ...})
+
+    Attributes:
+        path: The file.
+        terms: What the plan asks.
+        chain: The lines, as they stand now.
+        recovered: What opening did about an interrupted commit, or None.
+    """
+
+    def __init__(self, path: Path, terms: CertificateTerms, descriptor: int) -> None:
+        self.path = path
+        self.terms = terms
+        self.chain: LedgerChain
+        self.recovered: Recovery | None = None
+        self._descriptor = descriptor
+        self._source = f"The ledger {path}"
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        plan_digest: str,
+        terms: CertificateTerms,
+        *,
+        timeout: float | None = None,
+    ) -> Self:
+        """Opens a ledger, or begins one, and locks it; finishes or undoes an interrupted commit.
+
+        Args:
+            path: The file; it is made if it does not exist.
+            plan_digest: The plan. One ledger is about one plan.
+            terms: What the plan asks.
+            timeout: Seconds to wait for another process that holds the ledger; None waits as long as
+                it takes.
+
+        Raises:
+            FileError: It is no ledger, has been changed, is about another plan, or stays locked.
+        """
+        target = Path(path)
+        header = LedgerHeader.of(plan_digest, terms)
+        source = f"The ledger {target}"
+        if not target.exists():
+            _create(target, header)
+        while True:
+            try:
+                descriptor = os.open(target, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+            except OSError as problem:
+                raise unwritable(target, problem) from None
+            try:
+                lock(descriptor, source, exclusive=True, timeout=timeout)
+                # Whoever replaces the file while we wait leaves us with a lock on nothing.
+                if target.exists() and os.path.samestat(os.fstat(descriptor), target.stat()):
+                    ledger = cls(target, terms, descriptor)
+                    ledger._begin(header)
+                    return ledger
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the lock back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    @property
+    def state(self) -> LedgerState:
+        """What the admitted releases have left (Theorem F)."""
+        return self.chain.state(self.terms)
+
+    def grouping_of(self, owner: str) -> Partition | None:
+        """The classes that an owner has published before and has to keep; None if it has not published."""
+        return self.chain.grouping_of(check_owner(owner))
+
+    def check(self, certificate: Certificate, *, owner: str, content_digest: str) -> Admission:
+        """Decides whether a release is admitted; changes nothing.
+
+        Args:
+            certificate: What is published, as `certify` or `fit` tell it; under the terms of the plan or
+                under what the ledger has left.
+            owner: The name under which the owner publishes.
+            content_digest: The digest of the release's content.
+
+        Raises:
+            RefusedError: The owner has published other classes before, or Theorem F would no longer hold.
+        """
+        suppressed = np.flatnonzero(certificate.suppressed[certificate.grouping.class_of])
+        return admit(
+            self.chain,
+            self.terms,
+            certificate.grouping,
+            certificate.counts,
+            owner=owner,
+            content_digest=content_digest,
+            suppressed=tuple(suppressed.tolist()),
+        )
+
+    def commit(
+        self,
+        admission: Admission,
+        staged: Mapping[Path, Path],
+        *,
+        overwrite: bool = False,
+    ) -> LedgerEntry:
+        """Adds the line of a release and lets its files appear: both, or neither.
+
+        Args:
+            admission: What `check` returned since the ledger was opened or last committed to.
+            staged: The final name of every temporary file. They are renamed in this order: the table goes
+                last, so that an undone release was never visible.
+            overwrite: Whether final names may exist.
+
+        Returns:
+            The line; its hash is worth keeping beside the release.
+
+        Raises:
+            FileError: A file cannot be brought to its place; nothing was published, and if the line was
+                written already, another line takes it back.
+        """
+        if self._descriptor < 0:
+            raise InternalError("The ledger is closed.")
+        line, own = line_bytes(admission.entry.to_dict(), self.chain.head)
+        if admission.is_new and own != admission.entry.hash:
+            raise InternalError("The ledger has changed since the release was checked.")
+        files = StagedFiles.staged(staged, overwrite=overwrite)
+        pending = Pending(self.path, self.chain.n_bytes, admission.entry.hash, files)
+        pending.write()
+        if admission.is_new:
+            try:
+                self._append(line)
+            except ElldeltaError:
+                self._cut(pending.n_bytes)
+                pending.remove()
+                raise
+            except BaseException:
+                # Interrupted: the line is whole or it is not, and the chain tells which.
+                self._load()
+                if self.chain.head == own:
+                    files.place()
+                pending.remove()
+                raise
+        try:
+            files.place()
+        except (OSError, FileError) as problem:
+            raise self._taken_back(admission, pending, problem) from None
+        except BaseException:
+            files.place()
+            pending.remove()
+            raise
+        pending.remove()
+        return admission.entry
+
+    def _taken_back(self, admission: Admission, pending: Pending, problem: OSError | FileError) -> FileError:
+        """Takes back a release whose files cannot get their names, and returns the error to raise."""
+        error = unwritable(self.path, problem) if isinstance(problem, OSError) else problem
+        if not pending.files.take_back():
+            return FileError(
+                "The release is in the ledger, but not all of its files have their names yet.",
+                found=error.problem,
+                remedy="Make room for them, then open the ledger again: that completes the release.",
+            )
+        if admission.is_new:
+            void = {"kind": "void", "sequence": self.chain.n_lines, "voids": admission.entry.sequence}
+            self._append(line_bytes(void, self.chain.head)[0])
+        pending.remove()
+        return error
+
+    def _begin(self, header: LedgerHeader) -> None:
+        self._load(judge_tail=False)
+        pending = Pending.read(self.path)
+        is_torn = bool(self.chain.tail)
+        if is_torn and (pending is None or pending.n_bytes > self.chain.n_bytes):
+            raise damaged(self._source, self.chain.n_lines + 1)
+        check_plan(self.chain, header, self._source)
+        if is_torn or not self.chain.ends_in_newline:
+            self._repair()
+        check_state(self.chain, self.terms, self._source)
+        if pending is None:
+            return
+        names = tuple(file.final for file in pending.files.files)
+        if any(pending.hash == entry.hash for entry in self.chain.active):
+            try:
+                lost = pending.files.place()
+            except OSError as problem:
+                raise unwritable(names[0] if names else self.path, problem) from None
+            self.recovered = Recovery("incomplete" if lost else "completed", names, lost)
+        else:
+            pending.files.discard()
+            self.recovered = Recovery("undone", names)
+        pending.remove()
+
+    def _load(self, *, judge_tail: bool = True) -> None:
+        try:
+            size = os.fstat(self._descriptor).st_size
+            content = os.pread(self._descriptor, size, 0)
+            while len(content) < size and (more := os.pread(self._descriptor, size, len(content))):
+                content += more
+        except OSError as problem:
+            raise FileError(
+                f"{self._source} cannot be read.", found=f"The system says: {problem.strerror}."
+            ) from None
+        self.chain = parse_chain(content, self._source)
+        if judge_tail and self.chain.tail:
+            self._repair()
+
+    def _repair(self) -> None:
+        """Cuts off a line that was never finished, and gives the last whole one its newline."""
+        try:
+            os.ftruncate(self._descriptor, self.chain.n_bytes)
+            if not self.chain.ends_in_newline:
+                _write_all(self._descriptor, b"\n", self.chain.n_bytes)
+            os.fsync(self._descriptor)
+        except OSError as problem:
+            raise unwritable(self.path, problem) from None
+        self._load(judge_tail=False)
+
+    def _cut(self, n_bytes: int) -> None:
+        """Takes a line off again that could not be brought to the disk."""
+        try:
+            os.ftruncate(self._descriptor, n_bytes)
+            os.fsync(self._descriptor)
+        except OSError as problem:
+            raise unwritable(self.path, problem) from None
+        self._load()
+
+    def _append(self, line: bytes) -> None:
+        try:
+            _write_all(self._descriptor, line, self.chain.n_bytes)
+            os.fsync(self._descriptor)
+        except OSError as problem:
+            raise unwritable(self.path, problem) from None
+        self._load()
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A ledger and the owner who publishes through it: what a release is given so that it is admitted.
+
+    Attributes:
+        path: The file; it is begun with the first release.
+        owner: The name under which the ledger knows the owner.
+    """
+
+    path: Path
+    owner: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+        check_owner(self.owner)
+
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """What it writes: the ledger, and beside it what an interrupted commit has left."""
+        return self.path, pending_path(self.path)
+
+    def open(self, plan: Plan) -> OpenLedger:
+        """Locks the ledger for a release of a plan; see `OpenLedger.open`."""
+        return OpenLedger.open(self.path, plan.digest, plan.terms)
+
+
+def _create(path: Path, header: LedgerHeader) -> None:
+    """Begins a ledger; of several processes that do so at the same time one succeeds, the others go on."""
+    check_writable(path, overwrite=True)
+    temporary = path.with_name(f".{path.name[:80]}.{secrets.token_hex(8)}.part")
+    try:
+        with temporary.open("xb") as file:
+            file.write(first_line(header))
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+    except OSError as problem:
+        raise unwritable(path, problem) from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    folders_to_disk([path.parent])
+
+
+def _write_all(descriptor: int, content: bytes, offset: int) -> None:
+    while content:
+        n_written = os.pwrite(descriptor, content, offset)
+        content, offset = content[n_written:], offset + n_written

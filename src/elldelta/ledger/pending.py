@@ -1,0 +1,223 @@
+"""The pending file of a ledger: what a commit is about to do, so that a crash can be made good.
+
+It lies beside the ledger from the moment all files of a release are on the disk under temporary names until
+they have their final ones. With it the next process that opens the ledger can finish the commit, or undo it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elldelta.errors import FileError, ParameterError
+from elldelta.files.atomic import check_writable, is_table_in_parts, remove, to_disk, unwritable
+from elldelta.files.json_file import as_bytes, changed, read_json, seal, unseal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+PENDING_VERSION = 1
+"""Version of the pending file, which lives from a commit to its end."""
+
+PENDING_KIND = "pending release"
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A file on its way from a temporary to its final name; the mark survives the renaming."""
+
+    temporary: Path
+    final: Path
+    mark: tuple[int, int, int]
+
+    def is_at(self, path: Path) -> bool:
+        """Whether the file has this name now."""
+        try:
+            return _mark(path) == self.mark
+        except OSError:
+            return False
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the names are such as a release uses: a hidden part file beside its final name.
+
+        A pending file that somebody else has put into a shared folder could otherwise name any file, and the
+        next owner would move or remove it.
+        """
+        name = self.temporary.name
+        if self.temporary.parent != self.final.parent or not (
+            name.startswith(".") and name.endswith(".part")
+        ):
+            return False
+        for path in (self.temporary, self.final):
+            if path.is_symlink() or (path.exists() and not path.is_file() and not is_table_in_parts(path)):
+                return False
+        return True
+
+
+@dataclass(frozen=True)
+class StagedFiles:
+    """The files of one release."""
+
+    files: tuple[StagedFile, ...]
+    overwrite: bool
+
+    @classmethod
+    def staged(cls, staged: Mapping[Path, Path], *, overwrite: bool) -> StagedFiles:
+        """Brings temporary files to the disk and refuses final names that are in the way."""
+        files = []
+        for temporary, final in staged.items():
+            # A folder cannot be replaced by one renaming, which is all that completing a release can repeat.
+            is_folder = Path(temporary).is_dir()
+            check_writable(final, overwrite=overwrite and not is_folder, folder=is_folder)
+            try:
+                to_disk(Path(temporary))
+                files.append(
+                    StagedFile(Path(temporary).absolute(), Path(final).absolute(), _mark(Path(temporary)))
+                )
+            except OSError as problem:
+                raise unwritable(final, problem) from None
+        if len({file.final for file in files}) < len(files):
+            raise ParameterError("Two files cannot have one name.")
+        folders_to_disk(file.temporary.parent for file in files)
+        return cls(tuple(files), overwrite)
+
+    def place(self) -> tuple[Path, ...]:
+        """Renames what is not yet renamed; may be repeated. Returns final names whose file is nowhere."""
+        lost = []
+        for file in self.files:
+            if file.is_at(file.temporary):
+                if not self.overwrite and file.final.exists():
+                    raise FileError(
+                        f"{file.final} exists already.",
+                        found="It appeared while a release was about to get this name.",
+                        remedy="Move it away, then open the ledger again: that completes the release.",
+                    )
+                file.temporary.replace(file.final)
+            elif not file.is_at(file.final):
+                lost.append(file.final)
+        folders_to_disk(file.final.parent for file in self.files)
+        return tuple(lost)
+
+    def take_back(self) -> bool:
+        """Gives files their temporary names back; False if that is impossible or the release was visible.
+
+        The last file is the table: once it is in its place, the release counts as seen. A file that may
+        have replaced an older one stays too, for the older one is gone.
+        """
+        placed = [file for file in self.files if file.is_at(file.final)]
+        waiting = [file for file in self.files if file.is_at(file.temporary)]
+        if len(placed) + len(waiting) < len(self.files) or not waiting or waiting[-1] != self.files[-1]:
+            return False
+        if placed and self.overwrite:
+            return False
+        try:
+            for file in placed:
+                file.final.replace(file.temporary)
+        except OSError:
+            return False
+        return True
+
+    def discard(self) -> None:
+        """Removes temporary files of a release that was never published."""
+        for file in self.files:
+            if file.is_at(file.temporary):
+                remove(file.temporary)
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The pending file: which line is about to be added, and which files wait for it."""
+
+    ledger: Path
+    n_bytes: int
+    hash: str
+    files: StagedFiles
+
+    def write(self) -> None:
+        """Puts the pending file beside the ledger, whole, and on the disk."""
+        content: dict[str, Any] = {
+            "n_bytes": self.n_bytes,
+            "hash": self.hash,
+            "overwrite": self.files.overwrite,
+            "files": [[str(file.temporary), str(file.final), *file.mark] for file in self.files.files],
+        }
+        target = pending_path(self.ledger)
+        temporary = target.with_name(target.name + ".part")
+        try:
+            # A leftover, or a link that somebody has put there, is not written through.
+            temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as file:
+                file.write(as_bytes(seal(PENDING_KIND, PENDING_VERSION, content)))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except OSError as problem:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise unwritable(target, problem) from None
+        folders_to_disk([target.parent])
+
+    @classmethod
+    def read(cls, ledger: Path) -> Pending | None:
+        """The pending file beside a ledger, or None."""
+        target = pending_path(ledger)
+        if not target.exists():
+            return None
+        source = f"The pending file {target}"
+        content = unseal(PENDING_KIND, PENDING_VERSION, read_json(target, PENDING_KIND), source)
+        try:
+            files = tuple(
+                StagedFile(Path(temporary), Path(final), (int(one), int(two), int(three)))
+                for temporary, final, one, two, three in content["files"]
+            )
+            found = cls(ledger, content["n_bytes"], content["hash"], StagedFiles(files, content["overwrite"]))
+        except (KeyError, TypeError, ValueError):
+            raise changed(source) from None
+        if not _is_trusted(target, ledger) or not all(file.is_ours for file in files):
+            raise FileError(
+                f"{source} was not written by a release.",
+                found="It names files that no release would name, or belongs to somebody else.",
+                remedy="Find out who put it there; remove it if no release was interrupted.",
+            )
+        return found
+
+    def remove(self) -> None:
+        """Ends the commit. If that fails the next opening finds everything done and ends it."""
+        with contextlib.suppress(OSError):
+            pending_path(self.ledger).unlink(missing_ok=True)
+            folders_to_disk([self.ledger.parent])
+
+
+def pending_path(ledger: str | os.PathLike[str]) -> Path:
+    """Where the pending file of a ledger lies while a release is committed."""
+    path = Path(ledger)
+    return path.with_name(f".{path.name}.pending")
+
+
+def _is_trusted(pending: Path, ledger: Path) -> bool:
+    """Whether a pending file belongs to this user, or to whoever owns the ledger."""
+    if not hasattr(os, "getuid"):
+        return True
+    owner = pending.lstat().st_uid
+    return not pending.is_symlink() and owner in {os.getuid(), Path(ledger).stat().st_uid}
+
+
+def _mark(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def folders_to_disk(folders: Iterable[Path]) -> None:
+    """Brings renamings to the disk."""
+    for folder in set(folders):
+        # Not every file system can synchronise a folder; the rename has happened all the same.
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

@@ -1,0 +1,241 @@
+"""The model file: counts of past records as one Parquet file that carries its schema and digest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.errors import ElldeltaError, FileError, SchemaError
+from elldelta.files.atomic import AtomicFiles
+from elldelta.files.canonical import canonical_json, digest
+from elldelta.model.counts import Accounting, Counts, merge_counts
+from elldelta.schema.schema import Categories, Schema
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.schema.schema import Column
+
+FORMAT_VERSION = 1
+_METADATA_KEY = b"elldelta.model"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What is known about the population: counts of past records, with their schema.
+
+    Attributes:
+        counts: Counts by (combination, sensitive value).
+    """
+
+    counts: Counts
+
+    @property
+    def schema(self) -> Schema:
+        """What the numbers mean."""
+        return self.counts.schema
+
+    @property
+    def ranks(self) -> NDArray[np.int64]:
+        """The occupied combinations, rising: the rows of `to_distribution`."""
+        return self.counts.ranks
+
+    @property
+    def n_records(self) -> int:
+        """The number of records the model was estimated from."""
+        return self.counts.n_records
+
+    @property
+    def accounting(self) -> Accounting:
+        """What became of every record that was read."""
+        return self.counts.accounting
+
+    def to_distribution(self) -> JointDistribution:
+        """P(Q, S) over the occupied combinations, in the order of `ranks`."""
+        return self.counts.to_distribution()
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of schema, counts and account: the same for the same content, however it was stored."""
+        counts = self.counts
+        return digest(
+            {
+                "format": FORMAT_VERSION,
+                "schema": self.schema.digest,
+                "accounting": self.accounting.to_dict(),
+                "cells": _cells_digest(counts.ranks[counts.rows], counts.values, counts.n),
+            }
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Model) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def merge_models(models: Iterable[Model]) -> Model:
+    """Adds up models with the same schema: two years, two regions."""
+    return Model(merge_counts(model.counts for model in models))
+
+
+def reordered(model: Model, schema: Schema) -> Model:
+    """The same counts under a schema that orders or groups the same values in another way.
+
+    Categories are found by their text, so the schema of a plan fits the model that the plan was made from,
+    whatever hierarchies and orders were chosen in between.
+
+    Raises:
+        SchemaError: The schema has other columns or other values.
+    """
+    old, new = model.schema, schema
+    if len(old.quasi_identifiers) != len(new.quasi_identifiers):
+        raise _other_schema("Their quasi-identifiers differ.")
+    counts = model.counts
+    positions = np.empty_like(counts.positions)
+    for place, (before, after) in enumerate(zip(old.quasi_identifiers, new.quasi_identifiers, strict=True)):
+        positions[:, place] = _moved(before, after, counts.positions[:, place])
+    values = _moved(old.sensitive, new.sensitive, counts.values)
+    ranks = new.ranks(positions)[counts.rows]
+    return Model(Counts.from_cells(new, ranks, values, counts.n, counts.accounting))
+
+
+def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Writes a model as one Parquet file, whole or not at all."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    counts = model.counts
+    head = {
+        "format": FORMAT_VERSION,
+        "schema": model.schema.to_dict(),
+        "schema_digest": model.schema.digest,
+        "accounting": model.accounting.to_dict(),
+        "digest": model.digest,
+    }
+    names = ("rank", "value", "n")
+    arrays = [pa.array(array) for array in (counts.ranks[counts.rows], counts.values, counts.n)]
+    arrow_schema = pa.schema([(name, pa.int64()) for name in names], {_METADATA_KEY: canonical_json(head)})
+    table = pa.Table.from_arrays(arrays, schema=arrow_schema)
+    with AtomicFiles(overwrite=overwrite) as files:
+        # Counts by combination are nearly records: for their owner's eyes.
+        pq.write_table(table, files.stage(path, private=True), compression="zstd")
+
+
+def read_model(path: str | os.PathLike[str]) -> Model:
+    """Reads a model; refuses other files, newer versions, and content that does not match its digest."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(
+            f"There is no model {path}.", found="The file does not exist.", remedy="Check its name."
+        )
+    try:
+        metadata = pq.read_schema(path).metadata
+    except (pa.ArrowException, OSError):
+        raise _not_a_model(path, "It is not a whole, readable Parquet file.") from None
+    head = _head(path, metadata)
+    try:
+        schema = Schema.from_dict(head["schema"])
+        # Column by column: the whole table beside its arrays would take twice the memory.
+        ranks, values, n = (_column(path, name) for name in ("rank", "value", "n"))
+        n_cells = n.size
+        counts = Counts.from_cells(schema, ranks, values, n, Accounting.from_dict(head["accounting"]))
+        del ranks, values, n
+        model = Model(counts)
+        intact = (
+            schema.digest == head["schema_digest"]
+            and model.digest == head["digest"]
+            and counts.n.size == n_cells
+        )
+    except (pa.ArrowException, OSError):
+        raise _not_a_model(path, "It is not a whole, readable Parquet file.") from None
+    except (ElldeltaError, KeyError, TypeError, ValueError):
+        intact = False
+    if not intact:
+        raise FileError(
+            f"The model {path} has been changed or damaged.",
+            found="Its content does not match its digest.",
+            remedy="Estimate the model again, or fetch the original file.",
+        )
+    return model
+
+
+def _moved(before: Column, after: Column, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions of a column as positions of the other one."""
+    if (before.name, before.nulls) != (after.name, after.nulls):
+        raise _other_schema(f"Column {before.name!r} has another name or another null policy.")
+    if before.domain == after.domain:
+        return positions
+    match before.domain, after.domain:
+        case Categories(old), Categories(new) if set(old) == set(new):
+            at = {value: place for place, value in enumerate(new)}
+            places = np.array([*(at[value] for value in old), len(old)], dtype=np.int64)  # the last: missing
+            return places[positions]
+    raise _other_schema(f"Column {before.name!r} has other values.")
+
+
+def _other_schema(found: str) -> SchemaError:
+    return SchemaError(
+        "A model can only be put into another order, not under another schema.",
+        found=found,
+        remedy="Use the model that the schema belongs to, or estimate it again.",
+    )
+
+
+def _head(path: Path, metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    text = (metadata or {}).get(_METADATA_KEY)
+    if text is None:
+        raise _not_a_model(path, "It is a Parquet file of another kind.")
+    try:
+        head = json.loads(text)
+        version = head["format"]
+        newer = version > FORMAT_VERSION
+    except (ValueError, KeyError, TypeError):
+        raise _not_a_model(path, "Its description cannot be read.") from None
+    if newer:
+        raise FileError(
+            f"The model {path} was written by a newer elldelta.",
+            found=f"Its format is {version}, the newest known here is {FORMAT_VERSION}.",
+            remedy="Update elldelta.",
+        )
+    return dict(head)
+
+
+def _column(path: Path, name: str) -> NDArray[np.int64]:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path, columns=[name], partitioning=None, memory_map=False)
+    column: NDArray[np.int64] = table.column(name).to_numpy()
+    if column.dtype != np.int64:
+        raise TypeError
+    column.setflags(write=False)
+    return column
+
+
+def _cells_digest(*arrays: NDArray[np.int64]) -> str:
+    import hashlib
+
+    state = hashlib.sha256()
+    for array in arrays:
+        state.update(np.ascontiguousarray(array, dtype="<i8").data)
+    return "sha256:" + state.hexdigest()
+
+
+def _not_a_model(path: Path, found: str) -> FileError:
+    return FileError(
+        f"{path} is not a model.",
+        found=found,
+        remedy="Give a file that 'elldelta estimate' has written.",
+    )

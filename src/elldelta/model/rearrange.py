@@ -1,0 +1,93 @@
+"""How a planner may rearrange a model: by value hierarchies, or by profiles of the sensitive column."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.profiles import order_by_profile
+from elldelta.model.model import reordered
+from elldelta.schema.hierarchies import CheckedHierarchy, column_named
+from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
+from elldelta.schema.hierarchy_problems import refusal
+from elldelta.schema.schema import Categories
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from elldelta.model.model import Model
+    from elldelta.schema.schema import Column
+
+
+def with_hierarchies(model: Model, hierarchies: Mapping[str, HierarchyRows | Hierarchy]) -> Model:
+    """The model with hierarchies for some quasi-identifiers, in the order that they ask for.
+
+    Raises:
+        SchemaError: Lists everything that is wrong with any of the hierarchies.
+    """
+    if not hierarchies:
+        return model
+    written = {
+        name: HierarchyRows(given.rows) if isinstance(given, Hierarchy) else given
+        for name, given in hierarchies.items()
+    }
+    schema = model.schema
+    checked = {name: CheckedHierarchy(rows, c, rows.problems(c.domain))
+               for name, rows in written.items() for c in (column_named(schema, name),)}  # fmt: skip
+    wrong = {name: each for name, each in checked.items() if each.problems}
+    if wrong:
+        raise refusal(
+            f"{' and '.join(each.rows.source for each in wrong.values())} cannot be used.",
+            [f"Column {name!r}: {text}" for name, each in wrong.items() for text in each.sentences],
+            can_rename=all(p.kind == "ambiguous" for each in wrong.values() for p in each.problems),
+        )
+    columns = tuple(
+        replace(column, hierarchy=written[column.name].checked(column.domain))
+        if column.name in written
+        else column
+        for column in schema.quasi_identifiers
+    )
+    return reordered(model, replace(schema, quasi_identifiers=columns))
+
+
+def order_categories(model: Model) -> tuple[Model, tuple[str, ...]]:
+    """Orders unordered categories so that similar sensitive profiles are neighbours.
+
+    Only the model decides, no owner's record: every promise about classes made afterwards stays what it is.
+    Columns with a hierarchy keep the order of their hierarchy.
+
+    Returns:
+        The model in the new order, and the names of the columns that changed.
+    """
+    columns = tuple(_ordered(model, place) for place in range(len(model.schema.quasi_identifiers)))
+    changed = tuple(
+        new.name
+        for new, old in zip(columns, model.schema.quasi_identifiers, strict=True)
+        if new.domain != old.domain
+    )
+    if not changed:
+        return model, ()
+    return reordered(model, replace(model.schema, quasi_identifiers=columns)), changed
+
+
+def order_note(column: str, sensitive: str) -> str:
+    """What a plan says about a column whose categories were put into another order."""
+    return (
+        f"The values of {column!r} stand in an order made from the model: similar distributions of "
+        f"{sensitive!r} next to each other."
+    )
+
+
+def _ordered(model: Model, place: int) -> Column:
+    column, counts = model.schema.quasi_identifiers[place], model.counts
+    if not isinstance(column.domain, Categories) or column.domain.ordered or column.hierarchy is not None:
+        return column
+    table = np.zeros((column.size, model.schema.n_values), dtype=np.int64)
+    np.add.at(table, (counts.positions[counts.rows, place], counts.values), counts.n)
+    known = table[: column.domain.size]  # missing values keep their place at the end
+    if not known.any():
+        return column
+    values = column.domain.values
+    return replace(column, domain=Categories(tuple(values[index] for index in order_by_profile(known))))

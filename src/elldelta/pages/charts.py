@@ -1,0 +1,214 @@
+"""The pictures of audits, frontiers and models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from elldelta.errors import FileError
+from elldelta.files.atomic import AtomicFiles
+from elldelta.pages.pictures import COLOURS, DASHES, as_png, as_svg, new_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+
+class Bar(Protocol):
+    """A bar of a histogram of values left."""
+
+    @property
+    def diversity(self) -> int:
+        """Values left."""
+
+    @property
+    def records(self) -> int:
+        """Linked records in classes with so many values left."""
+
+
+def draw_histogram(bars: Sequence[Bar], ell: int) -> Figure:
+    """Linked records by the number of values left; bars below ell stand out, also in grey."""
+    figure, axes = _canvas()
+    _bars(axes, {bar.diversity: bar.records for bar in bars}, ell)
+    axes.set(xlabel="sensitive values left after linkage", ylabel="linked records")
+    _finish(axes, "What linking the releases leaves")
+    return figure
+
+
+def draw_patients(patients_by_values: Mapping[int, int], ell: int, highest: int) -> Figure:
+    """Patients by the number of diseases left, on a common axis up to `highest`."""
+    figure, axes = _canvas(height=3.4)
+    _bars(axes, patients_by_values, ell)
+    axes.set(xlabel="diseases left for the patient", ylabel="patients", xlim=(0.4, highest + 0.6))
+    _finish(axes, "")
+    return figure
+
+
+def draw_before_after(
+    before: Mapping[int, int], after: Mapping[int, int], ell: int, titles: tuple[str, str]
+) -> Figure:
+    """The same patients before and after, side by side on one scale."""
+    figure = new_figure(width=9.0, height=3.4)
+    highest = max(*before, *after)
+    for panel, (heights, title) in enumerate(zip((before, after), titles, strict=True)):
+        axes = figure.add_subplot(1, 2, panel + 1)
+        _bars(axes, heights, ell)
+        axes.set(xlabel="diseases left for the patient", ylabel="patients", xlim=(0.4, highest + 0.6))
+        _finish(axes, title)
+    return figure
+
+
+def _bars(axes: Axes, heights: Mapping[int, int], ell: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for is_below, colour, hatch, label in (
+        (True, COLOURS[1], "///", f"fewer than ℓ = {ell}"),
+        (False, COLOURS[0], "", f"at least ℓ = {ell}"),
+    ):
+        group = {left: number for left, number in heights.items() if (left < ell) == is_below}
+        if group:
+            axes.bar(
+                list(group), list(group.values()), color=colour, hatch=hatch, edgecolor="white", label=label
+            )
+    axes.axvline(ell - 0.5, color="#1b1f24", linewidth=1.0, linestyle=DASHES[1])
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def draw_frontier(records: Sequence[int], classes: Mapping[str, Sequence[int | None]], title: str) -> Figure:
+    """Classes against records, one curve per bound."""
+    figure, axes = _canvas()
+    for index, (name, numbers) in enumerate(classes.items()):
+        points = [(x, y) for x, y in zip(records, numbers, strict=True) if y is not None]
+        axes.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            color=COLOURS[index],
+            linestyle=DASHES[index],
+            marker="osD"[index % 3],
+            markersize=4,
+            linewidth=1.8,
+            label=name,
+        )
+    axes.set(xscale="log", yscale="log", xlabel="records of each release", ylabel="classes")
+    if all(number is None for numbers in classes.values() for number in numbers):
+        # Without a point a logarithmic axis has no range of its own, and no ticks.
+        axes.set(xlim=(min(records) / 2, max(records) * 2), ylim=(1, 10))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axis.set_minor_formatter(_plain_between_decades())
+    _finish(axes, title)
+    return figure
+
+
+def draw_marginal(names: Sequence[str], probabilities: Sequence[float], title: str) -> Figure:
+    """The sensitive values by falling probability; at most forty of them by name."""
+    figure, axes = _canvas()
+    order = sorted(range(len(names)), key=lambda index: -probabilities[index])
+    axes.bar(range(len(order)), [probabilities[index] for index in order], color=COLOURS[0])
+    if len(order) <= 40:
+        axes.set_xticks(range(len(order)), [_plain(names[index]) for index in order], rotation=60, ha="right")
+    else:
+        axes.set_xlabel("sensitive values, most frequent first")
+    axes.set_ylabel("share of the records")
+    _finish(axes, title)
+    return figure
+
+
+def draw_comparison(names: Sequence[str], bars: Sequence[tuple[float, float]]) -> Figure:
+    """Information loss and query error of several plans, side by side; lower is better."""
+    figure = new_figure(height=3.6)
+    titles = ("information loss (NCP)", "median error of range queries")
+    for panel, title in enumerate(titles):
+        axes = figure.add_subplot(1, 2, panel + 1)
+        heights = [bar[panel] for bar in bars]
+        drawn = axes.bar(range(len(names)), heights, color=COLOURS[panel])
+        axes.bar_label(drawn, labels=[f"{height:.3f}" for height in heights], fontsize=8)
+        axes.set_xticks(
+            range(len(names)), [_plain(name) for name in names], rotation=20, ha="right", fontsize=8
+        )
+        _finish(axes, title)
+    return figure
+
+
+def draw_class_map(
+    class_of: NDArray[np.int64],
+    shares: NDArray[np.float64],
+    names: tuple[str, str],
+    labels: tuple[Sequence[str], Sequence[str]],
+    title: str,
+) -> Figure:
+    """Classes over two attributes: lines where one class ends, the darker the more of its records.
+
+    Args:
+        class_of: The class of every pair of positions, vertical x horizontal.
+        shares: The share of the records in that class, spread evenly over its pairs.
+        names: The two attributes, horizontal first.
+        labels: What every position is called, for both attributes.
+        title: What is drawn.
+    """
+    import numpy as np
+    from matplotlib.collections import LineCollection
+
+    figure, axes = _canvas(height=4.8)
+    axes.imshow(np.sqrt(shares), origin="lower", aspect="auto", cmap="Blues", interpolation="nearest")
+    rows, columns = np.nonzero(class_of[:, 1:] != class_of[:, :-1])
+    upright = [((x + 0.5, y - 0.5), (x + 0.5, y + 0.5)) for y, x in zip(rows, columns, strict=True)]
+    rows, columns = np.nonzero(class_of[1:] != class_of[:-1])
+    level = [((x - 0.5, y + 0.5), (x + 0.5, y + 0.5)) for y, x in zip(rows, columns, strict=True)]
+    axes.add_collection(LineCollection(upright + level, colors="#1b1f24", linewidths=0.9))
+    axes.set(xlabel=_plain(names[0]), ylabel=_plain(names[1]))
+    for axis, spelt in ((axes.xaxis, labels[0]), (axes.yaxis, labels[1])):
+        step = max(1, len(spelt) // 12)
+        axis.set_ticks(
+            range(0, len(spelt), step), [_plain(spelt[place]) for place in range(0, len(spelt), step)]
+        )
+        axis.set_tick_params(labelsize=8)
+    axes.set_title(_plain(title), loc="left", fontsize=9, fontweight="bold")
+    return figure
+
+
+def write_picture(figure: Figure, path: Path, *, overwrite: bool = False) -> None:
+    """Writes a picture; the end of the name says whether as PNG or SVG."""
+    as_bytes = {".png": as_png, ".svg": as_svg}.get(path.suffix.lower())
+    if as_bytes is None:
+        raise FileError(
+            f"The format of {path} is not known.",
+            found="Its name ends neither in .png nor in .svg.",
+            remedy="Use one of these two.",
+        )
+    with AtomicFiles(overwrite=overwrite) as files:
+        files.stage(path).write_bytes(as_bytes(figure))
+
+
+def _canvas(height: float = 4.2) -> tuple[Figure, Any]:
+    figure = new_figure(height=height)
+    return figure, figure.add_subplot()
+
+
+def _plain_between_decades() -> Any:  # noqa: ANN401 (the library is imported late)
+    """Names marks between powers of ten where there are few of these, as numbers and not as powers."""
+    from matplotlib.ticker import LogFormatter
+
+    class Between(LogFormatter):
+        def __call__(self, value: float, position: int | None = None) -> str:
+            return f"{value:,.0f}" if super().__call__(value, position) else ""
+
+    return Between(labelOnlyBase=False, minor_thresholds=(1, 0.4))
+
+
+def _plain(text: str) -> str:
+    """A text to be drawn as it is: a dollar sign would begin a formula."""
+    return text.replace("$", r"\$")
+
+
+def _finish(axes: Axes, title: str) -> None:
+    axes.set_title(_plain(title), loc="left", fontsize=10, fontweight="bold")
+    axes.yaxis.grid(visible=True, color="#d9dde2", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=9)

@@ -1,0 +1,236 @@
+"""The classes of a plan, in terms of the schema: which combinations belong together, and how that is told.
+
+A shape is one class here: it assigns every combination of domain values, seen or not, to exactly one
+class, knows the smallest box around each class (for labels and losses), and can be written down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from elldelta.core.tiling import Tiling
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.partition import Partition
+    from elldelta.schema.schema import Schema
+
+
+class Cover(Protocol):
+    """Classes that can be looked up and told to a reader."""
+
+    shape: ClassVar[str]
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, R."""
+
+    def class_of(self, schema: Schema, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The class of each combination."""
+
+    def hulls(self, schema: Schema) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The lowest and highest position of each class in each quasi-identifier: two tables R x d."""
+
+
+class Classes(Cover, Protocol):
+    """The classes of a plan: they cover every combination exactly once, and can be written down."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The classes as plain JSON values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Runs of the lexicographic order of all combinations.
+
+    Attributes:
+        starts: The rank at which each run begins, rising from 0; a run ends where the next one begins.
+    """
+
+    shape: ClassVar[str] = "runs"
+
+    starts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        starts = np.array(self.starts, dtype=np.int64, copy=True)
+        if starts.ndim != 1 or not starts.size or starts[0] != 0 or (np.diff(starts) <= 0).any():
+            raise ParameterError("The starts of runs must rise from 0.", found=f"{starts.size} starts.")
+        starts.setflags(write=False)
+        object.__setattr__(self, "starts", starts)
+
+    @classmethod
+    def from_partition(cls, partition: Partition, ranks: NDArray[np.int64]) -> Runs:
+        """Extends runs of the combinations that occur to runs of all combinations.
+
+        A combination that never occurred joins the run of the nearest one that did. A run that began with one
+        that did would tell that somebody in the past had just these values.
+        """
+        firsts = partition.starts[1:]
+        before, after = ranks[firsts - 1], ranks[firsts]
+        return cls(np.concatenate(([0], before + (after - before) // 2 + 1)))
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, R."""
+        return int(self.starts.size)
+
+    def class_of(self, schema: Schema, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The class of each combination."""
+        return (np.searchsorted(self.starts, ranks, side="right") - 1).astype(np.int64)
+
+    def hulls(self, schema: Schema) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The lowest and highest position of each class in each quasi-identifier.
+
+        A run keeps the leading values that its two ends share, spans a range of the first value that
+        differs, and everything after that. No two runs have the same hull: where their first ranges
+        agree, both lie within a single value, and the same holds for the next quasi-identifier.
+        """
+        lasts = np.append(self.starts[1:], schema.n_combinations) - 1
+        lows, highs = schema.unrank(self.starts), schema.unrank(lasts)
+        differs = lows != highs
+        after_first = np.cumsum(differs, axis=1) - differs > 0
+        lows = np.where(after_first, 0, lows)
+        highs = np.where(after_first, np.array(schema.sizes) - 1, highs)
+        return lows, highs
+
+    def to_dict(self) -> dict[str, Any]:
+        """The classes as plain JSON values."""
+        return {"shape": self.shape, "starts": self.starts.tolist()}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], schema: Schema) -> Runs:
+        """Reads what `to_dict` wrote."""
+        runs = cls(_integers(document["starts"]))
+        if int(runs.starts[-1]) >= schema.n_combinations:
+            raise ParameterError("The classes reach beyond the combinations of the schema.")
+        return runs
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Boxes: a range of positions in every quasi-identifier.
+
+    Attributes:
+        tiling: The boxes; together they hold every combination exactly once.
+    """
+
+    shape: ClassVar[str] = "boxes"
+
+    tiling: Tiling
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, R."""
+        return self.tiling.n_boxes
+
+    def class_of(self, schema: Schema, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The class of each combination."""
+        return self.tiling.locate(schema.unrank(ranks)).astype(np.int64)
+
+    def hulls(self, schema: Schema) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The lowest and highest position of each class in each quasi-identifier."""
+        return self.tiling.lows, self.tiling.highs
+
+    def to_dict(self) -> dict[str, Any]:
+        """The classes as plain JSON values."""
+        return {"shape": self.shape, "lows": self.tiling.lows.tolist(), "highs": self.tiling.highs.tolist()}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], schema: Schema) -> Boxes:
+        """Reads what `to_dict` wrote."""
+        lows, highs = _integers(document["lows"]), _integers(document["highs"])
+        return cls(Tiling(lows, highs, schema.sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Unions of base classes: what an owner publishes when some base classes cannot stand alone.
+
+    Attributes:
+        base: The classes of the plan.
+        group_of: The published class of each base class, numbered 0, 1, 2, ... without a gap.
+    """
+
+    shape: ClassVar[str] = "merged"
+
+    base: Classes
+    group_of: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        group_of = np.array(self.group_of, dtype=np.int64, copy=True)
+        if (
+            group_of.shape != (self.base.n_classes,)
+            or not 0 <= group_of.min() <= group_of.max() < self.base.n_classes
+            or (np.bincount(group_of) == 0).any()
+        ):
+            raise ParameterError("Every base class needs a group, and groups are numbered without a gap.")
+        group_of.setflags(write=False)
+        object.__setattr__(self, "group_of", group_of)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of published classes."""
+        return int(self.group_of.max()) + 1
+
+    def class_of(self, schema: Schema, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The class of each combination."""
+        return self.group_of[self.base.class_of(schema, ranks)]
+
+    def hulls(self, schema: Schema) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The lowest and highest position of each class in each quasi-identifier."""
+        lows, highs = self.base.hulls(schema)
+        order = np.argsort(self.group_of, kind="stable")
+        starts = np.searchsorted(self.group_of[order], np.arange(self.n_classes))
+        return np.minimum.reduceat(lows[order], starts), np.maximum.reduceat(highs[order], starts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The classes as plain JSON values."""
+        return {"shape": self.shape, "base": self.base.to_dict(), "group_of": self.group_of.tolist()}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], schema: Schema) -> Merged:
+        """Reads what `to_dict` wrote."""
+        return cls(classes_from_dict(document["base"], schema), _integers(document["group_of"]))
+
+
+_SHAPES: dict[str, Callable[[Mapping[str, Any], Schema], Classes]] = {
+    Runs.shape: Runs.from_dict,
+    Boxes.shape: Boxes.from_dict,
+    Merged.shape: Merged.from_dict,
+}
+"""How each shape is read; a new shape adds one line."""
+
+
+def classes_from_dict(document: Mapping[str, Any], schema: Schema) -> Classes:
+    """Reads what `to_dict` wrote and checks that it fits the schema."""
+    read = _SHAPES.get(str(document.get("shape")))
+    if read is None:
+        raise ParameterError(
+            f"The shape of the classes is not known; known are: {', '.join(_SHAPES)}.",
+            remedy="Update elldelta.",
+        )
+    return read(document, schema)
+
+
+def class_labels(schema: Schema, classes: Cover) -> list[tuple[str, ...]]:
+    """What a release shows for each class: one label per quasi-identifier."""
+    lows, highs = classes.hulls(schema)
+    columns = [
+        column.labels(lows[:, place], highs[:, place])
+        for place, column in enumerate(schema.quasi_identifiers)
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def _integers(values: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.dtype.kind != "i":
+        raise ParameterError("The ends of classes must be whole numbers.")
+    return array.astype(np.int64)

@@ -1,0 +1,55 @@
+"""Use case: what releases of one or several plans promise together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from elldelta.core.accountant import Accountant, ReleaseEvent
+from elldelta.core.partition import Partition
+from elldelta.errors import ParameterError
+from elldelta.plan.common_cells import common_cells
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from elldelta.core.accountant import Profile
+    from elldelta.plan.plan import Plan
+
+CONDITIONS = (
+    "Each release follows its plan and has at least as many records as the plan asks for.",
+    "The records of each release are independent draws from the distribution its plan was made for.",
+    "Releases may share people in any way, and may even be copies of each other.",
+)
+"""What must be true for a composed profile."""
+
+
+@dataclass(frozen=True, eq=False)
+class Composed:
+    """The profile of all releases together, and what it assumes."""
+
+    profile: Profile
+    conditions: tuple[str, ...] = CONDITIONS
+
+
+def compose_plans(events: Sequence[tuple[Plan, int]]) -> Composed:
+    """For every ell, how likely linking so many releases of these plans leaves fewer than ell values.
+
+    Plans may have different classes; then the classes of the linkage are the intersections. Only witness
+    values count, because a plan tells the probabilities of no others: the result errs upwards.
+    """
+    if not events:
+        raise ParameterError("At least one plan is needed.", found="None was given.")
+    plans = [plan for plan, _ in events]
+    if len({plan.schema.digest for plan in plans}) > 1:
+        raise ParameterError(
+            "Only plans with the same schema can be composed.",
+            found="The plans describe their columns differently.",
+            remedy="Make the plans from models that use one schema.",
+        )
+    cells = common_cells(plans[0].schema, [plan.classes for plan in plans])
+    accountant = Accountant(eta=max(plan.eta for plan in plans))
+    for (plan, releases), class_of in zip(events, cells, strict=True):
+        event = ReleaseEvent(Partition(class_of), plan.cells(), plan.records, releases)
+        accountant = accountant.composed(event)
+    return Composed(accountant.profile)

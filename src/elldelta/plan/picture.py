@@ -1,0 +1,72 @@
+"""Use case: draw a plan's classes over two quasi-identifiers, so that a person sees what was merged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.errors import ParameterError
+from elldelta.pages.charts import draw_class_map
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+    from elldelta.model.model import Model
+    from elldelta.plan.plan import Plan
+
+
+def picture_of_classes(plan: Plan, model: Model, columns: Sequence[str] | None = None) -> Figure:
+    """Draws the classes over two quasi-identifiers; the others are held at their most frequent values.
+
+    Args:
+        plan: The plan.
+        model: The model it was made from, for the frequencies.
+        columns: The two quasi-identifiers, horizontal first; by default those with most positions.
+    """
+    schema, counts = plan.schema, model.counts
+    if len(schema.names) < 2:
+        raise ParameterError(
+            "A picture of classes needs two quasi-identifiers.", found="The plan has only one."
+        )
+    if columns is None:
+        largest = sorted(range(len(schema.names)), key=lambda place: -schema.sizes[place])[:2]
+    else:
+        if len(set(columns)) != 2 or not set(columns) <= set(schema.names):
+            raise ParameterError(
+                "Name two different quasi-identifiers to draw.",
+                found=f"{len(columns)} names were given.",
+                remedy=f"Choose from: {', '.join(schema.names)}.",
+            )
+        largest = [schema.names.index(name) for name in columns]
+    across, up = largest
+    held = {}
+    weights = counts.combination_totals
+    for place in range(len(schema.names)):
+        if place not in (across, up):
+            totals = np.bincount(counts.positions[:, place], weights, minlength=schema.sizes[place])
+            held[place] = int(totals.argmax())
+    shape = (schema.sizes[up], schema.sizes[across])
+    positions = np.zeros((shape[0] * shape[1], len(schema.names)), dtype=np.int64)
+    for place, position in held.items():
+        positions[:, place] = position
+    grid_up, grid_across = np.divmod(np.arange(len(positions)), shape[1])
+    positions[:, up], positions[:, across] = grid_up, grid_across
+    class_of = plan.class_of(schema.ranks(positions))
+    mass = np.bincount(plan.class_of(counts.ranks), weights, minlength=plan.n_classes)
+    spread = np.bincount(class_of, minlength=plan.n_classes)
+    shares = mass[class_of] / np.maximum(1, spread[class_of])
+    named = [schema.quasi_identifiers[place] for place in (across, up)]
+    rest = ", ".join(
+        f"{schema.quasi_identifiers[place].name} = {schema.quasi_identifiers[place].value_labels[position]}"
+        for place, position in held.items()
+    )
+    return draw_class_map(
+        class_of.reshape(shape),
+        shares.reshape(shape),
+        (named[0].name, named[1].name),
+        (named[0].value_labels, named[1].value_labels),
+        f"{plan.n_classes} classes" + (f"\nshown for {rest}" if rest else ""),
+    )

@@ -1,0 +1,337 @@
+"""Plans: one portable file that tells every owner what to publish, and everybody what is promised.
+
+A plan is canonical JSON with a digest over its content, so the same plan has the same digest everywhere
+and an edited one is noticed. It is made from a model only, never from an owner's records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from elldelta.choices import BOUNDS, GUARANTEES
+from elldelta.core.additive_error import check_eta
+from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.errors import ElldeltaError, ParameterError
+from elldelta.files.atomic import AtomicFiles
+from elldelta.files.json_file import as_bytes, changed, read_json, seal, unseal
+from elldelta.plan.classes import Merged, Runs, class_labels, classes_from_dict
+from elldelta.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from elldelta.choices import Bound, Guarantee
+    from elldelta.core.certificate import CertificateTerms
+    from elldelta.core.coarsen import Unions
+    from elldelta.core.hull_loss import HullLoss
+    from elldelta.plan.classes import Classes
+
+FORMAT_VERSION = 1
+"""Version of the file; old versions are read for ever, newer ones refused."""
+
+KIND = "plan"
+
+_PLAIN = ("ell", "delta", "releases", "records", "failure_upper", "bound", "p", "eta", "shared_records",
+          "guarantee", "waiting_risk", "min_records", "model_digest", "promise")  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Classes, witness values, records to wait for, and the promise.
+
+    Attributes:
+        schema: The columns the plan is about.
+        classes: Which combinations of quasi-identifiers are published together.
+        ell: Sensitive values left for everybody who is in all linked releases.
+        delta: The failure probability of one release that was asked for; None with a waiting risk.
+        releases: t, how many releases may be linked.
+        records: N, the records every release needs.
+        failure_upper: Bound on the probability that linking t releases leaves somebody below ell; in a
+            certified plan, that one of t releases with N records each does not pass by itself.
+        bound: How failure_upper was computed.
+        witnesses: Per class, the values that the proof counts, most probable first.
+        witness_cells: Their probabilities P(c, s) in the model, so that promises can be recomputed and
+            composed from plans alone.
+        p: What ell cells of every class reach, for the bounds that use it.
+        eta: The error of the model (total variation) that the promise allows for.
+        shared_records: If not None, the promise assumes that at most so many records of each release
+            are shared with others and all others are independent.
+        guarantee: "certified": every release is checked, and the promise is certain. "probabilistic": the
+            promise holds except with probability failure_upper.
+        waiting_risk: The chance that a class needs merging, for plans that were made with one.
+        min_records: A witness counts as present only with so many records.
+        model_digest: The model the plan was made from.
+        promise: What is promised, in words; written when the plan is made and never reworded.
+        conditions: What must be true for the promise to hold.
+        notes: What else a reader should know: how values were put into an order, for example.
+    """
+
+    schema: Schema
+    classes: Classes
+    ell: int
+    delta: float | None
+    releases: int
+    records: int
+    failure_upper: float
+    bound: Bound
+    witnesses: tuple[tuple[int, ...], ...]
+    witness_cells: tuple[tuple[float, ...], ...]
+    p: float | None
+    eta: float
+    shared_records: int | None
+    guarantee: Guarantee
+    waiting_risk: float | None
+    min_records: int
+    model_digest: str
+    promise: str = ""
+    conditions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check_types()
+        check_ell(self.ell, self.schema.n_values)
+        check_releases(self.releases)
+        check_count("the number of records", self.records)
+        if self.bound not in BOUNDS:
+            raise ParameterError(f"The bound of a plan must be one of {', '.join(BOUNDS)}.")
+        if self.guarantee not in GUARANTEES:
+            raise ParameterError(f"The guarantee of a plan must be one of {', '.join(GUARANTEES)}.")
+        certain = self.guarantee == "certified"
+        if not 0.0 <= self.failure_upper <= 1.0 or (self.failure_upper == 1.0 and not certain):
+            raise ParameterError("The failure probability of a plan must lie between 0 and 1.")
+        if self.delta is not None and not 0.0 < self.delta < 1.0:
+            raise ParameterError("delta must lie strictly between 0 and 1.")
+        check_count("the number of records per witness", self.min_records)
+        if len(self.witnesses) != self.classes.n_classes or any(
+            len(set(values)) != len(values)
+            or len(values) < self.ell
+            or not set(values) <= set(range(self.schema.n_values))
+            for values in self.witnesses
+        ):
+            raise ParameterError("Every class of a plan needs at least ell different witness values.")
+        if [len(values) for values in self.witnesses] != [len(cells) for cells in self.witness_cells]:
+            raise ParameterError("Every witness value of a plan needs its probability.")
+        object.__setattr__(self, "promise", self.promise or self._promise())
+        object.__setattr__(self, "conditions", tuple(self.conditions) or self._conditions())
+
+    def _check_types(self) -> None:
+        """Plans come from files: a number must be a number before anything is computed with it."""
+        whole = (self.ell, self.releases, self.records, self.min_records, self.shared_records)
+        real = (self.failure_upper, self.delta, self.p, self.eta, self.waiting_risk)
+        cells = [cell for row in self.witness_cells for cell in row]
+        values = [value for row in self.witnesses for value in row]
+        if (
+            not all(number is None or type(number) is int for number in whole)
+            or not all(number is None or type(number) in (int, float) for number in real)
+            or not all(type(value) is int for value in values)
+            or not all(type(cell) in (int, float) and 0.0 <= cell <= 1.0 for cell in cells)
+            or not all(isinstance(text, str) for text in (self.promise, self.model_digest, *self.conditions))
+        ):
+            raise ParameterError("A field of the plan is not of the type that it must have.")
+        if isinstance(self.classes, Merged):
+            raise ParameterError("The classes of a plan are runs or boxes; only releases merge them.")
+        if self.waiting_risk is not None and not 0.0 < self.waiting_risk < 1.0:
+            raise ParameterError("The waiting risk must lie strictly between 0 and 1.")
+        check_eta(self.eta)
+
+    @cached_property
+    def terms(self) -> CertificateTerms:
+        """What a certified release must show."""
+        from elldelta.core.certificate import CertificateTerms
+
+        return CertificateTerms.from_lists(
+            self.witnesses,
+            self.schema.n_values,
+            ell=self.ell,
+            releases=self.releases,
+            min_records=self.min_records,
+        )
+
+    @cached_property
+    def hull_loss(self) -> HullLoss:
+        """Where the classes lie, weighed by what the plan expects in them, not by an owner's records."""
+        import numpy as np
+
+        from elldelta.core.hull_loss import HullLoss
+
+        lows, highs = self.classes.hulls(self.schema)
+        mass = np.array([sum(cells) for cells in self.witness_cells])
+        return HullLoss(lows, highs, self.schema.sizes, mass, "plan")
+
+    @property
+    def unions(self) -> Unions:
+        """Which unions of the classes have labels of their own."""
+        return "runs" if isinstance(self.classes, Runs) else "boxes"
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, R."""
+        return self.classes.n_classes
+
+    @cached_property
+    def labels(self) -> list[tuple[str, ...]]:
+        """What a release shows for each class: one label per quasi-identifier."""
+        return class_labels(self.schema, self.classes)
+
+    def cells(self) -> NDArray[np.float64]:
+        """P(c, s), classes x values; 0 for values that are no witnesses, which errs on the safe side."""
+        import numpy as np
+
+        table = np.zeros((self.n_classes, self.schema.n_values))
+        for row, (values, cells) in enumerate(zip(self.witnesses, self.witness_cells, strict=True)):
+            table[row, list(values)] = cells
+        return table
+
+    def class_of(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The class of each combination, seen or not."""
+        return self.classes.class_of(self.schema, ranks)
+
+    @property
+    def allowances(self) -> tuple[int, ...]:
+        """Per class, how many witnesses each of t releases may miss: t b <= a - ell (Theorem E)."""
+        return tuple((len(values) - self.ell) // self.releases for values in self.witnesses)
+
+    def _promise(self) -> str:
+        who = "every person who is in all of them" if self.releases > 1 else "every person in it"
+        left = f"{who} among at least {self.ell} values of {self.schema.sensitive.name!r}"
+        if self.guarantee == "certified":
+            which = (
+                f"Any {self.releases} releases that pass the certificate of this plan, linked together, leave"
+                if self.releases > 1
+                else "A release that passes the certificate of this plan leaves"
+            )
+            return f"{which} {left}, for certain. {self._chance_of_passing()}"
+        which = (
+            f"Any {self.releases} releases made with this plan, linked together, leave"
+            if self.releases > 1
+            else "A release made with this plan leaves"
+        )
+        return (
+            f"{which} {left}, except with probability at most {rounded_up(self.failure_upper)} "
+            f"(asked for: {self.delta:g} per release). Each release needs at least {self.records} records."
+        )
+
+    def _chance_of_passing(self) -> str:
+        if self.waiting_risk is not None:
+            return (
+                f"With {self.records} records each class fails with probability at most "
+                f"{self.waiting_risk:g}; an owner merges the classes that do."
+            )
+        return (
+            f"A release of at least {self.records} records passes, except with probability at most "
+            f"{rounded_up(self.failure_upper / self.releases)}."
+        )
+
+    def _conditions(self) -> tuple[str, ...]:
+        if not self.schema.kept:
+            return self._own_conditions()
+        kept = ", ".join(repr(name) for name in self.schema.kept)
+        return (
+            *self._own_conditions(),
+            f"The promise does not cover the columns that are kept unchanged ({kept}): "
+            "they must tell nothing about who somebody is.",
+        )
+
+    def _own_conditions(self) -> tuple[str, ...]:
+        distribution = "independent draws from the distribution of the model"
+        error = f", up to an error of {self.eta:g} in total variation." if self.eta else "."
+        if self.guarantee == "certified":
+            return (
+                "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
+                f"At most {self.releases} releases are linked, or one ledger has admitted all of them.",
+                "Nobody's records are published again under other classes.",
+                f"Only the chance of passing assumes that records are {distribution}{error}",
+            )
+        together = (
+            "Releases may share people in any way, and may even be copies of each other."
+            if self.shared_records is None
+            else f"At most {self.shared_records} records of each release are shared with others, whatever "
+            "their values; all others are independent between releases."
+        )
+        return (
+            "All linked releases use this plan's classes, fixed before anybody's records were seen.",
+            f"Each release's records are {distribution}{error}",
+            f"Each release has at least {self.records} records, a number not chosen by looking at them.",
+            together,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values, with its digest."""
+        content = {
+            "schema": self.schema.to_dict(),
+            "classes": self.classes.to_dict(),
+            "witnesses": [list(values) for values in self.witnesses],
+            "witness_cells": [list(cells) for cells in self.witness_cells],
+            "conditions": list(self.conditions),
+            **{name: getattr(self, name) for name in _PLAIN},
+        }
+        if self.notes:  # no key where there is none: older plans keep their digest
+            content["notes"] = list(self.notes)
+        return seal(KIND, FORMAT_VERSION, content)
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of everything the plan says."""
+        return str(self.to_dict()["digest"])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], *, source: str = "The plan") -> Plan:
+        """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
+        content = unseal(KIND, FORMAT_VERSION, document, source)
+        try:
+            schema = Schema.from_dict(content["schema"])
+            plan = cls(
+                schema=schema,
+                classes=classes_from_dict(content["classes"], schema),
+                witnesses=tuple(tuple(values) for values in content["witnesses"]),
+                witness_cells=tuple(tuple(cells) for cells in content["witness_cells"]),
+                conditions=tuple(content["conditions"]),
+                notes=tuple(content.get("notes", ())),
+                **{name: content[name] for name in _PLAIN},
+            )
+            # The words must be those that this format has for the numbers: nobody else's promise counts.
+            intact = (
+                plan.digest == document["digest"]
+                and plan.promise == plan._promise()
+                and plan.conditions == plan._conditions()
+            )
+        except (ElldeltaError, KeyError, TypeError, ValueError):
+            intact = False
+        if not intact:
+            raise changed(source)
+        return plan
+
+
+def rounded_up(probability: float) -> str:
+    """A probability in three digits that is never smaller than the number itself.
+
+    >>> rounded_up(0.0294056)
+    '0.0295'
+    """
+    from decimal import ROUND_CEILING, Context, Decimal
+
+    exact = Decimal(probability)
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):g}"
+
+
+def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
+    """Writes a plan as canonical JSON, whole or not at all."""
+    with AtomicFiles(overwrite=overwrite) as files:
+        files.stage(path).write_bytes(as_bytes(plan.to_dict()))
+
+
+def read_plan(path: Path) -> Plan:
+    """Reads a plan; refuses other files, newer versions and edited plans."""
+    return Plan.from_dict(read_json(path, KIND), source=f"The plan {path}")

@@ -1,0 +1,166 @@
+"""A release as a table of a database: it appears whole, together with its manifest, or not at all.
+
+Release and manifest are made under names that nobody asks for and get their own in the same transaction,
+which is the only one: whoever looks sees both or none, also if the client or the server dies in the middle.
+The manifest is one text in a table beside the release, whose name ends in `_manifest`. Rows go in sorted, so
+that the order in which the database stores them says nothing about the input.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from elldelta.engines import sql
+from elldelta.engines.table import Engine, require
+from elldelta.errors import FileError, ParameterError
+from elldelta.files.json_file import as_bytes
+from elldelta.release.manifest import Manifest
+from elldelta.release.recheck import check_table
+from elldelta.release.write import JoinedRows, account_of, check_release, generated_rows
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import pyarrow as pa
+
+    from elldelta.engines.database_source import TableName
+    from elldelta.engines.table import Progress
+    from elldelta.model.counting import CountedTable
+    from elldelta.release.class_map import ClassMap
+    from elldelta.release.write import Order, ReleaseAccount
+
+_SUFFIX = "_manifest"
+_DOCUMENT = "document"
+
+
+class DatabaseEngine(Engine, Protocol):
+    """What an engine with the capability "write table" can do beyond the contract of all engines."""
+
+    def locate(self, name: TableName) -> TableName | None:
+        """The full name of the table that a name means now, or None; refuses a view and the like."""
+
+    def has_read(self, name: TableName) -> bool:
+        """Whether a table is among those that what is opened reads, be it through a query or a view."""
+
+    def home(self, name: TableName) -> TableName:
+        """The full name of a table that is to be made."""
+
+    def publication(self, subject: str) -> AbstractContextManager[None]:
+        """A block whose changes become visible together, when it ends; none of them after an error."""
+
+    def create(self, name: TableName, rows: str | pa.RecordBatchReader, subject: str) -> int:
+        """Makes a table of the rows of a query or of a stream, in their order; returns their number."""
+
+    def move(self, table: TableName, name: TableName, subject: str, *, overwrite: bool) -> None:
+        """Gives a table another name, instead of the table that has it if it may be overwritten."""
+
+
+def database(engine: Engine, doing: str) -> DatabaseEngine:
+    """The engine, if it writes tables; otherwise it is refused."""
+    require(engine, "write table", doing)
+    return cast("DatabaseEngine", engine)
+
+
+def manifest_table(release: TableName) -> TableName:
+    """The table that holds the manifest of a release."""
+    return replace(release, name=release.name + _SUFFIX)
+
+
+def check_target(engine: DatabaseEngine, name: TableName, *, overwrite: bool) -> TableName:
+    """The full name of a table to be written; refuses what is in the way, before anybody waits for it."""
+    target = engine.home(name)
+    manifest_table(target)  # refuses a name that would become too long
+    there = [table for table in (target, manifest_table(target)) if engine.locate(table) is not None]
+    if there and not overwrite:
+        raise FileError(
+            f"The table {there[0]} exists already.",
+            found="It would be overwritten.",
+            remedy="Choose another name, or allow it with --overwrite (in Python: overwrite=True).",
+        )
+    return target
+
+
+def check_unread(engine: DatabaseEngine, target: TableName) -> None:
+    """Refuses to replace a table that is read: the release would destroy its own records."""
+    if engine.has_read(target) or engine.has_read(manifest_table(target)):
+        raise ParameterError(
+            "A table that is read cannot be written at the same time.",
+            found=f"{target} is read.",
+            remedy="Choose another name for the release; the records stay as they are.",
+        )
+
+
+class ReleaseTable:
+    """The table of a release while it is written; to be used inside `DatabaseEngine.publication`.
+
+    Args:
+        engine: The database.
+        target: The full name that the release is to have.
+    """
+
+    def __init__(self, engine: DatabaseEngine, target: TableName) -> None:
+        self._engine = engine
+        self._target = target
+        self._subject = f"the table {target}"
+        self._rows = replace(target, name=f"elldelta_{secrets.token_hex(8)}")
+
+    def write(
+        self, counted: CountedTable, class_map: ClassMap, *, order: Order, progress: Progress | None = None
+    ) -> ReleaseAccount:
+        """Writes the rows of the release."""
+        check_release(counted, class_map, order)
+        if not counted.schema.kept:
+            rows = generated_rows(counted, class_map)
+            n_rows = self._engine.create(self._rows, rows.to_reader(progress), self._subject)
+            return account_of(counted, class_map, n_rows, "sorted")
+        with JoinedRows(counted, class_map, order) as joined:
+            n_rows = self._engine.create(self._rows, joined.query, self._subject)
+        check_table(counted, class_map, self._rows)
+        if progress:
+            progress(1.0)
+        return account_of(counted, class_map, n_rows, order)
+
+    def finish(self, manifest: Manifest, *, overwrite: bool) -> None:
+        """Writes the manifest, and gives both tables their names."""
+        import pyarrow as pa
+
+        document = as_bytes(manifest.to_dict()).decode()
+        described = replace(self._rows, name=f"elldelta_{secrets.token_hex(8)}")
+        self._engine.create(described, pa.table({_DOCUMENT: [document]}).to_reader(), self._subject)
+        for table, name in ((described, manifest_table(self._target)), (self._rows, self._target)):
+            self._engine.move(table, name, self._subject, overwrite=overwrite)
+
+
+def read_table_manifest(engine: Engine, release: TableName) -> Manifest | None:
+    """The manifest of a release in a database; None if there is none beside it."""
+    active = database(engine, "read a release in a database")
+    there = active.locate(release)
+    place = None if there is None else active.locate(manifest_table(there))
+    if place is None:
+        return None
+    table = engine.open(place)
+    table.require([_DOCUMENT])
+    stored = engine.store(f"SELECT {sql.identifier(_DOCUMENT)} FROM {table.relation}")  # noqa: S608
+    try:
+        texts = [text for batch in engine.fetch(stored) for text in batch.column(0).to_pylist()]
+    finally:
+        engine.discard(stored)
+    return Manifest.from_dict(_document(texts, place), source=f"The manifest {place}")
+
+
+def _document(texts: list[Any], place: TableName) -> dict[str, Any]:
+    try:
+        [text] = texts
+        document = json.loads(text)
+    except (ValueError, TypeError):
+        document = None
+    if not isinstance(document, dict):
+        raise FileError(
+            f"The table {place} does not hold a manifest.",
+            found="It is not one row with one JSON text of ours.",
+            remedy="Write the release again.",
+        )
+    return document

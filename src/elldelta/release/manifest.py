@@ -1,0 +1,218 @@
+"""The manifest beside a release: what was published, under which plan, and what it cost.
+
+It lets anybody check and link the release without asking the owner. It holds numbers about classes and
+the words of the schema, and no value of a single person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.errors import ElldeltaError
+from elldelta.files.canonical import canonical_json, digest_of_parts
+from elldelta.files.json_file import changed, read_json, seal, unseal
+from elldelta.plan.classes import class_labels, classes_from_dict
+from elldelta.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from elldelta.plan.classes import Classes
+
+FORMAT_VERSION = 1
+"""Version of the file; old versions are read for ever, newer ones refused."""
+
+KIND = "manifest"
+
+_CELLS_AT_ONCE = 1 << 18
+
+_PLAIN = (
+    "software",
+    "plan_digest",
+    "content_digest",
+    "ell",
+    "delta",
+    "releases",
+    "failure_upper",
+    "records_read",
+    "records_released",
+    "records_suppressed",
+    "records_quarantined",
+    "records_left_out",
+    "classes_published",
+    "diversity",
+    "order",
+    "guarantee",
+    "min_records",
+    "coarsening",
+    "utility",
+    "ledger",
+)
+
+
+_WHOLE = (
+    "ell",
+    "releases",
+    "min_records",
+    "records_read",
+    "records_released",
+    "records_suppressed",
+    "records_quarantined",
+    "records_left_out",
+    "classes_published",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Manifest:
+    """What a release says about itself.
+
+    Attributes:
+        schema: The columns of the release.
+        classes: The published classes.
+        software: Name and version of what wrote the release.
+        plan_digest: The plan it follows.
+        content_digest: Digest of the counts by (class, sensitive value), which are the whole content.
+        ell: Diversity promised after linkage.
+        delta: Failure probability of one release under the plan; None with a waiting risk.
+        releases: How many releases the promise is for.
+        failure_upper: Bound on the failure after linkage of that many.
+        records_read: Records in the owner's table.
+        records_released: Rows of the release.
+        records_suppressed: Records left out because a value is missing.
+        records_quarantined: Records left out because a value lies outside its domain.
+        records_left_out: Records of classes that were not published.
+        classes_published: Classes with at least one record.
+        diversity: Diversity of the release by itself: the fewest values in any class.
+        order: How the rows are ordered.
+        guarantee: "certified" or "probabilistic", as in the plan.
+        min_records: Records with which a witness counts as present.
+        coarsening: What it cost to pass the certificate; None for a probabilistic plan.
+        utility: How much information the classes keep, measured on the published records.
+        ledger: The line of the ledger that admitted the release, or None.
+        nulls: Missing values per column.
+        unknown: Values outside the domain, per column.
+    """
+
+    schema: Schema
+    classes: Classes
+    software: str
+    plan_digest: str
+    content_digest: str
+    ell: int
+    delta: float | None
+    releases: int
+    failure_upper: float
+    records_read: int
+    records_released: int
+    records_suppressed: int
+    records_quarantined: int
+    records_left_out: int
+    classes_published: int
+    diversity: int | None
+    order: str
+    guarantee: str
+    min_records: int
+    coarsening: Mapping[str, int | float] | None
+    utility: Mapping[str, Any] | None
+    ledger: Mapping[str, Any] | None
+    nulls: Mapping[str, int]
+    unknown: Mapping[str, int]
+
+    @property
+    def labels(self) -> list[tuple[str, ...]]:
+        """What the release shows for each class."""
+        return class_labels(self.schema, self.classes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The manifest as plain JSON values, with its digest."""
+        content = {
+            "schema": self.schema.to_dict(),
+            "classes": self.classes.to_dict(),
+            "nulls": dict(self.nulls),
+            "unknown": dict(self.unknown),
+            **{name: getattr(self, name) for name in _PLAIN},
+        }
+        return seal(KIND, FORMAT_VERSION, content)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], *, source: str = "The manifest") -> Manifest:
+        """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
+        content = unseal(KIND, FORMAT_VERSION, document, source)
+        try:
+            if any(type(content[name]) is not int for name in _WHOLE):
+                raise TypeError
+            schema = Schema.from_dict(content["schema"])
+            return cls(
+                schema=schema,
+                classes=classes_from_dict(content["classes"], schema),
+                nulls=content["nulls"],
+                unknown=content["unknown"],
+                **{name: content[name] for name in _PLAIN},
+            )
+        except (ElldeltaError, KeyError, TypeError, ValueError):
+            raise changed(source) from None
+
+
+def manifest_path(release: Path) -> Path:
+    """Where the manifest of a release lies: beside it, with `.manifest.json` added to its name."""
+    release = Path(release)
+    return release.with_name(release.name + ".manifest.json")
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Reads a manifest; refuses other files, newer versions and edited ones."""
+    return Manifest.from_dict(read_json(path, KIND), source=f"The manifest {path}")
+
+
+def content_digest(
+    labels: list[tuple[str, ...]], values: list[str | int | None], counts: NDArray[np.int64]
+) -> str:
+    """The digest of a release's content: every (labels, sensitive value) with its count, in a fixed order.
+
+    It does not depend on the file format, the order of the rows or the engine.
+    """
+    # The digest of the list of all [*labels, value, n], sorted by their repr: written without making the
+    # lists, of which there may be millions. No repr of a class or of a value is the beginning of another one,
+    # so that sorting classes and values by theirs sorts the cells.
+    class_order = sorted(range(len(labels)), key=[f"{list(texts)!r}" for texts in labels].__getitem__)
+    value_order = sorted(range(len(values)), key=[f"{value!r}, " for value in values].__getitem__)
+    spelt = {text: _spelt(text) for text in {text for texts in labels for text in texts}}
+    class_texts = [f"[{','.join(map(spelt.__getitem__, labels[place]))}," for place in class_order]
+    value_texts = [f"{_spelt(values[place])}," for place in value_order]
+    return digest_of_parts(_cells(class_texts, value_texts, counts[np.ix_(class_order, value_order)]))
+
+
+def _cells(
+    class_texts: list[str], value_texts: list[str], counts: NDArray[np.int64]
+) -> Iterator[bytes | memoryview]:
+    """The bytes of the list of all cells with a record, joined by the thousand and not one by one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows, columns = np.nonzero(counts)
+    n = counts[rows, columns]
+    first, second = (pa.array(texts, pa.large_string()) for texts in (class_texts, value_texts))
+    yield b"["
+    for start in range(0, n.size, _CELLS_AT_ONCE):
+        part = slice(start, start + _CELLS_AT_ONCE)
+        cells = pc.binary_join_element_wise(
+            first.take(pa.array(rows[part])),
+            second.take(pa.array(columns[part])),
+            pa.array(n[part]).cast(pa.large_string()),
+            pa.scalar("],", pa.large_string()),
+            pa.scalar("", pa.large_string()),
+        )
+        texts = memoryview(cells.buffers()[2])[: int(pc.sum(pc.binary_length(cells)).as_py())]
+        yield texts if start + _CELLS_AT_ONCE < n.size else texts[:-1]
+    yield b"]"
+
+
+def _spelt(value: Any) -> str:  # noqa: ANN401 (plain JSON)
+    return canonical_json(value).decode()

@@ -1,0 +1,134 @@
+"""Numbers and dates of a column, cut wherever a label begins or ends.
+
+Between two neighbouring cuts no label tells values apart, so a position is what lies between them. An end
+that is included is a cut behind its value, one that is not a cut before it. If all ends are whole numbers,
+the column is taken to hold whole numbers: nobody is 29.5 years old between `20-29` and `30-39`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from elldelta.schema.foreign_labels import Scale, Span
+
+Cut = tuple[Decimal, int]
+"""Before a value (0) or behind it (1)."""
+
+
+@dataclass(frozen=True)
+class ScalePositions:
+    """The positions of a scale, and where the labels lie on it.
+
+    Attributes:
+        kind: "whole numbers", "numbers" or "dates".
+        ends: What every position begins with, and the last ends with; None for no end.
+        is_named: For every position, whether a label names it that is not everything.
+        places: Per label, the first and last position of each of its spans, in order and apart.
+        meanings: Per label, what it means in words.
+    """
+
+    kind: str
+    ends: tuple[Cut | None, ...]
+    is_named: tuple[bool, ...]
+    places: tuple[list[tuple[int, int]], ...]
+    meanings: tuple[str, ...]
+
+
+def scale_positions(
+    scale: Scale, labels: Sequence[tuple[Span, ...]], values: Sequence[tuple[Span, ...]] = ()
+) -> ScalePositions:
+    """Cuts a scale at all ends of labels and of other known values."""
+    everything = [*labels, *values]
+    step = scale == "date" or _are_whole(everything)
+    cuts = sorted({cut for spans in everything for span in spans for cut in _cuts(span, step=step) if cut})
+    number = {cut: index for index, cut in enumerate(cuts)}
+
+    def place(span: Span) -> tuple[int, int]:
+        begin, end = _cuts(span, step=step)
+        return (0 if begin is None else number[begin] + 1, len(cuts) if end is None else number[end])
+
+    places = tuple(_joined(sorted({place(span) for span in spans})) for spans in labels)
+    is_named = [False] * (len(cuts) + 1)
+    for low, high in (run for spans in (*places, *(map(place, spans) for spans in values)) for run in spans):
+        is_named[low : high + 1] = [True] * (high + 1 - low)
+    kind = "dates" if scale == "date" else "whole numbers" if step else "numbers"
+    meanings = tuple(_meaning(spans, kind, step=step) for spans in labels)
+    return ScalePositions(kind, (None, *cuts, None), tuple(is_named), places, meanings)
+
+
+def _are_whole(labels: Sequence[tuple[Span, ...]]) -> bool:
+    spans = [span for spans in labels for span in spans]
+    ends = [end for span in spans for end in (span.low, span.high) if end is not None]
+    if not all(end == end.to_integral_value() for end in ends):
+        return False
+    # (20, 21) holds no whole number: whoever wrote it had others.
+    return all(
+        begin is None or end is None or begin < end
+        for begin, end in (_cuts(span, step=True) for span in spans)
+    )
+
+
+def _cuts(span: Span, *, step: bool) -> tuple[Cut | None, Cut | None]:
+    """Where a span begins and ends; on whole steps, behind 20 is before 21."""
+    begin = None if span.low is None else (span.low, 0 if span.has_low else 1)
+    end = None if span.high is None else (span.high, 1 if span.has_high else 0)
+    if not step:
+        return begin, end
+    return (
+        None if begin is None else (_next(begin), 0),
+        None if end is None else (_next(end), 0),
+    )
+
+
+def _next(cut: Cut) -> Decimal:
+    return Decimal(int(cut[0]) + cut[1])  # through int: adding Decimals would round long numbers
+
+
+def _joined(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for low, high in places:
+        if joined and low <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], high))
+        else:
+            joined.append((low, high))
+    return joined
+
+
+def _meaning(spans: tuple[Span, ...], kind: str, *, step: bool) -> str:
+    if len(spans) > 1:
+        return f"one of {len(spans)} values"
+    return words(*_cuts(spans[0], step=step), kind)
+
+
+def words(begin: Cut | None, end: Cut | None, kind: str) -> str:
+    """What lies between two cuts."""
+    if begin is None and end is None:
+        return "every value"
+    if kind != "numbers":  # whole steps: both ends can be named by a value that is included
+        first = None if begin is None else _value(begin[0], kind)
+        last = None if end is None else _value(Decimal(int(end[0]) - 1), kind)
+        if first is None:
+            return f"up to {last}"
+        if last is None:
+            return f"{first} and above" if kind != "dates" else f"from {first} on"
+        return first if first == last else f"{first} to {last}"
+    low = "" if begin is None else f"{'at least' if begin[1] == 0 else 'above'} {_value(begin[0], kind)}"
+    high = "" if end is None else f"{'at most' if end[1] == 1 else 'below'} {_value(end[0], kind)}"
+    if begin is not None and end is not None and begin[0] == end[0]:
+        return _value(begin[0], kind)
+    return ", ".join(part for part in (low, high) if part)
+
+
+def _value(value: Decimal, kind: str) -> str:
+    if kind != "dates":
+        return format(value.normalize() if abs(value) < Decimal(10) ** 20 else value, "f")
+    try:
+        return dt.date.fromordinal(int(value)).isoformat()
+    except (ValueError, OverflowError):
+        return f"day {value}"

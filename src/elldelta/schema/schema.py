@@ -1,0 +1,399 @@
+"""The schema: which columns identify, which one is sensitive, and what their values may be.
+
+A schema is inferred from a table (`elldelta.schema.infer`), written as TOML, edited by a person and read
+back. It numbers the combinations of quasi-identifier values in lexicographic order; these *ranks* are
+what models, plans and releases speak about.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from elldelta.engines.cells import UnreadableTypeError
+from elldelta.errors import DataError, ParameterError, SchemaError
+from elldelta.files.canonical import digest
+from elldelta.schema import labels
+from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Domain, Integers
+from elldelta.schema.hierarchy import FittedHierarchy, Hierarchy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.generalize.cuts import CutTree
+
+__all__ = ["NULL", "UNKNOWN", "Bins", "Categories", "Column", "Dates", "Integers", "NullPolicy", "Schema"]
+
+NullPolicy = Literal["category", "refuse", "suppress"]
+
+FORMAT_VERSION = 1
+"""Version of the schema's dictionary and TOML form; old versions are read for ever, newer ones refused."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column whose values are counted: its name, its domain, and what a missing value means.
+
+    Attributes:
+        name: The name in the table.
+        domain: The values it may have.
+        nulls: "category": missing is one more position, after all others; "refuse": a table with missing
+            values is refused; "suppress": records without a value are left out and counted.
+        note: A remark for the person who edits the schema; no part of what the schema means.
+        hierarchy: Groups of values, with names. Leaves that the domain does not have are left out, and
+            unordered categories are put into an order in which siblings are neighbours.
+    """
+
+    name: str
+    domain: Domain
+    nulls: NullPolicy = "refuse"
+    note: str = field(default="", compare=False)
+    hierarchy: Hierarchy | None = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if not isinstance(self.domain, Integers | Dates | Categories | Bins):
+            raise SchemaError(
+                f"Column {self.name!r} needs a domain.",
+                found=f"It has something of type {type(self.domain).__name__}.",
+                remedy="Use Integers, Dates, Categories or Bins.",
+            )
+        if self.nulls not in get_args(NullPolicy):
+            raise SchemaError(
+                f"The null policy of column {self.name!r} is not known.",
+                found="It is none of category, refuse and suppress.",
+                remedy='Write nulls = "category", "refuse" or "suppress".',
+            )
+        if self._fitted is not None:
+            object.__setattr__(self, "domain", self._fitted.domain)
+            object.__setattr__(self, "hierarchy", self._fitted.hierarchy)
+
+    @cached_property
+    def _fitted(self) -> FittedHierarchy | None:
+        if self.hierarchy is None:
+            return None
+        return FittedHierarchy(self.hierarchy, self.domain, f"Column {self.name!r}")
+
+    @cached_property
+    def cut_tree(self) -> CutTree | None:
+        """Where the hierarchy lets boxes be cut; None without a hierarchy."""
+        return None if self._fitted is None else self._fitted.cut_tree(has_missing=self.has_missing)
+
+    @property
+    def size(self) -> int:
+        """The number of positions, with the one for missing values if there is one."""
+        return self.domain.size + self.has_missing
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether the last position stands for missing values."""
+        return self.nulls == "category"
+
+    def encode(self, values: pa.Array) -> NDArray[np.int64]:
+        """The position of each value; `UNKNOWN` outside the domain, `NULL` where a gap has no place."""
+        import pyarrow as pa
+
+        found = ""
+        try:
+            positions = self.domain.encode(values)
+        except UnreadableTypeError as problem:
+            found = f"Its values are of type {problem}."
+        except pa.ArrowException:
+            found = "Some values cannot be converted."
+        if found:  # raised out here, so that no Arrow message, which may quote a cell, hangs on to the error
+            raise DataError(
+                f"Column {self.name!r} does not hold {self.domain.kind}.",
+                found=found,
+                remedy="Correct the kind of the column in the schema, or convert the column.",
+            )
+        if self.has_missing:
+            positions[positions == NULL] = self.domain.size
+        return positions
+
+    def label(self, low: int, high: int) -> str:
+        """The name of the positions from `low` to `high`, both included; see `elldelta.schema.labels`.
+
+        >>> Column("age", Integers(0, 99)).label(23, 41)
+        '23-41'
+        """
+        if not 0 <= low <= high < self.size:
+            raise ParameterError(
+                f"Positions of column {self.name!r} run from 0 to {self.size - 1}.",
+                found=f"A label from {low} to {high} was asked for.",
+            )
+        if low == 0 and high == self.size - 1 and self.size > 1:
+            return labels.EVERYTHING
+        if high < self.domain.size:
+            return self._name(int(low), int(high))
+        if low == self.domain.size:
+            return labels.MISSING
+        return labels.or_missing(self._name(int(low), self.domain.size - 1))
+
+    def _name(self, low: int, high: int) -> str:
+        group = None if self._fitted is None else self._fitted.label(low, high)
+        return self.domain.label(low, high) if group is None else group
+
+    def labels(self, lows: ArrayLike, highs: ArrayLike) -> list[str]:
+        """The label of every pair of positions; each distinct pair is spelt once."""
+        ends = (np.asarray(end, np.int64).ravel().tolist() for end in (lows, highs))
+        pairs = list(zip(*ends, strict=True))
+        spelt = {pair: self.label(*pair) for pair in set(pairs)}
+        return [spelt[pair] for pair in pairs]
+
+    def parse_label(self, label: str) -> NDArray[np.bool_]:
+        """The positions that a label names, as a mask over all positions: the inverse of `label`.
+
+        Raises:
+            DataError: The text is not a label of this column.
+        """
+        mask = np.zeros(self.size, dtype=bool)
+        if label == labels.EVERYTHING:
+            mask[:] = True
+            return mask
+        rest, missing = labels.split_missing(label)
+        positions = np.empty(0, np.int64) if rest is None else self._parse_name(rest)
+        if positions is None or (missing and not self.has_missing):
+            raise DataError(
+                f"A label of column {self.name!r} does not fit the schema.",
+                found="It names no values of the column's domain.",
+                remedy="Use the schema with which the release was made.",
+            )
+        mask[positions] = True
+        if missing:
+            mask[-1] = True
+        return mask
+
+    def _parse_name(self, text: str) -> NDArray[np.int64] | None:
+        group = None if self._fitted is None else self._fitted.parse(text)
+        return self.domain.parse(text) if group is None else group
+
+    @cached_property
+    def value_labels(self) -> tuple[str, ...]:
+        """The label of every single position."""
+        return tuple(self.label(position, position) for position in range(self.size))
+
+    def released_values(self) -> pa.Array:
+        """What a release shows for every position when the column is sensitive: its value, bin or range.
+
+        Whole numbers stay numbers, and a missing value stays missing, so that no text can be mistaken for it.
+        """
+        import pyarrow as pa
+
+        places = range(self.domain.size)
+        missing = [None] if self.has_missing else []
+        match self.domain:
+            case Categories(values):
+                return pa.array([*values, *missing], pa.string())
+            case Integers(low, _, 1):
+                return pa.array([*(low + place for place in places), *missing], pa.int64())
+            case domain:
+                return pa.array([*(domain.label(place, place) for place in places), *missing], pa.string())
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The roles and domains of the columns of a table.
+
+    Attributes:
+        quasi_identifiers: What an outsider may know about a person, in the order in which combinations are
+            compared.
+        sensitive: What must not be learnt.
+        kept: Columns that a release shows unchanged; empty unless somebody named them.
+        dropped: Columns that were seen and are not used, listed for the record.
+    """
+
+    quasi_identifiers: tuple[Column, ...]
+    sensitive: Column
+    kept: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("quasi_identifiers", "kept", "dropped"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if not self.quasi_identifiers:
+            raise SchemaError(
+                "A schema needs at least one quasi-identifier.",
+                found="There is none.",
+                remedy="Name the columns that an outsider may know.",
+            )
+        for name in self.kept + self.dropped:
+            _check_name(name)
+        identifying = {column.name.casefold() for column in self.quasi_identifiers}
+        if self.sensitive.name.casefold() in identifying:
+            raise SchemaError(
+                f"Column {self.sensitive.name!r} cannot be sensitive and a quasi-identifier.",
+                found="It has both roles.",
+                remedy="Remove one of the roles.",
+            )
+        if self.sensitive.hierarchy is not None:
+            raise SchemaError(
+                f"The sensitive column {self.sensitive.name!r} cannot have a hierarchy.",
+                found="It has one, but sensitive values are published as they are.",
+                remedy="Remove the hierarchy.",
+            )
+        if isinstance(self.sensitive.domain, Dates):
+            raise SchemaError(
+                f"The sensitive column {self.sensitive.name!r} cannot hold dates.",
+                found="Its domain is dates.",
+                remedy="Use categories, integers or bins.",
+            )
+        seen: set[str] = set()
+        for name in (*self.columns, *self.dropped):
+            # Engines disagree on whether upper and lower case differ in names, so names must differ by more.
+            if name.casefold() in seen:
+                raise SchemaError(
+                    f"Column {name!r} is declared twice.",
+                    found="Two declarations have this name; upper and lower case count as equal.",
+                    remedy="Give each column one role.",
+                )
+            seen.add(name.casefold())
+        if self.n_combinations >= 2**63:
+            raise SchemaError(
+                "There are too many combinations of quasi-identifier values to number them.",
+                found=f"The domains have {' x '.join(map(str, self.sizes))} positions; 2^63 is the limit.",
+                remedy="Use fewer quasi-identifiers, wider ranges or coarser dates.",
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the quasi-identifiers, in their order."""
+        return tuple(column.name for column in self.quasi_identifiers)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of a release: quasi-identifiers, sensitive, kept."""
+        return (*self.names, self.sensitive.name, *self.kept)
+
+    @property
+    def counted_columns(self) -> tuple[Column, ...]:
+        """The quasi-identifiers and the sensitive column."""
+        return (*self.quasi_identifiers, self.sensitive)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of positions of each quasi-identifier."""
+        return tuple(column.size for column in self.quasi_identifiers)
+
+    @property
+    def n_combinations(self) -> int:
+        """|Q|: the number of combinations of quasi-identifier values, seen or not."""
+        return math.prod(self.sizes)
+
+    @property
+    def n_values(self) -> int:
+        """|S|: the number of sensitive values, seen or not."""
+        return self.sensitive.size
+
+    def ranks(self, positions: ArrayLike) -> NDArray[np.int64]:
+        """The lexicographic rank of each combination, given as one row of positions.
+
+        >>> gender = Column("gender", Categories(("F", "M")))
+        >>> schema = Schema((gender, Column("age", Integers(0, 9))), Column("s", Integers(0, 1)))
+        >>> schema.ranks([[1, 3]]).tolist()
+        [13]
+        """
+        table = np.asarray(positions, dtype=np.int64)
+        if table.ndim != 2 or table.shape[1] != len(self.sizes):
+            raise ParameterError(
+                f"Positions must form a table with {len(self.sizes)} columns.",
+                found=f"Their shape is {table.shape}.",
+            )
+        return self.ranks_of_columns(table.T)
+
+    def ranks_of_columns(self, columns: Sequence[NDArray[np.int64]] | NDArray[np.int64]) -> NDArray[np.int64]:
+        """Like `ranks`, from one array of positions per quasi-identifier."""
+        ranks = np.zeros(len(columns[0]), dtype=np.int64)
+        for column, size, stride in zip(columns, self.sizes, self.strides, strict=True):
+            if column.size and not 0 <= column.min() <= column.max() < size:
+                raise ParameterError("Positions must lie inside their domains.", found="Some do not.")
+            ranks += column * stride
+        return ranks
+
+    def unrank(self, ranks: ArrayLike) -> NDArray[np.int64]:
+        """The positions of each combination, one row per rank: the inverse of `ranks`."""
+        left = np.asarray(ranks, dtype=np.int64)
+        if left.size and (left.min() < 0 or int(left.max()) >= self.n_combinations):
+            raise ParameterError(f"Ranks run from 0 to {self.n_combinations - 1}.", found="Some do not.")
+        positions = np.empty((left.size, len(self.sizes)), dtype=np.int64)
+        for place, stride in enumerate(self.strides):
+            positions[:, place], left = np.divmod(left, stride)
+        return positions
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """What one step of each quasi-identifier adds to the rank."""
+        return tuple(math.prod(self.sizes[place + 1 :]) for place in range(len(self.sizes)))
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of what the schema means; the record of dropped columns is no part of it."""
+        return digest({key: value for key, value in self.to_dict().items() if key != "dropped"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as plain JSON values; `from_dict` is the inverse."""
+        return {
+            "format": FORMAT_VERSION,
+            "quasi_identifiers": [_column_to_dict(column) for column in self.quasi_identifiers],
+            "sensitive": _column_to_dict(self.sensitive),
+            "kept": list(self.kept),
+            "dropped": list(self.dropped),
+        }
+
+    @classmethod
+    def infer(cls, source: Any, quasi_identifiers: Sequence[str], sensitive: str, **wishes: Any) -> Schema:  # noqa: ANN401
+        """Proposes a schema for files or a table in memory; more arguments as for `infer_schema`."""
+        from elldelta.engines import connect
+        from elldelta.schema.infer import infer_schema
+
+        with connect() as engine:
+            return infer_schema(engine.open(source), quasi_identifiers, sensitive, **wishes)
+
+    @classmethod
+    def from_dict(cls, document: dict[str, Any]) -> Schema:
+        """Reads what `to_dict` wrote; unknown keys, missing keys and impossible values are refused."""
+        from elldelta.schema.schema_file import schema_from_document
+
+        return schema_from_document(document)
+
+    def to_toml(self) -> str:
+        """The schema as TOML with comments, for a person to edit."""
+        from elldelta.schema.schema_file import schema_to_toml
+
+        return schema_to_toml(self)
+
+    @classmethod
+    def from_toml(cls, text: str, *, source: str = "the schema", folder: Path | None = None) -> Schema:
+        """Reads TOML; refuses with the line what cannot be meant.
+
+        Args:
+            text: The schema.
+            source: What the text is called in messages.
+            folder: Where files of hierarchies are looked for; None refuses them.
+        """
+        from elldelta.schema.schema_file import schema_from_toml
+
+        return schema_from_toml(text, source=source, folder=folder)
+
+
+def _column_to_dict(column: Column) -> dict[str, Any]:
+    plain = {"name": column.name, "nulls": column.nulls, **column.domain.to_dict()}
+    if column.hierarchy is not None:  # no key where there is none: older schemas keep their digest
+        plain["hierarchy"] = [list(row) for row in column.hierarchy.rows]
+    return plain
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise SchemaError(
+            "A column needs a name.",
+            found=f"It is of type {type(name).__name__}, empty, or holds a zero byte.",
+            remedy="Give the name as it stands in the table.",
+        )

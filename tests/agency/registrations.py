@@ -1,0 +1,169 @@
+"""Small plans and releases made by hand, and registrations of them; for tests about what an agency admits."""
+
+import json
+
+import numpy as np
+
+from elldelta.agency.registration import Registered, check_registration
+from elldelta.agency.registration_file import Registration
+from elldelta.core.diversity import class_diversities
+from elldelta.core.tiling import Tiling
+from elldelta.files.canonical import digest
+from elldelta.files.json_file import seal
+from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
+from elldelta.plan.plan import Plan
+from elldelta.release.manifest import Manifest, content_digest
+from elldelta.schema.domains import Categories, Integers
+from elldelta.schema.schema import Column, Schema
+
+SIZES = (4, 3)
+DIAGONAL = (((0, 0), (1, 2)), ((2, 0), (3, 0)), ((2, 1), (2, 2)), ((3, 1), (3, 2)))
+"""Four boxes that tile 4 x 3 positions."""
+
+
+def make_schema(n_values=6):
+    return Schema(
+        (Column("age", Integers(30, 33)), Column("region", Categories(("e", "n", "w")))),
+        Column("disease", Categories(tuple(f"d{number}" for number in range(n_values)))),
+    )
+
+
+def make_plan(
+    *,
+    boxes=DIAGONAL,
+    starts=None,
+    witnesses=None,
+    n_values=6,
+    ell=2,
+    releases=2,
+    records=10,
+    guarantee="certified",
+    min_records=1,
+):
+    """A plan with these classes; every value is a witness unless told otherwise."""
+    classes = (
+        Runs(starts)
+        if starts is not None
+        else Boxes(Tiling([low for low, _ in boxes], [high for _, high in boxes], SIZES))
+    )
+    witnesses = witnesses or [list(range(n_values))] * classes.n_classes
+    return Plan(
+        schema=make_schema(n_values),
+        classes=classes,
+        ell=ell,
+        delta=0.01,
+        releases=releases,
+        records=records,
+        failure_upper=0.02,
+        bound="sharp",
+        witnesses=tuple(map(tuple, witnesses)),
+        witness_cells=tuple((0.01,) * len(own) for own in witnesses),
+        p=None,
+        eta=0.0,
+        shared_records=None,
+        guarantee=guarantee,
+        waiting_risk=None,
+        min_records=min_records,
+        model_digest="sha256:" + "0" * 64,
+    )
+
+
+def manifest_of(plan, counts, group_of=None):
+    """An honest manifest of counts, published class x value."""
+    counts = np.asarray(counts)
+    classes = plan.classes if group_of is None else Merged(plan.classes, np.asarray(group_of))
+    values = plan.schema.sensitive.released_values().to_pylist()
+    present = class_diversities(counts)
+    present = present[present > 0]
+    n_records = int(counts.sum())
+    return Manifest(
+        schema=plan.schema,
+        classes=classes,
+        software="elldelta test",
+        plan_digest=plan.digest,
+        content_digest=content_digest(class_labels(plan.schema, classes), values, counts),
+        ell=plan.ell,
+        delta=plan.delta,
+        releases=plan.releases,
+        failure_upper=plan.failure_upper,
+        records_read=n_records,
+        records_released=n_records,
+        records_suppressed=0,
+        records_quarantined=0,
+        records_left_out=0,
+        classes_published=int(present.size),
+        diversity=int(present.min()) if present.size else None,
+        order="sorted",
+        guarantee=plan.guarantee,
+        min_records=plan.min_records,
+        coarsening=None,
+        utility=None,
+        ledger=None,
+        nulls={},
+        unknown={},
+    )
+
+
+def make_registration(plan, counts, group_of=None):
+    counts = np.asarray(counts, dtype=np.int64)
+    return Registration.of(manifest_of(plan, counts, group_of), counts)
+
+
+def full(plan, *missing, n=3):
+    """Counts that show every value in every class, but for some (class, value)."""
+    counts = np.full((plan.n_classes, plan.schema.n_values), n)
+    for base, value in missing:
+        counts[base, value] = 0
+    return counts
+
+
+class Agency:
+    """An agency that keeps everything in memory, as a database would."""
+
+    def __init__(self, *plans):
+        self.entries = {plan.digest: [] for plan in plans}
+
+    def register(self, plan, registration, owner):
+        """What a server does: check, and store line and registration; everything travels as bytes."""
+        registration = Registration.from_bytes(registration.to_bytes())
+        elsewhere = [
+            item for digest, items in self.entries.items() if digest != plan.digest for item in items
+        ]
+        entries = self.entries[plan.digest]
+        admission = check_registration(plan, registration, entries, owner=owner, elsewhere=elsewhere)
+        if admission.is_new:
+            entries.append(Registered(plan, owner, registration, admission.line))
+        return admission
+
+    def lines(self, plan):
+        return [item.line for item in self.entries[plan.digest]]
+
+    def pairs(self):
+        """Plans and registrations as plain documents, for the oracle."""
+        return [
+            (plain(item.plan), plain(item.registration)) for items in self.entries.values() for item in items
+        ]
+
+
+def plain(thing):
+    """A document as JSON reads it back."""
+    return json.loads(json.dumps(thing.to_dict()))
+
+
+def forged(registration, *, manifest=None, cells=None, **top):
+    """A registration that somebody has changed and sealed again, inside and outside."""
+    document = plain(registration)
+    described = {k: v for k, v in document["manifest"].items() if k not in ("kind", "format", "digest")}
+    described.update(manifest or {})
+    content = {
+        "manifest": seal("manifest", 1, described),
+        "cells": {**document["cells"], **(cells or {})},
+        **top,
+    }
+    return seal("registration", 1, content)
+
+
+def resealed(document):
+    """The document with a digest that fits."""
+    content = {key: value for key, value in document.items() if key != "digest"}
+    return {**content, "digest": digest(content)}

@@ -1,0 +1,111 @@
+"""The agency's service in tests: on SQLite and on a real PostgreSQL, with somebody of every role."""
+
+import itertools
+import os
+import shutil
+
+import pytest
+from tests.agency.server.service import Clock, Service
+
+from elldelta.agency.server.database import Database
+from elldelta.agency.server.migrations import migrate
+from elldelta.agency.server.settings import Settings
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgresql(postgres_server):
+    """The URL of a PostgreSQL that runs for these tests only."""
+    return postgres_server.url()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path):
+    """An empty database, of either kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'agency.sqlite'}"
+        return
+    yield from new_database(request.getfixturevalue("postgresql"))
+
+
+def new_database(server_url, template="template1"):
+    import psycopg
+
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield server_url.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def database(database_url):
+    """An empty database that nothing has been done to."""
+    opened = Database(Settings(folder=None, database=database_url).database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory):
+    """A migrated database, to be copied: that is faster than migrating for every test."""
+    path = tmp_path_factory.mktemp("template") / "agency.sqlite"
+    _migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(postgresql):
+    """The same on PostgreSQL: the name of a database to make others from."""
+    for url in new_database(postgresql):
+        _migrate(url)
+        yield url.partition("?")[0].rpartition("/")[2]
+
+
+def _migrate(url):
+    opened = Database(Settings(folder=None, database=url).database_url)
+    migrate(opened)
+    opened.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def settings(request, tmp_path):
+    """Settings for a database of either kind that is up to date."""
+    if request.param == "sqlite":
+        path = tmp_path / "agency.sqlite"
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
+        yield Settings(folder=tmp_path / "data", database=f"sqlite:///{path}")
+        return
+    template = request.getfixturevalue("postgresql_template")
+    for url in new_database(request.getfixturevalue("postgresql"), template):
+        yield Settings(folder=tmp_path / "data", database=url)
+
+
+@pytest.fixture
+def service(settings):
+    """The running service."""
+    with Service(settings, Clock()) as running:
+        yield running
+
+
+@pytest.fixture
+def migrated(database):
+    migrate(database)
+    return database
+
+
+@pytest.fixture
+def make_service(settings):
+    """The running service with other limits."""
+    opened = []
+
+    def make(**limits):
+        running = Service(settings.with_limits(**limits), Clock())
+        opened.append(running)
+        return running.__enter__()
+
+    yield make
+    for running in opened:
+        running.__exit__(None, None, None)

@@ -1,0 +1,202 @@
+"""Who calls: tokens that hold and tokens that do not, logins, cookies, and forms of others."""
+
+import re
+
+import pytest
+import sqlalchemy as sa
+
+from elldelta.agency.server.errors import ConflictError, NotLoggedInError, TooManyError
+from elldelta.agency.server.secret_values import check_new_password
+from elldelta.agency.server.services.logins import cookie_name, log_in, log_out
+from elldelta.agency.server.services.names import check_name
+from elldelta.agency.server.services.parties import create_party, disable_party, set_password
+from elldelta.agency.server.services.tokens import create_token
+from elldelta.errors import ParameterError
+
+PASSWORD = "correct horse battery staple"  # noqa: S105
+
+
+def test_a_token_is_shown_once_and_kept_only_as_a_digest(service):
+    answer = service.post("agency", "/parties/owner/tokens", {"note": "nightly"}, status=201).json()
+    secret = answer["token"].rsplit("_", 1)[-1]
+    [*_, listed] = service.get("agency", "/parties/owner/tokens").json()["tokens"]
+    assert answer["id"] in {
+        item["id"] for item in service.get("agency", "/parties/owner/tokens").json()["tokens"]
+    }
+    assert "token" not in listed
+    with service.agency.database.reading() as session:
+        for table in ("tokens", "parties", "logins"):
+            rows = session.execute(sa.select(sa.text("*")).select_from(sa.table(table))).all()
+            assert secret not in str(rows)
+    headers = {"Authorization": f"Bearer {answer['token']}"}
+    assert service.send("GET", "/api/v1/me", headers=headers).json() == {"name": "owner", "role": "owner"}
+
+
+def me(service, token):
+    return service.send("GET", "/api/v1/me", headers={"Authorization": f"Bearer {token}"})
+
+
+def test_wrong_tokens_are_refused(service):
+    good = service.tokens["owner"]
+    prefix, number, secret = good.split("_", 2)
+    other = service.tokens["client"].split("_", 2)
+    wrong = [
+        "",
+        "x",
+        good[:-1],
+        good + "A",
+        good.swapcase(),
+        f"{prefix}_{number}_{other[2]}",
+        f"{prefix}_{other[1]}_{secret}",
+        "elldelta_000000000000_" + "A" * 43,
+    ]
+    for token in wrong:
+        answer = me(service, token)
+        assert answer.status_code == 401, token
+        assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+        assert secret not in answer.text
+    assert me(service, good).status_code == 200
+
+
+def test_another_scheme_is_refused(service):
+    for scheme in ("Basic", "Token", "bearer2"):
+        headers = {"Authorization": f"{scheme} {service.tokens['owner']}"}
+        assert service.send("GET", "/api/v1/me", headers=headers).status_code == 401
+
+
+def test_a_token_ends_when_it_expires_is_revoked_or_its_party_is_disabled(service):
+    for name in ("a", "b"):
+        service.add(name, "owner")
+    short = create_token(service.agency, "a", "", 1)
+    long = create_token(service.agency, "a", "", 30)
+    other = create_token(service.agency, "b", "", 30)
+    assert [me(service, item.token).status_code for item in (short, long, other)] == [200, 200, 200]
+    service.clock.advance(days=1, seconds=1)
+    assert [me(service, item.token).status_code for item in (short, long, other)] == [401, 200, 200]
+    service.ask("agency", "DELETE", f"/tokens/{long.id}", status=200)
+    assert [me(service, item.token).status_code for item in (long, other)] == [401, 200]
+    service.ask("agency", "DELETE", "/parties/b", status=200)
+    assert me(service, other.token).status_code == 401
+    service.post("agency", "/parties/b/tokens", {}, status=409)
+
+
+def test_the_last_of_the_agency_cannot_be_shut_out(service):
+    service.ask("agency", "DELETE", "/parties/agency", status=409)
+    service.add("deputy", "agency")
+    disable_party(service.agency, "agency")
+    with pytest.raises(ConflictError):
+        disable_party(service.agency, "deputy")
+
+
+def test_a_token_is_not_valid_for_ever(service):
+    for days in (0, -1, 367, 2**40):
+        service.post("agency", "/parties/owner/tokens", {"expires_in_days": days}, status=422)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "a/b", "ä", "a" * 65, "-a", "a\n", "../x"])
+def test_names_that_would_need_quoting_are_refused(name):
+    with pytest.raises(ParameterError):
+        check_name("a party", name)
+
+
+def test_two_parties_cannot_have_one_name(service):
+    service.post("agency", "/parties", {"name": "owner", "role": "agency"}, status=409)
+
+
+@pytest.fixture
+def person(service):
+    create_party(service.agency, "person", "client", PASSWORD)
+    return service
+
+
+def test_a_password_opens_a_login_and_is_not_kept(person):
+    login = log_in(person.agency, "person", PASSWORD, address="a")
+    cookie = {"Cookie": f"{cookie_name(person.settings)}={login.cookie}"}
+    assert person.send("GET", "/api/v1/me", headers=cookie).json()["name"] == "person"
+    with person.agency.database.reading() as session:
+        stored = str(session.execute(sa.text("SELECT * FROM parties")).all())
+        assert PASSWORD not in stored
+        assert re.search(r"\$argon2id\$", stored)
+        assert login.cookie not in str(session.execute(sa.text("SELECT * FROM logins")).all())
+    log_out(person.agency, login.cookie)
+    assert person.send("GET", "/api/v1/me", headers=cookie).status_code == 401
+
+
+def test_a_wrong_name_and_a_wrong_password_look_alike(person):
+    texts = set()
+    for name, password in (
+        ("person", "wrong password"),
+        ("nobody", PASSWORD),
+        ("owner", ""),
+        ("person", ""),
+        ("a\0b", "x" * 500),
+    ):
+        with pytest.raises(NotLoggedInError, match="name or the password") as found:
+            log_in(person.agency, name, password, address="a")
+        texts.add(str(found.value))
+    assert len(texts) == 1
+
+
+def test_a_login_ends(person):
+    login = log_in(person.agency, "person", PASSWORD, address="a")
+    cookie = {"Cookie": f"{cookie_name(person.settings)}={login.cookie}"}
+    person.clock.advance(hours=person.settings.limits.session_hours, seconds=-10)
+    assert person.send("GET", "/api/v1/me", headers=cookie).status_code == 200
+    person.clock.advance(seconds=20)
+    assert person.send("GET", "/api/v1/me", headers=cookie).status_code == 401
+
+
+def test_another_password_ends_every_login(person):
+    cookie = cookie_of(person)
+    set_password(person.agency, "person", PASSWORD + "!")
+    assert person.send("GET", "/api/v1/me", headers=cookie).status_code == 401
+
+
+def test_a_disabled_party_has_no_login(person):
+    cookie = cookie_of(person)
+    disable_party(person.agency, "person")
+    assert person.send("GET", "/api/v1/me", headers=cookie).status_code == 401
+    with pytest.raises(NotLoggedInError):
+        log_in(person.agency, "person", PASSWORD, address="a")
+
+
+def cookie_of(service):
+    login = log_in(service.agency, "person", PASSWORD, address="a")
+    cookie = {"Cookie": f"{cookie_name(service.settings)}={login.cookie}"}
+    assert service.send("GET", "/api/v1/me", headers=cookie).status_code == 200
+    return cookie
+
+
+def test_what_a_login_changes_needs_the_token_of_its_form(person):
+    person.add_model()
+    login = log_in(person.agency, "person", PASSWORD, address="a")
+    cookie = {"Cookie": f"{cookie_name(person.settings)}={login.cookie}"}
+    wish = {"population": "region", "ell": 2, "records": 100}
+
+    def file(**headers):
+        return person.send("POST", "/api/v1/requests", json=wish, headers={**cookie, **headers}).status_code
+
+    other = log_in(person.agency, "person", PASSWORD, address="a").caller.csrf_token
+    assert file() == 403
+    assert file(**{"X-CSRF-Token": "x"}) == 403
+    assert file(**{"X-CSRF-Token": other}) == 403
+    assert file(**{"X-CSRF-Token": login.caller.csrf_token}) == 201
+    assert file(**{"X-CSRF-Token": login.caller.csrf_token, "Origin": "http://evil.test"}) == 403
+    assert file(**{"X-CSRF-Token": login.caller.csrf_token, "Origin": "http://agency.test"}) == 201
+
+
+def test_guessing_passwords_is_slow(make_service):
+    service = make_service(login_rate=1e-6, login_burst=4)
+    create_party(service.agency, "person", "client", PASSWORD)
+    for number in range(4):
+        with pytest.raises(NotLoggedInError):
+            log_in(service.agency, f"guess-{number}", "wrong", address="a")
+    with pytest.raises(TooManyError):
+        log_in(service.agency, "person", PASSWORD, address="a")
+    assert log_in(service.agency, "person", PASSWORD, address="b").caller.name == "person"
+
+
+@pytest.mark.parametrize("password", ["", "short", "x" * 11, "x" * 201])
+def test_passwords_have_a_length(password):
+    with pytest.raises(ParameterError):
+        check_new_password(password)

@@ -1,0 +1,245 @@
+"""Limits: sizes, speeds and rates; a refusal changes nothing and the service goes on."""
+
+import contextlib
+import time
+
+import pytest
+from tests.agency.registrations import full, make_registration
+from tests.agency.server.live import RawConnection, listening
+from tests.agency.server.service import POPULATION, WISH, model_file
+
+from elldelta.agency.server import patience
+from elldelta.agency.server.errors import BusyError, TooManyError
+from elldelta.agency.server.limits import MOST_KEYS, RateLimit
+from elldelta.agency.server.memory import Remembered
+from elldelta.agency.server.turns import Turns
+
+JSON = {"Content-Type": "application/json"}
+BINARY = {"Content-Type": "application/octet-stream"}
+
+
+def test_bodies_have_a_size_by_what_they_are_for(make_service):
+    service = make_service(body_bytes=1000, registration_bytes=5000, model_bytes=200)
+    plan = service.issue()
+    small = b'{"name": "somebody", "role": "owner"}'
+    service.ask("agency", "POST", "/parties", content=small + b" " * 900, headers=JSON, status=201)
+    service.ask("agency", "POST", "/parties", content=small + b" " * 1000, headers=JSON, status=413)
+    model = f"/populations/{POPULATION}/model"
+    service.ask("agency", "PUT", model, content=b"x" * 200, headers=BINARY, status=422)
+    service.ask("agency", "PUT", model, content=b"x" * 201, headers=BINARY, status=413)
+    releases = f"/plans/{plan.digest}/releases"
+    for n_bytes, status in ((5000, 422), (5001, 413)):
+        headers = {**JSON, "Idempotency-Key": "a"}
+        service.ask("owner", "POST", releases, content=b" " * n_bytes, headers=headers, status=status)
+    service.ask("agency", "DELETE", "/parties/client", content=b"x", status=413)
+    assert service.get("agency", "/me").json()["name"] == "agency"
+
+
+def test_a_body_that_does_not_say_its_size_is_stopped_as_it_grows(make_service):
+    service = make_service(body_bytes=1000)
+    sent = []
+
+    async def endless():
+        while True:
+            sent.append(100)
+            assert len(sent) < 50, "nobody stops it"
+            yield b" " * 100
+
+    service.ask("agency", "POST", "/parties", content=endless(), headers=JSON, status=413)
+    assert sum(sent) <= 1200
+
+
+def test_a_model_has_a_size_also_after_unpacking(make_service):
+    service = make_service(model_cells=100)
+    service.add_population()
+    model = f"/populations/{POPULATION}/model"
+    answer = service.ask("agency", "PUT", model, content=model_file(), headers=BINARY, status=413)
+    assert "144 cells" in answer.json()["error"]["found"]
+    assert service.get("agency", f"/populations/{POPULATION}").json()["model"] is None
+
+
+def test_whoever_asks_too_often_is_told_when_to_come_back(make_service):
+    service = make_service(principal_rate=1e-3, principal_burst=5)
+    statuses = [service.ask("client", "GET", "/me").status_code for _ in range(7)]
+    assert statuses == [200] * 5 + [429] * 2
+    answer = service.ask("client", "GET", "/me", status=429)
+    assert 1 <= int(answer.headers["Retry-After"]) <= 1000
+    service.get("owner", "/me")  # others are not affected
+
+
+def test_one_address_has_a_rate_whoever_calls_from_there(make_service):
+    service = make_service(address_rate=1e-3, address_burst=5)
+    statuses = [
+        service.ask(who, "GET", path).status_code
+        for who, path in (
+            (None, "/key"),
+            ("owner", "/me"),
+            (None, "/me"),
+            ("client", "/me"),
+            (None, "/nothing"),
+        )
+    ]
+    assert statuses == [200, 200, 401, 200, 404]
+    answer = service.ask("owner", "GET", "/me", status=429)
+    assert answer.json()["error"]["problem"]
+    assert answer.headers["X-Request-Id"]
+    service.get(None, "/health")  # whoever watches the service always gets an answer
+    service.get(None, "/ready")
+
+
+def test_a_bucket_fills_again_at_its_rate():
+    now = [0.0]
+    limit = RateLimit(rate=2.0, burst=3.0, clock=lambda: now[0])
+    for _ in range(3):
+        limit.take("a")
+    with pytest.raises(TooManyError):
+        limit.take("a")
+    now[0] += 0.5
+    limit.take("a")
+    with pytest.raises(TooManyError):
+        limit.take("a")
+    now[0] += 1000.0
+    for _ in range(3):
+        limit.take("a")
+    with pytest.raises(TooManyError):
+        limit.take("a")
+
+
+def test_a_bucket_does_not_remember_everybody_for_ever():
+    limit = RateLimit(rate=1.0, burst=1.0, clock=lambda: 0.0)
+    for number in range(MOST_KEYS + 100):
+        limit.take(str(number))
+    assert len(limit._buckets) == MOST_KEYS
+
+
+def test_waiting_jobs_are_limited(make_service):
+    service = make_service(jobs_waiting=2)
+    service.add_model()
+    numbers = [
+        service.post("client", "/requests", {**WISH, "records": 1000 + extra}, status=201).json()["id"]
+        for extra in range(3)
+    ]
+    for number in numbers[:2]:
+        service.post("agency", f"/requests/{number}/preview", status=202)
+    answer = service.post("agency", f"/requests/{numbers[2]}/preview", status=503)
+    assert answer.headers["Retry-After"]
+
+
+@pytest.fixture
+def impatient(make_service):
+    return make_service(pause_seconds=0.3, body_seconds=1.0)
+
+
+def test_a_body_that_stops_arriving_is_cut_off(impatient):
+    with listening(impatient.app) as address, contextlib.closing(RawConnection(address)) as connection:
+        connection.head("POST", "/api/v1/parties", Authorization=bearer(impatient), Content_Length=100)
+        connection.send(b'{"name": ')
+        status, document = connection.answer()
+        assert status == 408
+        assert document["error"]["problem"]
+
+
+def test_wrong_tokens_have_a_rate_and_right_ones_from_the_same_address_do_not_suffer(make_service):
+    service = make_service(login_rate=1e-3, login_burst=3)
+    wrong = {"Authorization": "Bearer elldelta_000000000000_" + "A" * 43}
+    statuses = [service.send("GET", "/api/v1/me", headers=wrong).status_code for _ in range(5)]
+    assert statuses == [401] * 3 + [429] * 2
+    service.get("owner", "/me")
+    service.clock.advance(seconds=1001)
+    assert service.send("GET", "/api/v1/me", headers=wrong).status_code == 401
+
+
+def test_a_client_has_only_so_many_open_requests(make_service):
+    service = make_service(requests_open=2)
+    service.add_model()
+    service.add("other", "client")
+    numbers = [service.post("client", "/requests", WISH, status=201).json()["id"] for _ in range(2)]
+    answer = service.post("client", "/requests", WISH, status=409)
+    assert "2 wait for the agency" in answer.json()["error"]["found"]
+    service.post("other", "/requests", WISH, status=201)
+    service.post("agency", f"/requests/{numbers[0]}/decline", {"reason": "a test"})
+    service.post("client", "/requests", WISH, status=201)
+    service.post("client", "/requests", WISH, status=409)
+
+
+def test_only_so_many_have_a_turn_and_others_do_not_wait_for_ever():
+    turns = Turns(2, 0.01)
+    with turns.turn():
+        with turns.turn(), pytest.raises(BusyError), turns.turn():
+            pass
+        with turns.turn():  # also after a refusal there are two
+            pass
+
+
+def test_a_registration_waits_for_its_turn_to_be_read(service, monkeypatch):
+    monkeypatch.setattr(service.agency.parsing, "_seconds", 0.2)  # the database may take its time
+    plan = service.issue()
+    with service.agency.parsing.turn(), service.agency.parsing.turn():
+        answer = service.register("owner", plan, full(plan), key="a", status=503)
+    assert "Retry-After" in answer.headers
+    service.register("owner", plan, full(plan), key="a", status=201)
+
+
+def test_what_is_remembered_has_a_weight():
+    remembered, made = Remembered(100, weigh=len), []
+
+    def get(letter, size):
+        return remembered.get(letter, lambda: made.append(letter) or letter * size)
+
+    for letter in "abcab":
+        get(letter, 50)
+    assert "".join(made) == "abcab"  # two fit
+    get("b", 50)
+    get("x", 10)  # which costs the one that was longest away
+    assert [remembered.peek(letter) is not None for letter in "abx"] == [False, True, True]
+    assert len(get("y", 101)) == 101  # too heavy to be kept
+
+
+def test_a_body_that_trickles_is_cut_off(impatient):
+    """Each pause is short enough, but all of them together are not."""
+    with listening(impatient.app) as address, contextlib.closing(RawConnection(address)) as connection:
+        connection.head("POST", "/api/v1/parties", Authorization=bearer(impatient), Content_Length=1000)
+        begun = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() - begun < 1.5:
+                connection.send(b" ")
+                time.sleep(0.1)
+        assert connection.answer()[0] in (408, None)
+        connection.close()
+    assert impatient.get("agency", "/me").status_code == 200
+
+
+def test_a_body_that_ends_too_early_changes_nothing(service):
+    plan = service.issue()
+    content = make_registration(plan, full(plan)).to_bytes()
+    with listening(service.app) as address:
+        for n_bytes in (0, 1, len(content) // 2, len(content) - 1):
+            with contextlib.closing(RawConnection(address)) as connection:
+                connection.head(
+                    "POST",
+                    f"/api/v1/plans/{plan.digest}/releases",
+                    Authorization=bearer(service, "owner"),
+                    Content_Type="application/json",
+                    Idempotency_Key="a",
+                    Content_Length=len(content),
+                )
+                connection.send(content[:n_bytes])
+    assert service.get("owner", f"/plans/{plan.digest}/releases").json()["releases"] == []
+
+
+def test_a_head_that_never_ends_is_cut_off(service, monkeypatch):
+    monkeypatch.setattr(patience, "HEAD_SECONDS", 0.5)
+    with listening(service.app) as address:
+        for begin in (b"", b"GET /health HTTP/1.1\r\nHost: a"):
+            with contextlib.closing(RawConnection(address)) as connection:
+                connection.send(begin)
+                assert connection.is_closed()
+        with contextlib.closing(RawConnection(address)) as connection:  # also for a second request
+            connection.head("GET", "/health")
+            assert connection.answer()[0] == 200
+            connection.send(b"GET /health HT")
+            assert connection.is_closed()
+
+
+def bearer(service, who="agency"):
+    return f"Bearer {service.tokens[who]}"

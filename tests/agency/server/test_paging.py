@@ -1,0 +1,197 @@
+"""Lists part by part: every entry once, forward and backward, also when others are added meanwhile."""
+
+import json
+
+import pytest
+from tests.agency.registrations import full, make_plan
+from tests.agency.server.service import POPULATION, WISH
+from tests.agency.server.test_registration import ROOM_FOR_TWO
+from tests.agency.server.visitor import visitor
+
+from elldelta.agency.server.services.tokens import create_token
+
+SIZE, N = 2, 5
+
+
+@pytest.fixture
+def crowded(make_service):
+    """Five of everything, and two on a page."""
+    service = make_service(page_size=SIZE, principal_rate=1e6, principal_burst=1e6)
+    service.add_model()
+    for number in range(N):
+        service.add(f"party-{number}", "owner")
+        create_token(service.agency, "owner", str(number), 3)
+        service.clock.advance(seconds=number % 2)  # some are made at the same moment
+        service.post("client", "/requests", {**WISH, "records": 1000 + number}, status=201)
+        service.post("agency", "/populations", {"name": f"other-{number}"}, status=201)
+        service.issue(make_plan(starts=(0, 5 + number)))
+    service.plan = service.issue(make_plan(**ROOM_FOR_TWO))
+    for number in range(N):
+        service.register("owner", service.plan, full(service.plan, n=3 + number), key=f"{number}", status=201)
+        missing = full(service.plan, (0, 0), (0, 1), (0, 2), n=3 + number)
+        service.register("owner", service.plan, missing, key=f"wrong-{number}", status=409)
+    return service
+
+
+LISTS = {
+    "parties": ("/parties", "name"),
+    "tokens": ("/parties/owner/tokens", "id"),
+    "populations": ("/populations", "name"),
+    "requests": ("/requests", "id"),
+    "plans": ("/plans", "digest"),
+    "releases": ("/plans/{digest}/releases", "sequence"),
+    "refusals": ("/plans/{digest}/refusals", "id"),
+}
+
+
+def parts(service, path, **query):
+    """All parts of a list, from the first one on."""
+    while True:
+        part = service.get("agency", path, params=query).json()
+        yield part
+        if part["next"] is None:
+            return
+        query["after"] = part["next"]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_all_parts_together_are_the_list_in_both_directions(crowded, name):
+    path, key = LISTS[name]
+    path = path.format(digest=crowded.plan.digest)
+    forward = list(parts(crowded, path))
+    assert all(len(part[name]) == SIZE for part in forward[:-1])
+    found = [entry[key] for part in forward for entry in part[name]]
+    assert len(found) == len(set(found)) >= N
+    assert forward[0]["previous"] is None
+    backward, part = [], forward[-1]
+    while part["previous"] is not None:
+        part = crowded.get("agency", path, params={"before": part["previous"]}).json()
+        assert part["next"] is not None
+        backward = [entry[key] for entry in part[name]] + backward
+    assert backward + [entry[key] for entry in forward[-1][name]] == found
+    ones = [entry[key] for part in parts(crowded, path, limit=1) for entry in part[name]]
+    assert ones == found
+    assert len(crowded.get("agency", path, params={"limit": 1000}).json()[name]) == SIZE  # never more
+
+
+def test_what_is_added_meanwhile_neither_repeats_nor_hides_an_entry(crowded):
+    """A list by numbers of entries would show the last request of the first part again."""
+    first = crowded.get("agency", "/requests").json()
+    crowded.post("client", "/requests", WISH, status=201)
+    second = crowded.get("agency", "/requests", params={"after": first["next"]}).json()
+    assert [item["id"] for item in first["requests"] + second["requests"]] == [5, 4, 3, 2]
+
+
+def test_a_client_pages_through_its_own_requests_only(crowded):
+    crowded.add("another", "client")
+    crowded.post("another", "/requests", WISH, status=201)
+    assert [item["id"] for item in crowded.get("another", "/requests").json()["requests"]] == [6]
+    assert crowded.get("another", "/requests", params={"after": 6}).json()["requests"] == []
+    assert crowded.get("another", "/requests", params={"before": 3}).json()["requests"] == [
+        crowded.get("another", "/requests/6").json()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/plans", {"after": "sha256:" + "0" * 64}),
+        ("/plans", {"after": "x"}),
+        ("/parties", {"after": "a", "before": "b"}),
+        ("/requests", {"before": "many"}),
+        ("/requests", {"limit": 0}),
+        ("/parties/owner/tokens", {"before": "0" * 12}),
+    ],
+)
+def test_a_part_that_cannot_be_meant_is_refused(crowded, path, query):
+    crowded.get("agency", path, params=query, status=422)
+
+
+def test_the_parts_are_described(crowded):
+    document = crowded.get(None, "/openapi.json").json()
+    for path, _ in LISTS.values():
+        operation = document["paths"]["/api/v1" + path.replace("/owner/", "/{name}/")]["get"]
+        assert {"after", "before", "limit"} <= {item["name"] for item in operation["parameters"]}
+        [reference] = operation["responses"]["200"]["content"]["application/json"]["schema"].values()
+        schema = document["components"]["schemas"][reference.split("/")[-1]]
+        assert {"previous", "next"} <= set(schema["required"])
+
+
+PLACES = {
+    "/": ("/populations/", "populations"),
+    "/requests": ("/requests/", "requests"),
+    "/plans": ("/plans/", "plans"),
+    "/parties": ("/parties/", "parties"),
+    f"/populations/{POPULATION}": ("/plans/", "plans"),
+    "/plans/{digest}/ledger": (None, "lines"),
+    "/plans/{digest}/refusals": (None, "refused registrations"),
+    "/plans/{digest}": (None, "releases"),
+    "/parties/owner": (None, "tokens"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_pages_have_links_to_the_next_part_and_back(crowded, place):
+    """Links, not scripts: following them shows every entry once, and the way back leads to the first part."""
+    prefix, what = PLACES[place]
+    agency = visitor(crowded, "agency")
+    address = place.format(digest=crowded.plan.digest)
+    seen, first = [], agency.see(address)
+    page, n_parts = first, 1
+    assert not page.all("a", rel="prev")
+    while page.all("a", rel="next"):
+        seen += entries(page, prefix)
+        [link] = page.all("a", rel="next")
+        assert f"Next {what}" in page.words
+        page = agency.see(link["href"])
+        n_parts += 1
+    seen += entries(page, prefix)
+    assert n_parts >= 3
+    if prefix is not None:
+        assert len(seen) == len(set(seen)) >= N
+    while page.all("a", rel="prev"):
+        [link] = page.all("a", rel="prev")
+        page = agency.see(link["href"])
+        n_parts -= 1
+    assert n_parts == 1
+    assert entries(page, prefix) == entries(first, prefix)
+    agency.__exit__(None, None, None)
+
+
+def entries(page, prefix):
+    """Addresses of the entries of a list, each once."""
+    if prefix is None:
+        return []
+    found = [item["href"] for item in page.all("a") if "?" not in item.get("href", "?")]
+    return list(dict.fromkeys(href for href in found if href.startswith(prefix) and href.count("/") == 2))
+
+
+def test_the_page_of_a_plan_tells_how_many_releases_there_are_in_all(crowded):
+    agency = visitor(crowded, "agency")
+    assert f"{N} releases are admitted" in agency.see(f"/plans/{crowded.plan.digest}").words
+    assert f"{N + 1} lines" in agency.see(f"/plans/{crowded.plan.digest}/ledger").words
+    agency.__exit__(None, None, None)
+
+
+def test_the_first_page_counts_all_plans_and_shows_all_that_wait(crowded):
+    client, agency = visitor(crowded, "client"), visitor(crowded, "agency")
+    assert f"{N + 1} plans count now" in last_part(agency, "/").words
+    for opened in (client, agency):
+        page = opened.see("/")
+        waiting = [item["href"] for item in page.all("a") if item["href"].startswith("/requests/")]
+        assert waiting == ["/requests/5", "/requests/4"]  # at most as many as a list has
+        assert "All requests" in page.words
+        opened.__exit__(None, None, None)
+
+
+def last_part(browser, address):
+    page = browser.see(address)
+    while page.all("a", rel="next"):
+        [link] = page.all("a", rel="next")
+        page = browser.see(link["href"])
+    return page
+
+
+def test_the_ledger_is_exported_whole(crowded):
+    lines = crowded.get("owner", f"/plans/{crowded.plan.digest}/ledger").text.splitlines()
+    assert [json.loads(line).get("sequence", 0) for line in lines] == list(range(N + 1))

@@ -1,0 +1,169 @@
+"""Races: fifty owners at once, over HTTP, against two server processes, where only two can be admitted."""
+
+import asyncio
+import contextlib
+import itertools
+import subprocess
+import time
+
+import httpx
+import pytest
+from tests.agency.registrations import full, make_plan, make_registration
+from tests.agency.server.real_server import COMMAND, PATIENCE, RealServer, bearer, own_settings
+
+_numbers = itertools.count(1)
+
+N_OWNERS = 50
+ROOM = 2
+
+
+def certified_plan():
+    """102 witnesses, ell 98: together releases may miss four values of a class, and each owner misses two
+    that nobody else misses. Any two owners fit, whoever they are, and a third one never does."""
+    plan = make_plan(n_values=2 * N_OWNERS + 2, ell=2 * N_OWNERS - 2, releases=ROOM)
+    return plan, [full(plan, (0, 2 * place), (0, 2 * place + 1)) for place in range(N_OWNERS)]
+
+
+def probabilistic_plan():
+    """A promise about two releases; every release would pass all other checks."""
+    plan = make_plan(releases=ROOM, guarantee="probabilistic")
+    return plan, [full(plan, n=3 + place) for place in range(N_OWNERS)]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def server(request, tmp_path_factory):
+    """One server for all races on a database: every race has a population of its own."""
+    folder = tmp_path_factory.mktemp("race")
+    with (
+        own_settings(request.param, request, folder) as settings,
+        RealServer(settings, folder / "server.log", workers=2) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def own():
+    """A name that no other test uses."""
+    return f"race-{next(_numbers)}"
+
+
+def all_at_once(server, requests):
+    """Sends requests (token, path, key, content), each by a client of its own whose connection is open.
+
+    Connections are opened until every process of the server holds some: it is a race between processes, too.
+    """
+
+    async def run():
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            async with contextlib.AsyncExitStack() as stack:
+                opened = [await stack.enter_async_context(client_of(token)) for token, *_ in requests]
+                n_before = len(server.events("request"))
+                for client in opened:
+                    assert (await client.get("/api/v1/me")).status_code == 200
+                holding = {entry["process"] for entry in server.events("request")[n_before:]}
+                if len(holding) == server.workers:
+                    return await asyncio.gather(
+                        *(
+                            client.post(
+                                path,
+                                content=content,
+                                headers={"Idempotency-Key": key, "Content-Type": "application/json"},
+                            )
+                            for client, (_, path, key, content) in zip(opened, requests, strict=True)
+                        )
+                    )
+            assert time.monotonic() < deadline, f"Only {len(holding)} of the server's processes answer."
+
+    def client_of(token):
+        return httpx.AsyncClient(
+            base_url=server.url, headers=bearer(token), timeout=PATIENCE, trust_env=False
+        )
+
+    return asyncio.run(run())
+
+
+def check_chain(server, token, plan, folder):
+    """Exports ledger and plan and lets the command verify them, offline; returns the lines."""
+    with server.client(token) as client:
+        for name, path in (("ledger", "ledger"), ("plan.json", "file")):
+            answer = client.get(f"/api/v1/plans/{plan.digest}/{path}").raise_for_status()
+            (folder / name).write_bytes(answer.content)
+    finished = subprocess.run(
+        [*COMMAND, "ledger", "verify", folder / "ledger", "--plan", folder / "plan.json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return (folder / "ledger").read_bytes().splitlines()[1:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [certified_plan, probabilistic_plan])
+def test_of_fifty_at_once_exactly_two_are_admitted(server, own, tmp_path, make):
+    plan, counts = make()
+    server.issue(plan, own)
+    path = f"/api/v1/plans/{plan.digest}/releases"
+    requests = [
+        (
+            server.add(f"{own}-{place}", "owner"),
+            path,
+            f"key-{place}",
+            make_registration(plan, table).to_bytes(),
+        )
+        for place, table in enumerate(counts)
+    ]
+    answers = all_at_once(server, requests)
+
+    statuses = [answer.status_code for answer in answers]
+    assert (statuses.count(201), statuses.count(409)) == (ROOM, N_OWNERS - ROOM), statuses
+    accepted = {answer.json()["owner"]: answer.json() for answer in answers if answer.status_code == 201}
+    assert {item["sequence"] for item in accepted.values()} == {1, 2}
+    for answer in answers:
+        if answer.status_code == 409:
+            document = answer.json()
+            assert document["accepted"] is False
+            assert document["error"]["problem"]
+            assert document["error"]["found"]
+    handled = {entry["process"] for entry in server.events("request") if entry["status"] in (201, 409)}
+    assert len(handled) == 2  # it was a race between processes, too
+
+    lines = check_chain(server, requests[0][0], plan, tmp_path)
+    assert len(lines) == ROOM
+    with server.client(requests[0][0]) as client:
+        listed = client.get(path).json()["releases"]
+    assert {item["owner"]: item["hash"] for item in listed} == {
+        owner: item["hash"] for owner, item in accepted.items()
+    }
+    repeated = all_at_once(server, requests)
+    assert [(one.status_code, one.json()) for one in repeated] == [
+        (one.status_code, one.json()) for one in answers
+    ]
+    assert check_chain(server, requests[0][0], plan, tmp_path) == lines
+
+
+@pytest.mark.slow
+def test_fifty_repeats_of_one_request_add_one_line(server, own, tmp_path):
+    plan = server.issue(make_plan(records=11), own)
+    token = server.add(own, "owner")
+    content = make_registration(plan, full(plan)).to_bytes()
+    request = (token, f"/api/v1/plans/{plan.digest}/releases", "one-key", content)
+    answers = all_at_once(server, [request] * N_OWNERS)
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.content for answer in answers}) == 1
+    assert answers[0].json()["sequence"] == 1
+    assert len(check_chain(server, token, plan, tmp_path)) == 1
+
+
+@pytest.mark.slow
+def test_fifty_contents_under_one_key_add_one_line(server, own, tmp_path):
+    """A client that reuses its key by mistake: one of them is admitted, the others are told."""
+    plan = server.issue(make_plan(records=12), own)
+    token = server.add(own, "owner")
+    path = f"/api/v1/plans/{plan.digest}/releases"
+    contents = [make_registration(plan, full(plan, n=3 + place)).to_bytes() for place in range(N_OWNERS)]
+    answers = all_at_once(server, [(token, path, "one-key", content) for content in contents])
+    statuses = [answer.status_code for answer in answers]
+    assert (statuses.count(201), statuses.count(422)) == (1, N_OWNERS - 1), statuses
+    assert len(check_chain(server, token, plan, tmp_path)) == 1

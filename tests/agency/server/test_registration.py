@@ -1,0 +1,215 @@
+"""Registrations: idempotent, atomic, refused with the reason; the ledger only grows."""
+
+import json
+import threading
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+from tests.agency.registrations import forged, full, make_plan, make_registration, plain
+
+from elldelta.agency.receipt import Receipt
+from elldelta.agency.server.services.releases import register_release
+from elldelta.errors import RefusedError
+from elldelta.ledger.report import verify_ledger
+
+ROOM_FOR_TWO = {"ell": 2, "releases": 2, "n_values": 6}
+
+
+def exported(service, plan, tmp_path):
+    path = tmp_path / "ledger"
+    path.write_bytes(service.get("auditor", f"/plans/{plan.digest}/ledger").content)
+    return verify_ledger(path, plan_digest=plan.digest)
+
+
+def rows_of(service):
+    with service.agency.database.reading() as session:
+        return {
+            table: session.scalar(sa.select(sa.func.count()).select_from(sa.table(table)))
+            for table in ("ledger_lines", "registrations", "answers", "refusals")
+        }
+
+
+def test_the_same_key_gets_the_same_answer_and_adds_nothing(service, tmp_path):
+    plan = service.issue()
+    first = service.register("owner", plan, full(plan), key="one", status=201)
+    before = rows_of(service)
+    again = service.register("owner", plan, full(plan), key="one", status=201)
+    assert again.json() == first.json()
+    assert rows_of(service) == before
+    assert exported(service, plan, tmp_path).n_releases == 1
+
+
+def test_an_admission_is_signed_by_the_agency(service):
+    plan = service.issue()
+    for key, status in (("one", 201), ("two", 200)):
+        told = service.register("owner", plan, full(plan), key=key, status=status).json()
+        receipt = Receipt(
+            server="", owner="owner", plan_digest=plan.digest, content_digest=told["content_digest"],
+            registration_digest=plan.digest, sequence=told["sequence"], hash=told["hash"],
+            key_id=told["key_id"], signature=told["signature"],
+        )  # fmt: skip
+        receipt.verify(service.agency.key.public_key)
+        with pytest.raises(RefusedError):
+            replace(receipt, sequence=2).verify(service.agency.key.public_key)
+
+
+def test_the_same_key_with_something_else_is_refused_and_changes_nothing(service):
+    plan = service.issue()
+    service.register("owner", plan, full(plan), key="one", status=201)
+    before = rows_of(service)
+    service.register("owner", plan, full(plan, n=4), key="one", status=422)
+    assert rows_of(service) == before
+
+
+def test_another_key_with_the_same_content_finds_its_line(service):
+    plan = service.issue()
+    first = service.register("owner", plan, full(plan), key="one", status=201).json()
+    second = service.register("owner", plan, full(plan), key="two", status=200).json()
+    assert second == {**first, "is_new": False}
+    assert rows_of(service)["ledger_lines"] == 1
+
+
+def test_keys_belong_to_their_owner(service):
+    plan = service.issue()
+    service.add("other", "owner")
+    service.register("owner", plan, full(plan), key="one", status=201)
+    assert service.register("other", plan, full(plan, n=4), key="one", status=201).json()["owner"] == "other"
+
+
+def test_a_key_is_needed_and_is_plain(service):
+    plan = service.issue()
+    content = make_registration(plan, full(plan)).to_bytes()
+    for key in (None, "", "a b", "ü", "x" * 201):
+        headers = {"Content-Type": "application/json"}
+        if key is not None:
+            headers["Idempotency-Key"] = key.encode()
+        path = f"/plans/{plan.digest}/releases"
+        service.ask("owner", "POST", path, status=422, content=content, headers=headers)
+    assert rows_of(service)["ledger_lines"] == 0
+
+
+def test_a_release_that_would_take_a_class_below_ell_is_refused_with_the_reason(service, tmp_path):
+    """Six witnesses, ell 2, t 2: each release may miss two of a class, three of them would leave none."""
+    plan = service.issue(make_plan(**ROOM_FOR_TWO))
+    for name in ("b", "c"):
+        service.add(name, "owner")
+    service.register("owner", plan, full(plan, (0, 0), (0, 1)), key="1", status=201)
+    service.register("b", plan, full(plan, (0, 2), (0, 3)), key="1", status=201)
+    before = rows_of(service)
+    refused = service.register("c", plan, full(plan, (0, 4), (0, 5)), key="1", status=409).json()
+    assert refused["accepted"] is False
+    assert refused["error"]["problem"]
+    after = rows_of(service)
+    assert after["ledger_lines"] == before["ledger_lines"] == 2
+    assert after["registrations"] == 2
+    assert exported(service, plan, tmp_path).owners == ("b", "owner")
+    assert service.register("c", plan, full(plan, (0, 4), (0, 5)), key="1", status=409).json() == refused
+    [kept] = service.get("agency", f"/plans/{plan.digest}/refusals").json()["refusals"]
+    assert (kept["owner"], kept["problem"]) == ("c", refused["error"]["problem"])
+    assert service.get("b", f"/plans/{plan.digest}/refusals").json()["refusals"] == []
+    service.register(
+        "c", plan, full(plan, (0, 2), (0, 3), n=4), key="2", status=201
+    )  # what is missing anyway
+
+
+def test_releases_of_other_plans_for_the_same_people_are_linked_too(service):
+    """Two plans with other classes: neither ledger sees it, the exact linkage leaves only the sixth value."""
+    fine = service.issue(make_plan(**ROOM_FOR_TWO))
+    coarse = service.issue(make_plan(starts=(0, 6), **ROOM_FOR_TWO))
+    service.add("b", "owner")
+    service.add("c", "owner")
+    service.register("owner", fine, full(fine, (0, 0), (0, 1)), key="1", status=201)
+    service.register("b", fine, full(fine, (0, 1), (0, 2)), key="1", status=201)
+    refused = service.register("c", coarse, full(coarse, (0, 3), (0, 4)), key="1", status=409).json()
+    assert "1 values left" in refused["error"]["found"]
+    elsewhere = service.issue(make_plan(starts=(0, 5), **ROOM_FOR_TWO), population="another")
+    service.register("c", elsewhere, full(elsewhere, (0, 3), (0, 4)), key="2", status=201)
+
+
+LIES = (
+    {"manifest": {"records_released": 5}},
+    {"manifest": {"ell": 1}},
+    {"manifest": {"content_digest": "sha256:" + "0" * 64}},
+    {"cells": {"counts": [1]}},
+    {"cells": {"counts": "many"}},
+    {"extra": 1},
+)
+NO_REGISTRATIONS = (b"", b"{}", b"[]", b"null", b"{", b"\xff", b'{"kind": 1}', b"[" * 60_000)
+
+
+def test_a_registration_that_is_not_what_it_says_is_refused(service):
+    plan = service.issue()
+    honest = make_registration(plan, full(plan))
+    contents = [json.dumps(forged(honest, **change)).encode() for change in LIES]
+    for content in (*contents, *NO_REGISTRATIONS):
+        answer = service.ask(
+            "owner",
+            "POST",
+            f"/plans/{plan.digest}/releases",
+            content=content,
+            headers={"Idempotency-Key": "a", "Content-Type": "application/json"},
+        )
+        assert answer.status_code == 422, (content[:100], answer.text)
+    assert rows_of(service) == {"ledger_lines": 0, "registrations": 0, "answers": 0, "refusals": 0}
+
+
+def test_a_registration_of_another_plan_is_refused(service):
+    plan, other = service.issue(), make_plan(ell=3)
+    service.ask(
+        "owner",
+        "POST",
+        f"/plans/{plan.digest}/releases",
+        status=422,
+        json=plain(make_registration(other, full(other))),
+        headers={"Idempotency-Key": "a"},
+    )
+
+
+def test_of_many_at_once_only_those_that_fit_are_admitted(service, tmp_path):
+    """Room for two that miss different pairs: whoever comes first; the chain is intact, nobody twice."""
+    plan = service.issue(make_plan(**ROOM_FOR_TWO))
+    misses = [((0, 0), (0, 1)), ((0, 2), (0, 3)), ((0, 4), (0, 5))]
+    names = [f"owner-{number}" for number in range(9)]
+    for name in names:
+        service.add(name, "owner")
+    answers = {}
+
+    def run(name, number):
+        content = make_registration(plan, full(plan, *misses[number % 3], n=3 + number)).to_bytes()
+        caller = service.caller(name)
+        for _ in range(2):  # everybody sends it twice
+            answers.setdefault(name, []).append(
+                register_release(service.agency, caller, plan.digest, "key", content)
+            )
+
+    threads = [threading.Thread(target=run, args=(name, number)) for number, name in enumerate(names)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(first == second for first, second in answers.values())
+    accepted = [name for name, [first, _] in answers.items() if first.is_accepted]
+    report = exported(service, plan, tmp_path)
+    assert sorted(report.owners) == sorted(accepted)
+    # Whoever misses the same pair as an earlier one needs no more room: two of three pairs, three owners each
+    assert len(accepted) == 6
+    assert len({number % 3 for number, name in enumerate(names) if name in accepted}) == 2
+
+
+def test_a_line_that_somebody_has_tampered_with_stops_everything(service):
+    """Not even a triggerless database can lie: the chain is checked before a line is added."""
+    plan = service.issue()
+    service.add("other", "owner")
+    service.register("owner", plan, full(plan), key="one", status=201)
+    with service.agency.database.writing() as session:
+        if service.agency.database.is_sqlite:
+            session.execute(sa.text("DROP TRIGGER ledger_lines_no_update"))
+        else:
+            session.execute(sa.text("ALTER TABLE ledger_lines DISABLE TRIGGER ledger_lines_no_change"))
+        line = session.scalar(sa.text("SELECT line FROM ledger_lines"))
+        changed = bytes(line).replace(b'"owner":"owner"', b'"owner":"other"')
+        session.execute(sa.text("UPDATE ledger_lines SET line = :line"), {"line": changed})
+    answer = service.register("other", plan, full(plan, n=4), key="two", status=500)
+    assert "owner" not in answer.text
+    assert rows_of(service)["ledger_lines"] == 1

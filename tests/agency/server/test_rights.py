@@ -1,0 +1,109 @@
+"""Default deny: every route, for every role, and for nobody."""
+
+import pytest
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import iter_route_contexts
+from starlette.routing import Route
+from tests.agency.server.expected_rights import API, EXPECTED
+
+from elldelta.agency.server.guarded_route import GuardedRoute, check_all_guarded
+from elldelta.agency.server.rights import ROLES, allow, allow_anybody
+from elldelta.errors import InternalError
+
+SAMPLE = {"name": "region", "id": "1", "digest": "sha256:" + "5e" * 32}
+SAMPLE_IDS = {"/tokens/{id}": "0123456789ab", "/jobs/{id}": "0123456789abcdef" * 2}
+SAMPLE_QUERY = {"/api/v1/populations/{name}/cost": {"ell": 2, "records": 100}}
+
+SAMPLE_BODIES = {
+    ("POST", "/api/v1/parties"): {"name": "somebody", "role": "owner"},
+    ("POST", "/api/v1/parties/{name}/tokens"): {"note": "", "expires_in_days": 1},
+    ("POST", "/api/v1/populations"): {"name": "another"},
+    ("POST", "/api/v1/requests"): {"population": "region", "ell": 2, "records": 100},
+    ("POST", "/api/v1/requests/{id}/decline"): {"reason": "no"},
+    ("POST", "/api/v1/plans/{digest}/supersede"): {"by": "sha256:" + "6f" * 32},
+    ("POST", "/api/v1/plans/{digest}/withdraw"): {"reason": "no"},
+    ("PUT", "/api/v1/plans/{digest}/progress"): {"records": 5},
+}
+
+
+def routes_of(app):
+    return {
+        (method, context.path) for context in iter_route_contexts(app.routes) for method in context.methods
+    }
+
+
+def test_every_route_has_an_expectation_and_every_expectation_a_route(service):
+    assert routes_of(service.app) == set(EXPECTED)
+
+
+def test_every_route_for_every_role_and_for_nobody(make_service):
+    service = make_service(principal_rate=1e6, principal_burst=1e6, address_rate=1e6, address_burst=1e6)
+    for (method, path), allowed in API.items():
+        statuses = {who: call(service, who, method, path).status_code for who in (None, *ROLES)}
+        for who, status in statuses.items():
+            if allowed is None or (who is not None and who in allowed):
+                assert status not in (401, 403), (method, path, who, status)
+                assert status < 500, (method, path, who, status)
+            else:
+                assert status == (401 if who is None else 403), (method, path, who, status)
+
+
+def call(service, who, method, path):
+    filled = path
+    for end, value in SAMPLE_IDS.items():
+        if path.endswith(end):
+            filled = filled.replace("{id}", value)
+    for name, value in SAMPLE.items():
+        filled = filled.replace("{" + name + "}", value)
+    headers = {} if who is None else {"Authorization": f"Bearer {service.tokens[who]}"}
+    body = SAMPLE_BODIES.get((method, path))
+    if path.endswith("/model"):
+        headers["Content-Type"] = "application/octet-stream"
+    if path.endswith("/releases"):
+        headers["Idempotency-Key"] = "a"
+    return service.send(method, filled, headers=headers, json=body, params=SAMPLE_QUERY.get(path))
+
+
+def test_nobody_is_told_whether_a_body_would_fit(service):
+    """Who is not known gets no answer about what they sent, however it is broken."""
+    for content in (b"", b"{", b'{"name": 7}', b"\xff" * 100):
+        answer = service.send("POST", "/api/v1/parties", content=content)
+        assert answer.status_code == 401
+
+
+def test_an_endpoint_that_declares_nothing_cannot_become_a_route():
+    router = APIRouter(route_class=GuardedRoute)
+
+    with pytest.raises(InternalError, match="who may call"):
+
+        @router.get("/secret")
+        def secret():
+            return "everything"
+
+
+@pytest.mark.parametrize("kind", ["framework", "starlette"])
+def test_an_application_with_another_kind_of_route_does_not_start(kind):
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    guarded = APIRouter(route_class=GuardedRoute)
+
+    @guarded.get("/open")
+    @allow_anybody()
+    def opened():
+        return "nothing"
+
+    app.include_router(guarded)
+    check_all_guarded(app)
+    if kind == "framework":
+        other = APIRouter()
+        other.get("/secret")(lambda: "everything")
+        app.include_router(other)
+    else:
+        app.router.routes.append(Route("/secret", lambda request: None))
+    with pytest.raises(InternalError, match="/secret"):
+        check_all_guarded(app)
+
+
+def test_a_declaration_names_roles_that_there_are():
+    for roles in ((), ("boss",)):
+        with pytest.raises(InternalError):
+            allow(*roles)

@@ -1,0 +1,447 @@
+"""Requests to a server that may be anything: a real one, which misbehaves on purpose."""
+
+import contextlib
+import gzip
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from elldelta.agency import http as agency_http
+from elldelta.agency.http import AgencyServer, Token, shown
+from elldelta.errors import FileError, InputError, ParameterError, RemoteError
+
+SECRET = "edt_0123456789abcdef_secret"  # noqa: S105 (of nobody)
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A client that hangs up is what these tests are about."""
+
+
+@contextlib.contextmanager
+def serving(answer):
+    """A server that answers every request with `answer(handler)`; yields it with all it was asked."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self):
+            length = int(self.headers.get("content-length", 0))
+            asked.append((self.command, self.path, dict(self.headers), self.rfile.read(length)))
+            answer(self)
+
+        do_GET = do_PUT = do_POST = answer
+
+        def log_message(self, *words):
+            pass
+
+    server = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def reply(content=b"{}", status=200, **headers):
+    def answer(handler):
+        handler.send_response(status)
+        for name, value in {"content-length": str(len(content)), **headers}.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    return answer
+
+
+def one_after_another(answers):
+    def answer(handler):
+        next(answers)(handler)
+
+    return answer
+
+
+class Naps(list):
+    def __call__(self, seconds):
+        self.append(seconds)
+
+
+def at(url, *, attempts=1, timeout=120.0, naps=None, token=SECRET):
+    return AgencyServer(
+        url, Token(token) if token else None, timeout, attempts, Naps() if naps is None else naps
+    )
+
+
+def test_a_request_says_who_asks_and_what():
+    with serving(reply(b'{"fine": true}')) as (url, asked):
+        assert at(url).get("plans", "sha256:a/b?c", query={"population": "a&b"}).json() == {"fine": True}
+    [(verb, path, headers, _)] = asked
+    assert (verb, path) == ("GET", "/api/v1/plans/sha256%3Aa%2Fb%3Fc?population=a%26b")
+    assert headers["Authorization"] == f"Bearer {SECRET}"
+    assert headers["Accept-Encoding"] == "identity"
+
+
+def test_nobody_is_named_without_a_token():
+    with serving(reply()) as (url, asked):
+        at(url, token=None).get("key")
+    assert "Authorization" not in asked[0][2]
+
+
+def test_the_same_key_and_bytes_every_time():
+    answers = iter([reply(b"", 503), reply(b"", 502), reply(b'{"ok": 1}', 201)])
+    naps = Naps()
+    with serving(one_after_another(answers)) as (url, asked):
+        answer = at(url, attempts=5, naps=naps).post("releases", content=b"the same", key="k1")
+    assert answer.status == 201
+    assert {(item[2]["Idempotency-Key"], item[3]) for item in asked} == {("k1", b"the same")}
+    assert naps == [0.5, 1.0]
+
+
+def test_a_server_that_asks_to_wait_is_waited_for_but_not_for_ever():
+    answers = iter([reply(b"", 429, retry_after="7"), reply(b"", 503, retry_after="99999"), reply()])
+    naps = Naps()
+    with serving(one_after_another(answers)) as (url, _):
+        at(url, attempts=3, naps=naps).get("key")
+    assert naps == [7.0, 30.0]
+
+
+def hang_up(handler):
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+def half_an_answer(handler):
+    handler.send_response(200)
+    handler.send_header("content-length", "100")
+    handler.end_headers()
+    handler.wfile.write(b'{"a":')
+    handler.wfile.flush()
+    hang_up(handler)
+
+
+def not_http(handler):
+    handler.wfile.write(b"SSH-2.0-OpenSSH_9\r\n")
+    handler.wfile.flush()
+    hang_up(handler)
+
+
+@pytest.mark.parametrize("broken", [hang_up, half_an_answer, not_http])
+def test_connections_that_break_are_tried_again_and_then_given_up(broken):
+    naps = Naps()
+    with serving(broken) as (url, asked), pytest.raises(RemoteError, match="cannot be reached") as error:
+        at(url, attempts=3, naps=naps).get("key")
+    assert len(asked) == 3
+    assert "3 times" in error.value.found
+    assert naps == [0.5, 1.0]
+
+
+def test_nobody_listens():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(RemoteError, match="cannot be reached"):
+        at(f"http://127.0.0.1:{port}").get("key")
+
+
+def drip_body(handler):
+    handler.send_response(200)
+    handler.end_headers()
+    with contextlib.suppress(OSError):
+        while True:
+            handler.wfile.write(b" ")
+            handler.wfile.flush()
+            time.sleep(0.05)
+
+
+def drip_headers(handler):
+    with contextlib.suppress(OSError):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            handler.wfile.write(b"x: y\r\n")
+            handler.wfile.flush()
+            time.sleep(0.05)
+
+
+def say_nothing(handler):
+    with contextlib.suppress(OSError):
+        handler.connection.settimeout(300)
+        handler.connection.recv(1)
+
+
+@pytest.mark.parametrize("slow", [drip_body, drip_headers, say_nothing])
+def test_a_trickle_does_not_put_off_the_last_moment(slow):
+    start = time.monotonic()
+    with serving(slow) as (url, _), pytest.raises(RemoteError, match="cannot be reached") as error:
+        at(url, timeout=0.5).get("key")
+    assert "within 0.5 seconds" in error.value.found
+    assert time.monotonic() - start < 120  # and not for ever
+
+
+def test_an_answer_that_is_too_large_is_not_read_to_its_end():
+    sent = 0
+
+    def flood(handler):
+        nonlocal sent
+        handler.send_response(200)
+        handler.end_headers()
+        with contextlib.suppress(OSError):
+            for _ in range(2000):
+                handler.wfile.write(b"x" * 100_000)
+                sent += 100_000
+
+    with serving(flood) as (url, _), pytest.raises(RemoteError, match="does not answer") as error:
+        at(url).get("key", most_bytes=1_000_000)
+    assert "larger than 1000000 bytes" in error.value.found
+    assert sent < 100_000_000
+
+
+def test_compressed_answers_are_refused():
+    bomb = gzip.compress(b"0" * 50_000_000)
+    with serving(reply(bomb, content_encoding="gzip")) as (url, _), pytest.raises(RemoteError) as error:
+        at(url).get("key")
+    assert "compressed" in error.value.found
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_token_follows_no_redirection(status):
+    with serving(reply()) as (elsewhere, asked_elsewhere):
+        answer = reply(b"", status, location=f"{elsewhere}/api/v1/key")
+        with serving(answer) as (url, _), pytest.raises(RemoteError) as error:
+            at(url).get("key")
+    assert "another address" in error.value.found
+    assert not asked_elsewhere
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"null", b"{", b'{"a": NaN}', b"\xff", b"[" * 100_000, b'{"a":' * 100_000, b"<html>"],
+    ids=lambda content: repr(content[:12]),
+)
+def test_answers_that_are_no_json_object(content):
+    with serving(reply(content)) as (url, _), pytest.raises(RemoteError, match="does not answer"):
+        at(url).get("key").json()
+
+
+def test_what_the_server_says_is_shown_without_what_steers_a_terminal():
+    parts = {"problem": "\x1b[2Jgone\x9b31m", "found": "a\nb\u202ec", "remedy": "x" * 10_000}
+    answer = reply(json.dumps({"error": parts}).encode(), 403)
+    with serving(answer) as (url, _), pytest.raises(RemoteError) as error:
+        at(url).get("key")
+    assert error.value.problem == "The agency's server says: �[2Jgone�31m"
+    assert error.value.found == "a�b�c"
+    assert len(error.value.remedy) == 500
+
+
+@pytest.mark.parametrize("error", [None, [], "x", {"problem": 3}, {"problem": ["a"]}, {"problem": ""}])
+def test_errors_without_words(error):
+    answer = reply(json.dumps({"error": error}).encode(), 418)
+    with serving(answer) as (url, _), pytest.raises(RemoteError) as raised:
+        at(url).get("key")
+    assert "418" in raised.value.found
+
+
+@pytest.mark.parametrize("status", [200, 204])
+def test_an_empty_answer_is_no_document(status):
+    with serving(reply(b"", status)) as (url, _), pytest.raises(RemoteError):
+        at(url).get("key").json()
+
+
+class TestAddresses:
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "https://agency.example",
+            "https://agency.example:8443/base/",
+            "http://127.0.0.1:8000",
+            "http://127.3.2.1",
+            "http://localhost:8000",
+            "http://[::1]:8000",
+        ],
+    )
+    def test_good_ones(self, url):
+        assert AgencyServer.at(url).url == url.rstrip("/")
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "",
+            "agency.example",
+            "ftp://agency.example",
+            "file:///etc/passwd",
+            "https://",
+            "https:///path",
+            "https://user:secret@agency.example",
+            "https://user@agency.example",
+            "https://agency.example?a=b",
+            "https://agency.example#a",
+            "https://agency.example:port",
+            "https://agency .example",
+            "https://agency.example\n",
+            "https://[::1",
+        ],
+    )
+    def test_bad_ones(self, url):
+        with pytest.raises(ParameterError) as error:
+            AgencyServer.at(url, insecure_http=True)
+        assert "secret" not in str(error.value)
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "http://agency.example",
+            "http://10.0.0.1",
+            "http://localhost.agency.example",
+            "http://127.0.0.1.agency.example",
+            "http://0.0.0.0:80",
+        ],
+    )
+    def test_plain_http_to_others_must_be_allowed(self, url):
+        with pytest.raises(ParameterError, match="read your token") as error:
+            AgencyServer.at(url)
+        assert "--insecure-http" in error.value.remedy
+        assert AgencyServer.at(url, insecure_http=True).url == url
+
+    @pytest.mark.parametrize("timeout", [0, -1, 4000, float("nan")])
+    def test_time_limits(self, timeout):
+        with pytest.raises(ParameterError):
+            AgencyServer.at("https://agency.example", timeout=timeout)
+
+
+class TestTokens:
+    @pytest.mark.parametrize(
+        "text", ["", "x1y2z3", "a b c d e f g", "x" * 600, "töken-töken", "line\nbreak-x"]
+    )
+    def test_what_is_no_token_is_not_repeated(self, text):
+        with pytest.raises(FileError) as error:
+            Token(text)
+        assert not text or text not in str(error.value)
+
+    def test_nothing_prints_it(self):
+        token = Token(SECRET)
+        server = AgencyServer("https://agency.example", token)
+        for text in (repr(token), str(token), f"{token}", repr(server), str(server)):
+            assert SECRET not in text
+
+    def test_errors_do_not_hold_it(self):
+        with serving(hang_up) as (url, _), pytest.raises(RemoteError) as error:
+            at(url).get("key")
+        assert SECRET not in str(error.value)
+
+
+def test_a_proxy_is_not_asked_over_plain_http(monkeypatch):
+    """Whoever has set a proxy for the web has not set it for the token."""
+    with serving(reply()) as (proxy, asked_proxy), serving(reply()) as (url, asked):
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        at(url).get("key")
+    assert len(asked) == 1
+    assert not asked_proxy
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate for localhost that nobody has vouched for."""
+    import datetime as dt
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        + made.public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+@contextlib.contextmanager
+def serving_tls(answer, certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            answer(self)
+
+        def log_message(self, *words):
+            pass
+
+    server = Server(("127.0.0.1", 0), Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"https://localhost:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_server_that_nobody_vouches_for_is_sent_nothing(certificate, monkeypatch):
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "SSL_CERT_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    naps = Naps()
+    with serving_tls(reply(), certificate) as (url, asked):
+        with pytest.raises(RemoteError, match="not certain") as error:
+            at(url, attempts=3, naps=naps).get("key")
+        assert not asked
+        assert not naps  # trying again would not make it true
+        assert "SSL_CERT_FILE" in error.value.remedy
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        at(url).get("key")
+        assert len(asked) == 1
+        with pytest.raises(RemoteError):  # vouched for, but under another name
+            at(url.replace("localhost", "127.0.0.1")).get("key")
+        assert len(asked) == 1
+
+
+def test_texts_of_the_server():
+    assert shown("a\tb") == "a�b"
+    assert shown(None) == shown(3) == ""
+    assert shown("\ud800") == "�"
+    assert shown("x" * 9, most=5) == "xxxx…"
+
+
+def test_without_the_package_there_is_a_hint(monkeypatch):
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(InputError) as error:
+        at("http://127.0.0.1:1").get("key")
+    assert "elldelta[remote]" in error.value.remedy
+
+
+def test_importing_the_module_does_not_import_the_package():
+    code = f"import sys, {agency_http.__name__}; sys.exit('httpx' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

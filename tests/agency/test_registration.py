@@ -1,0 +1,648 @@
+"""What an agency admits: honest owners, and owners that lie about everything."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.agency.registrations import (
+    DIAGONAL,
+    Agency,
+    forged,
+    full,
+    make_plan,
+    make_registration,
+    make_schema,
+    manifest_of,
+    plain,
+    resealed,
+)
+from tests.oracles import registration as oracle
+
+import elldelta as ed
+from elldelta.agency.registration import (
+    Registered,
+    check_registration,
+    ledger_chain,
+    ledger_export,
+    registration_of,
+)
+from elldelta.agency.registration_file import MOST_RECORDS, Registration
+from elldelta.errors import FileError, InputError, InternalError, ParameterError, RefusedError
+from elldelta.files.json_file import seal
+from elldelta.ledger.report import verify_ledger
+from elldelta.schema.schema import Schema
+
+PLAN = make_plan()
+
+
+def admits(plan, document, entries=(), **options):
+    """What a server does with a document from the network."""
+    content = document if isinstance(document, bytes) else json.dumps(document).encode()
+    options.setdefault("owner", "A")
+    return check_registration(plan, Registration.from_bytes(content), entries, **options)
+
+
+class TestAdmission:
+    def test_an_honest_release_gets_the_next_line(self, tmp_path):
+        agency = Agency(PLAN)
+        first = agency.register(PLAN, make_registration(PLAN, full(PLAN, (0, 1))), "A")
+        second = agency.register(PLAN, make_registration(PLAN, full(PLAN, (1, 2))), "B")
+        assert (first.entry.sequence, second.entry.sequence) == (1, 2)
+        assert first.entry.misses == ((0, 1),)
+        assert first.entry.certified
+        exported = tmp_path / "export.ledger"
+        exported.write_bytes(ledger_export(PLAN, agency.lines(PLAN)))
+        report = verify_ledger(exported, plan_digest=PLAN.digest, terms=PLAN.terms, head=first.entry.hash)
+        assert report.owners == ("A", "B")
+        assert report.chain.head == second.entry.hash
+
+    def test_the_union_of_misses_decides(self):
+        agency = Agency(PLAN)
+        for number, owner in enumerate("ABCD"):
+            agency.register(PLAN, make_registration(PLAN, full(PLAN, (2, number))), owner)
+        before = agency.lines(PLAN)
+        with pytest.raises(RefusedError, match="fewer than 2") as refusal:
+            agency.register(PLAN, make_registration(PLAN, full(PLAN, (2, 4))), "E")
+        assert "1 of 4 base classes" in refusal.value.found
+        assert refusal.value.remedy
+        assert agency.lines(PLAN) == before
+        agency.register(PLAN, make_registration(PLAN, full(PLAN, (1, 4))), "E")
+
+    def test_the_same_again_is_the_same_line(self):
+        agency = Agency(PLAN)
+        registration = make_registration(PLAN, full(PLAN, (0, 1)))
+        first = agency.register(PLAN, registration, "A")
+        again = agency.register(PLAN, registration, "A")
+        assert not again.is_new
+        assert again.entry == first.entry
+        assert len(agency.lines(PLAN)) == 1
+
+    def test_the_release_of_another_owner_is_no_release_of_ones_own(self):
+        agency = Agency(PLAN)
+        registration = make_registration(PLAN, full(PLAN, (0, 1)))
+        agency.register(PLAN, registration, "A")
+        with pytest.raises(RefusedError, match="Another owner"):
+            agency.register(PLAN, registration, "B")
+
+    def test_an_owner_keeps_its_classes(self):
+        agency = Agency(PLAN)
+        agency.register(PLAN, make_registration(PLAN, full(PLAN)), "A")
+        merged = make_registration(PLAN, [[3] * 6] * 3, [0, 1, 2, 2])
+        with pytest.raises(RefusedError, match="other classes"):
+            agency.register(PLAN, merged, "A")
+        agency.register(PLAN, merged, "B")
+        agency.register(PLAN, make_registration(PLAN, [[4] * 6] * 3, [0, 1, 2, 2]), "B")
+
+    def test_a_release_that_does_not_pass_its_certificate(self):
+        counts = full(PLAN, (0, 0), (0, 1), (0, 2))  # may miss (6 - 2) // 2 = 2
+        with pytest.raises(RefusedError, match="certificate"):
+            Agency(PLAN).register(PLAN, make_registration(PLAN, counts), "A")
+
+    def test_fewer_records_than_planned_are_enough_for_a_certificate(self):
+        plan = make_plan(records=10_000)
+        assert Agency(plan).register(plan, make_registration(plan, full(plan, n=1)), "A").is_new
+
+    def test_a_release_of_nobody(self):
+        with pytest.raises(RefusedError, match="without a record"):
+            Agency(PLAN).register(PLAN, make_registration(PLAN, 0 * full(PLAN)), "A")
+
+    @pytest.mark.parametrize("owner", ["", " A", "A\n", "\x1b[31mA", "x" * 201])
+    def test_owners_without_a_proper_name(self, owner):
+        with pytest.raises(ParameterError):
+            Agency(PLAN).register(PLAN, make_registration(PLAN, full(PLAN)), owner)
+
+    def test_what_an_owner_sends_about_a_real_release(self, tmp_path):
+        rng = np.random.default_rng(3)
+        table = {
+            "age": rng.integers(30, 34, 400),
+            "region": np.array(["e", "n", "w"])[rng.integers(0, 3, 400)],
+            "disease": np.array([f"d{number}" for number in range(6)])[rng.integers(0, 6, 400)],
+        }
+        path = tmp_path / "release.parquet"
+        ed.release_to_file(pa.table(table), PLAN, path)
+        registration = registration_of(path, PLAN)
+        assert registration.n_records == 400
+        assert Agency(PLAN).register(PLAN, registration, "A").is_new
+        with pytest.raises(FileError, match="another plan"):
+            registration_of(path, make_plan(records=11))
+
+
+class TestRealOwners:
+    """Releases as owners make them, coarsened and suppressed, read back from their files."""
+
+    @pytest.mark.parametrize("guarantee", ["certified", "probabilistic"])
+    def test_what_is_admitted_leaves_ell(self, tmp_path, guarantee):
+        fine = {"waiting_risk": 0.2} if guarantee == "certified" else {}
+        model = ed.estimate(
+            hospital(20_000, 0), Schema.infer(hospital(20_000, 0), ["age\nof", "zip"], "disease")
+        )
+        plan = ed.plan(model, ell=3, releases=2, records=2_000, guarantee=guarantee, **fine)
+        agency, admitted, n_merged = Agency(plan), [], 0
+        for number in range(1, 6):
+            path = tmp_path / f"release_{number}.parquet"
+            on_failure = "coarsen-suppress" if guarantee == "certified" else None
+            try:
+                manifest = ed.release_to_file(hospital(2_000, number), plan, path, on_failure=on_failure)
+                agency.register(plan, registration_of(path, plan), f"owner {number}")
+            except RefusedError:
+                continue
+            admitted.append(path)
+            n_merged += (manifest.coarsening or {}).get("base_classes_merged", 0)
+        if guarantee == "certified":
+            assert len(admitted) > plan.releases
+            assert n_merged
+        else:
+            assert len(admitted) == plan.releases
+        assert ed.audit(admitted).diversity_min_any >= plan.ell
+        chain = ledger_chain(plan, agency.lines(plan))
+        assert len(chain.active) == len(admitted)
+
+
+def hospital(n_people, seed):
+    """Records; a column has a name that nobody should have to print."""
+    rng = np.random.default_rng(seed)
+    chances = 0.8 ** np.arange(8) / sum(0.8 ** np.arange(8))
+    return pa.table(
+        {
+            "age\nof": rng.integers(20, 60, n_people),
+            "zip": np.array(["n", "s", "e", "w"])[rng.integers(0, 4, n_people)],
+            "disease": np.array([f"d{number}" for number in range(8)])[rng.choice(8, n_people, p=chances)],
+        }
+    )
+
+
+class TestProbabilisticPlans:
+    plan = make_plan(guarantee="probabilistic", records=30)
+
+    def test_t_releases_and_not_one_more(self):
+        agency = Agency(self.plan)
+        for number, owner in enumerate("AB"):
+            agency.register(self.plan, make_registration(self.plan, full(self.plan, (0, number))), owner)
+        with pytest.raises(RefusedError, match="about 2 releases"):
+            agency.register(self.plan, make_registration(self.plan, full(self.plan, (0, 2))), "C")
+        again = make_registration(self.plan, full(self.plan, (0, 1)))
+        assert not agency.register(self.plan, again, "B").is_new
+
+    def test_the_planned_number_of_records(self):
+        few = make_registration(self.plan, full(self.plan, n=1))
+        assert few.n_records < self.plan.records
+        with pytest.raises(RefusedError, match="fewer records"):
+            Agency(self.plan).register(self.plan, few, "A")
+
+    def test_the_planned_classes(self):
+        merged = make_registration(self.plan, [[9] * 6] * 3, [0, 1, 2, 2])
+        with pytest.raises(FileError, match="not follow the plan"):
+            Agency(self.plan).register(self.plan, merged, "A")
+
+    def test_too_much_is_missing_together(self):
+        agency = Agency(self.plan)
+        agency.register(self.plan, make_registration(self.plan, full(self.plan, (0, 0), (0, 1), (0, 2))), "A")
+        with pytest.raises(RefusedError, match="fewer than 2"):
+            agency.register(self.plan, make_registration(self.plan, full(self.plan, (0, 3), (0, 4))), "B")
+
+
+GOOD = make_registration(PLAN, full(PLAN, (0, 1)))
+CELLS = plain(GOOD)["cells"]
+
+
+def changed_cell(name, place, value):
+    numbers = list(CELLS[name])
+    numbers[place] = value
+    return {name: numbers}
+
+
+class TestLies:
+    """Documents that somebody has made up and sealed, so that every digest fits."""
+
+    def test_the_tools_of_these_tests_make_good_ones_too(self):
+        assert admits(PLAN, forged(GOOD)).entry.misses == ((0, 1),)
+
+    @pytest.mark.parametrize(
+        "cells",
+        [
+            changed_cell("counts", 0, -1),
+            changed_cell("counts", 0, 0),
+            changed_cell("counts", 0, 2**53),
+            changed_cell("counts", 0, 2**63),
+            changed_cell("counts", 0, 2**64 + 3),
+            changed_cell("counts", 0, 10**4000),
+            {"counts": [MOST_RECORDS] * len(CELLS["counts"])},
+            changed_cell("counts", 0, 3.0),
+            changed_cell("counts", 0, 1.5),
+            changed_cell("counts", 0, True),
+            changed_cell("counts", 0, "3"),
+            changed_cell("counts", 0, None),
+            changed_cell("counts", 0, [3]),
+            changed_cell("counts", 0, 4),
+            changed_cell("classes", 0, -1),
+            changed_cell("classes", -1, 4),
+            changed_cell("classes", -1, 2**62),
+            changed_cell("values", 0, -1),
+            changed_cell("values", -1, 6),
+            changed_cell("values", 1, 0),
+            {name: CELLS[name][:-1] for name in CELLS},
+            {name: [*CELLS[name], CELLS[name][-1]] for name in CELLS},
+            {name: CELLS[name][::-1] for name in CELLS},
+            {"classes": CELLS["classes"][:-1]},
+            {"classes": {}},
+            {"more": []},
+            {"counts": None},
+            {name: [] for name in CELLS},
+        ],
+        ids=lambda cells: str(cells)[:60],
+    )
+    def test_counts_that_are_none_or_have_another_digest(self, cells):
+        with pytest.raises(InputError):
+            admits(PLAN, forged(GOOD, cells=cells))
+
+    @pytest.mark.parametrize(
+        "manifest",
+        [
+            {"plan_digest": make_plan(records=11).digest},
+            {"plan_digest": "sha256:0"},
+            {"plan_digest": None},
+            {"content_digest": "sha256:" + "0" * 64},
+            {"content_digest": 7},
+            {"ell": 1},
+            {"ell": True},
+            {"ell": 2.0},
+            {"releases": 99},
+            {"min_records": 0},
+            {"guarantee": "probabilistic"},
+            {"guarantee": ["certified"]},
+            {"delta": None},
+            {"failure_upper": 0.0},
+            {"records_released": 1},
+            {"records_read": 10**30},
+            {"records_quarantined": -3, "records_left_out": 3},
+            {"records_left_out": -3, "records_suppressed": 3},
+            {"classes_published": 3},
+            {"diversity": 6},
+            {"diversity": None},
+            {"diversity": {}},
+            {"software": "x" * 201},
+            {"software": "\x1b[2J"},
+            {"software": ["elldelta"]},
+            {"order": "as I like"},
+            {"nulls": {"name": 1}},
+            {"nulls": {"age": -1}},
+            {"nulls": {"age": "1"}},
+            {"nulls": [1]},
+            {"unknown": 3},
+            {"coarsening": "none"},
+            {"coarsening": {"base_classes": {"a": {}}}},
+            {"utility": {"ncp": "<script>"}},
+            {"utility": {"by": {"deeper": {"still": 1}}}},
+            {"ledger": {"sequence": 1}},
+            {"ledger": {"sequence": 1, "hash": "x", "owner": "\n"}},
+            {"ledger": "line 1"},
+            {"a_secret": "that the server would store"},
+            {"schema": make_schema(5).to_dict()},
+            {"schema": {}},
+            {"schema": None},
+            {"schema": {**make_schema().to_dict(), "kept": ["name"]}},
+            {"classes": None},
+            {"classes": {}},
+            {"classes": []},
+            {"classes": {"shape": "runs", "starts": [0]}},
+            {"classes": {"shape": "merged"}},
+            {"classes": {"shape": "merged", "base": PLAN.classes.to_dict(), "group_of": [0, 1, 2]}},
+            {"classes": {"shape": "merged", "base": PLAN.classes.to_dict(), "group_of": [0, 1, 2, 2**70]}},
+            {"classes": {"shape": "merged", "base": PLAN.classes.to_dict(), "group_of": [0, 1, 2, 3.0]}},
+            {"classes": {"shape": "merged", "base": PLAN.classes.to_dict(), "group_of": [0, 1, 2, -1]}},
+            {"classes": {"shape": "merged", "base": PLAN.classes.to_dict(), "group_of": [0, 1, 3, 3]}},
+            {"classes": {"shape": "merged", "base": PLAN.classes.to_dict(), "group_of": [[0], [1, 2], 3]}},
+            {"classes": {**PLAN.classes.to_dict(), "lows": [[0, 0], [2, 0], [2, 1], [3, 2]]}},
+            {"classes": {**PLAN.classes.to_dict(), "more": 1}},
+        ],
+        ids=lambda manifest: str(manifest)[:60],
+    )
+    def test_a_manifest_that_lies(self, manifest):
+        with pytest.raises(InputError):
+            admits(PLAN, forged(GOOD, manifest=manifest))
+
+    def test_unions_that_no_label_can_tell(self):
+        """Boxes 0 and 3 together: their hull covers the others, whose records could be claimed for them."""
+        forbidden = make_registration(PLAN, [[5] * 6] * 3, [0, 1, 2, 0])
+        with pytest.raises(FileError, match="no label can tell"):
+            admits(PLAN, plain(forbidden))
+
+    def test_counts_of_another_release_with_its_digest(self):
+        """The counts fit their digest, but the manifest's numbers are those of a better release."""
+        worse = make_registration(PLAN, full(PLAN, (0, 0), (0, 1), (0, 2), (0, 3)))
+        lie = forged(
+            worse,
+            manifest={
+                key: plain(GOOD)["manifest"][key]
+                for key in ("diversity", "records_read", "records_released", "classes_published")
+            },
+        )
+        with pytest.raises(FileError, match="wrong about"):
+            admits(PLAN, lie)
+        with pytest.raises(RefusedError, match="certificate"):
+            admits(PLAN, plain(worse))
+
+    def test_a_release_of_a_weaker_plan(self):
+        """Made and certified under a plan with ell = 1, sealed again under the name of ours."""
+        weak = make_plan(ell=1, releases=1)
+        counts = full(weak, (0, 0), (0, 1), (0, 2), (0, 3))
+        registration = make_registration(weak, counts)
+        assert admits(weak, plain(registration)).is_new
+        with pytest.raises(FileError, match="another plan"):
+            admits(PLAN, plain(registration))
+        terms = {"plan_digest": PLAN.digest, "ell": 2, "releases": 2}
+        with pytest.raises(RefusedError, match="certificate"):
+            admits(PLAN, forged(registration, manifest=terms))
+
+
+class TestDocuments:
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"",
+            b"null",
+            b"[]",
+            b'"text"',
+            b"{",
+            b"\xff\xfe{}",
+            b"{}",
+            b"[" * 100_000,
+            b'{"a":' * 100_000,
+            b'{"kind":"elldelta registration","format":1,"cells":NaN}',
+            b'{"kind":"elldelta registration","format":1e999}',
+            b'{"n":' + b"9" * 5000 + b"}",
+            b'{"kind":"elldelta plan","kind":"elldelta registration"}',
+        ],
+        ids=lambda content: repr(content[:40]),
+    )
+    def test_what_is_no_document(self, content):
+        with pytest.raises(FileError):
+            Registration.from_bytes(content)
+
+    def test_a_document_that_can_be_read_in_two_ways(self):
+        """The second key would win here, the first one elsewhere."""
+        content = GOOD.to_bytes()
+        doubled = content.replace(b'{"cells":', b'{"kind":"elldelta plan","cells":', 1)
+        assert json.loads(doubled) == json.loads(content)
+        with pytest.raises(FileError, match="not a registration"):
+            Registration.from_bytes(doubled)
+
+    @pytest.mark.parametrize("depth", [3, 100, 400, 900])
+    def test_nested_deeper_than_anything_of_ours(self, depth):
+        nested = 0
+        for _ in range(depth):
+            nested = [nested]
+        for document in (
+            {**plain(GOOD), "more": nested},
+            {**plain(GOOD), "cells": nested},
+            {**plain(GOOD), "manifest": {**plain(GOOD)["manifest"], "utility": {"a": nested}}},
+        ):
+            with pytest.raises(FileError):
+                admits(PLAN, document)
+
+    def test_deep_nesting_under_digests_that_fit(self):
+        nested = 0
+        for _ in range(150):
+            nested = {"a": nested}
+        with pytest.raises(FileError):
+            admits(PLAN, forged(GOOD, manifest={"utility": nested}))
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"format": 2}, {"format": 0}, {"format": True}, {"format": 1.0}, {"kind": "elldelta plan"}],
+        ids=repr,
+    )
+    def test_other_versions_and_kinds(self, changes):
+        with pytest.raises(FileError):
+            admits(PLAN, resealed({**plain(GOOD), **changes}))
+
+    def test_one_key_too_many_or_too_few(self):
+        with pytest.raises(FileError):
+            admits(PLAN, forged(GOOD, note="x"))
+        for name in plain(GOOD):
+            document = plain(GOOD)
+            del document[name]
+            with pytest.raises(FileError):
+                admits(PLAN, document)
+
+    def test_a_manifest_of_another_version(self):
+        described = plain(GOOD)["manifest"]
+        for version in (0, 2, True):
+            manifest = resealed({**described, "format": version})
+            document = seal("registration", 1, {"manifest": manifest, "cells": CELLS})
+            with pytest.raises(FileError):
+                admits(PLAN, document)
+
+    @settings(max_examples=200)
+    @given(st.data())
+    def test_every_changed_byte_is_noticed_or_means_the_same(self, data):
+        content = bytearray(GOOD.to_bytes())
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place] = data.draw(st.integers(0, 255))
+        try:
+            admission = admits(PLAN, bytes(content))
+        except InputError:
+            return
+        assert admission.entry.content_digest == GOOD.content_digest
+
+    def test_it_survives_the_network(self):
+        again = Registration.from_bytes(GOOD.to_bytes())
+        assert again.digest == GOOD.digest
+        assert again.to_bytes() == GOOD.to_bytes()
+        assert again.n_records == GOOD.n_records
+
+
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_any_field_may_hold_anything(data):
+    """Whatever stands anywhere, under digests that fit: it changes nothing, or is refused politely."""
+    document = plain(GOOD)
+    manifest = document["manifest"]
+    where = data.draw(st.sampled_from(["manifest", "schema", "classes", "cells"]))
+    value = data.draw(JSON_VALUES)
+    if where == "manifest":
+        name = data.draw(st.sampled_from(sorted(set(manifest) - {"kind", "format", "digest"})))
+        lie = forged(GOOD, manifest={name: value})
+    elif where == "cells":
+        lie = forged(GOOD, cells={data.draw(st.sampled_from(sorted(CELLS))): value})
+    else:
+        inner = {**manifest[where], data.draw(st.sampled_from(sorted(manifest[where]))): value}
+        lie = forged(GOOD, manifest={where: inner})
+    try:
+        admission = admits(PLAN, lie)
+    except (InputError, RefusedError):
+        return
+    assert admission.entry.content_digest == GOOD.content_digest
+    assert admission.entry.misses == ((0, 1),)
+
+
+class TestDamagedLedger:
+    @pytest.fixture
+    def entries(self):
+        agency = Agency(PLAN)
+        for number, owner in enumerate("ABC"):
+            agency.register(PLAN, make_registration(PLAN, full(PLAN, (1, number))), owner)
+        return agency.entries[PLAN.digest]
+
+    def check(self, entries):
+        return check_registration(PLAN, GOOD, entries, owner="D")
+
+    def test_intact(self, entries):
+        assert self.check(entries).entry.sequence == 4
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda e: [e[0], e[2]],
+            lambda e: [e[1], e[2]],
+            lambda e: [e[0], e[2], e[1]],
+            lambda e: [e[0], e[0], e[1], e[2]],
+            lambda e: [*e[:2], replaced(e[2], line=e[2].line.replace(b'"C"', b'"X"'))],
+            lambda e: [*e[:2], replaced(e[2], line=e[2].line[:-1])],
+            lambda e: [*e[:2], replaced(e[2], line=e[2].line[:-9])],
+            lambda e: [*e[:2], replaced(e[2], line=b"\n")],
+            lambda e: [*e[:2], replaced(e[2], line=b"")],
+            lambda e: [*e[:2], replaced(e[2], owner="X")],
+            lambda e: [*e[:2], replaced(e[2], registration=e[1].registration)],
+            lambda e: [*e[:2], replaced(e[2], registration=rewritten(e[2].registration))],
+        ],
+    )
+    def test_nothing_is_admitted_to_a_damaged_ledger(self, entries, damage):
+        with pytest.raises(InternalError):
+            self.check(damage(entries))
+
+    def test_a_ledger_that_was_cut_shows_to_those_who_know_a_hash(self, entries, tmp_path):
+        lost = json.loads(entries[2].line)["hash"]
+        path = tmp_path / "export.ledger"
+        path.write_bytes(ledger_export(PLAN, [item.line for item in entries[:2]]))
+        verify_ledger(path)
+        with pytest.raises(FileError, match="does not hold a line"):
+            verify_ledger(path, head=lost)
+
+    def test_lines_of_another_plan(self, entries):
+        other = make_plan(records=11)
+        with pytest.raises(FileError):
+            ledger_chain(other, [item.line for item in entries])
+
+
+def replaced(item, **changes):
+    fields = {name: getattr(item, name) for name in ("plan", "owner", "registration", "line")}
+    return Registered(**{**fields, **changes})
+
+
+def rewritten(registration):
+    """Counts that were exchanged in the database, under the old content digest."""
+    document = plain(registration)
+    document["cells"]["counts"][0] += 1
+    return Registration.from_dict(resealed(document))
+
+
+class TestOtherPlans:
+    other = make_plan(boxes=(((0, 0), (3, 0)), ((0, 1), (3, 2))), n_values=6, ell=3, releases=1)
+
+    def test_the_larger_promise_counts(self):
+        """Each passes by itself; linked they leave two values, and one plan promised three."""
+        agency = Agency(PLAN, self.other)
+        agency.register(PLAN, make_registration(PLAN, full(PLAN, (0, 0), (0, 1))), "A")
+        with pytest.raises(RefusedError, match="fewer than 3") as refusal:
+            agency.register(self.other, make_registration(self.other, full(self.other, (0, 2), (0, 3))), "B")
+        assert "1 of its classes, at worst with 2 values left" in refusal.value.found
+        agency.register(self.other, make_registration(self.other, full(self.other, (0, 2))), "B")
+
+    def test_a_larger_promise_is_not_owed_to_those_it_was_not_made_to(self):
+        """Where the other plan's release has nobody, two values are enough for a plan that promises two."""
+        plan = make_plan(releases=1)
+        agency = Agency(plan, self.other)
+        nobody_in_the_east = full(self.other)
+        nobody_in_the_east[0] = 0
+        agency.register(self.other, make_registration(self.other, nobody_in_the_east), "A")
+        two_values_in_the_east = full(plan)
+        two_values_in_the_east[1, 2:] = 0
+        assert agency.register(plan, make_registration(plan, two_values_in_the_east), "B").is_new
+
+    def test_the_release_of_another_owner_under_another_plan(self):
+        """The same classes under another ell: the tables are the same to the last byte."""
+        twin = make_plan(ell=1, releases=3)
+        agency = Agency(PLAN, twin)
+        counts = full(PLAN, (0, 1))
+        agency.register(PLAN, make_registration(PLAN, counts), "A")
+        with pytest.raises(RefusedError, match="Another owner"):
+            agency.register(twin, make_registration(twin, counts), "B")
+        agency.register(twin, make_registration(twin, counts), "A")
+
+    def test_the_same_records_under_two_plans(self):
+        """One owner, the same people, other classes: subtraction shows what neither release does."""
+        people = np.zeros((4, 3, 6), dtype=int)
+        people[:] = 1
+        people[0:2, 0] = [4, 0, 0, 0, 0, 0]  # in box 0 of one plan and box 0 of the other
+        first = [people[a : c + 1, b : d + 1].sum(axis=(0, 1)) for (a, b), (c, d) in DIAGONAL]
+        coarse = (((0, 0), (3, 0)), ((0, 1), (3, 2)))
+        other = make_plan(boxes=coarse, n_values=6)
+        second = [people[a : c + 1, b : d + 1].sum(axis=(0, 1)) for (a, b), (c, d) in coarse]
+        agency = Agency(PLAN, other)
+        agency.register(PLAN, make_registration(PLAN, first), "A")
+        with pytest.raises(RefusedError, match="same records") as refusal:
+            agency.register(other, make_registration(other, second), "A")
+        assert "Subtracting" in refusal.value.found
+        agency.register(other, make_registration(other, np.array(second) + 1), "A")
+
+    def test_another_schema_cannot_be_linked(self):
+        agency = Agency(PLAN, make_plan(n_values=5))
+        first, second = PLAN, make_plan(n_values=5)
+        agency.register(first, make_registration(first, full(first)), "A")
+        with pytest.raises(RefusedError, match="cannot be linked"):
+            agency.register(second, make_registration(second, full(second)), "B")
+
+
+class TestSeveralRecordsOfEachValue:
+    plan = make_plan(min_records=3)
+
+    def test_two_records_of_a_witness_are_not_enough(self):
+        counts = full(self.plan)
+        counts[0, :2] = 2
+        admission = Agency(self.plan).register(self.plan, make_registration(self.plan, counts), "A")
+        assert admission.entry.misses == ((0, 0, 1),)
+        assert admission.state.room.tolist() == [2, 4, 4, 4]
+
+    def test_other_plans_are_linked_with_as_many_records(self):
+        other = make_plan(boxes=(((0, 0), (3, 2)),), n_values=6, min_records=1)
+        agency = Agency(self.plan, other)
+        agency.register(self.plan, make_registration(self.plan, full(self.plan)), "A")
+        few, enough = [[3, 2, 2, 2, 2, 2]], [[3, 3, 2, 2, 2, 2]]
+        with pytest.raises(RefusedError, match="fewer than 2"):
+            agency.register(other, make_registration(other, few), "B")
+        agency.register(other, make_registration(other, enough), "B")
+
+
+def test_what_an_agency_says_names_no_other_owner():
+    agency = Agency(PLAN)
+    registration = make_registration(PLAN, full(PLAN, (0, 1)))
+    agency.register(PLAN, registration, "a hospital with a name")
+    with pytest.raises(RefusedError) as refusal:
+        agency.register(PLAN, registration, "B")
+    assert "hospital" not in str(refusal.value)
+
+
+def test_margins_of_the_oracle():
+    """The oracle itself, on a case that can be done by hand."""
+    pairs = [
+        (plain(PLAN), plain(make_registration(PLAN, full(PLAN, (0, 0), (0, 1), (0, 2))))),
+        (plain(PLAN), plain(make_registration(PLAN, full(PLAN, (0, 3))))),
+    ]
+    assert oracle.fewest_left(pairs) == 2 - 2
+    assert oracle.fewest_left(pairs[1:]) == 5 - 2
+    assert manifest_of(PLAN, full(PLAN)).diversity == 6

@@ -1,0 +1,331 @@
+"""Audits, gates and targets against the definition: every combination of quasi-identifiers in turn."""
+
+import itertools
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.oracles import exposure as oracle
+from tests.oracles import foreign as definition
+
+import elldelta as ed
+from elldelta.audit.audit import audit, audit_before, gather
+from elldelta.audit.document import audit_document, gate_document
+from elldelta.audit.evidence import OwnReleases
+from elldelta.audit.foreign_evidence import ForeignColumns
+from elldelta.audit.targets import values_left
+from elldelta.engines.duckdb import connect
+from elldelta.errors import DataError, ParameterError, RefusedError
+from elldelta.schema.foreign_columns import ColumnRules
+
+AGES = range(5)
+JOBS = ("p", "q", "r")
+VALUES = ("flu", "gout", "mumps", "rash")
+COLUMNS = ForeignColumns(("age", "job"), "disease", rules={"age": ColumnRules(kind="number")})
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with connect() as running:
+        yield running
+
+
+def random_release(rng, *, disjoint=False):
+    """Classes as (age label, job label, set of ages, set of jobs), each with the values of its records."""
+    classes = {}
+    if disjoint:
+        cut = rng.randrange(1, 5)
+        halves = [(range(cut), f"0-{cut - 1}" if cut > 1 else "0")]
+        halves.append((range(cut, 5), f"{cut}-4" if cut < 4 else "4"))
+        for ages, label in halves:
+            for jobs in rng.choice(([JOBS], [("p",), ("q", "r")], [("p", "q"), ("r",)])):
+                spelt = "*" if len(jobs) == 3 else jobs[0] if len(jobs) == 1 else f"{{{', '.join(jobs)}}}"
+                classes[label, spelt] = (frozenset(ages), frozenset(jobs))
+    else:
+        # every value is named somewhere, so that all combinations exist
+        classes["0-4", "{p, q, r}"] = (frozenset(AGES), frozenset(JOBS))
+        for _ in range(rng.randrange(1, 5)):
+            low = rng.randrange(5)
+            high = rng.randrange(low, 5)
+            jobs = rng.sample(JOBS, rng.randrange(1, 3))
+            age = rng.choice([str(low) if low == high else f"[{low}-{high}]", "*"])
+            job = rng.choice([jobs[0] if len(jobs) == 1 else "{" + ", ".join(jobs) + "}", "*"])
+            ages = frozenset(AGES) if age == "*" else frozenset(range(low, high + 1))
+            classes[age, job] = (ages, frozenset(JOBS) if job == "*" else frozenset(jobs))
+    return {
+        labels: (sets, [rng.choice(VALUES) for _ in range(rng.randrange(1, 4))])
+        for labels, sets in classes.items()
+    }
+
+
+def table_of(release):
+    rows = [(*labels, value) for labels, (_, values) in release.items() for value in values]
+    return pa.table(dict(zip(("age", "job", "disease"), map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def shown(release, combination, values=VALUES):
+    """What a release shows about a combination."""
+    classes = [sets for sets, _ in release.values()]
+    counts = [{value: held.count(value) for value in values} for _, held in release.values()]
+    return definition.visible(classes, counts, combination, values)
+
+
+COMBINATIONS = list(itertools.product(AGES, JOBS))
+
+
+def as_plain(releases):
+    """The releases over single combinations, for the oracle of exposure."""
+    return [
+        (list(range(len(COMBINATIONS))), [list(shown(release, where)) for where in COMBINATIONS])
+        for release in releases
+    ]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_an_audit_of_overlapping_and_suppressed_classes_is_the_loop_over_people(engine, seed):
+    rng = random.Random(seed)
+    releases = [random_release(rng) for _ in range(rng.randrange(1, 4))]
+    ell = rng.randrange(1, 5)
+    result = audit([table_of(release) for release in releases], ell=ell, foreign=COLUMNS, engine=engine)
+    plain = as_plain(releases)
+    cells = range(len(COMBINATIONS))
+    fewest = [oracle.fewest_in_any_group(plain, cell) for cell in cells]
+    assert result.diversity_min_any == min((n for n in fewest if n), default=None)
+    assert result.holds == (result.diversity_min_any is None or result.diversity_min_any >= ell)
+    linked = [oracle.linked(plain, cell) for cell in cells]
+    left = [sum(n > 0 for n in row) for row in linked if row is not None and any(row)]
+    assert result.diversity_min == min(left, default=None)
+    assert result.memberships.in_all == result.diversity_min
+    assert [item.records for item in result.releases] == [
+        sum(len(held) for _, held in release.values()) for release in releases
+    ]
+    assert (result.worst[0].values_left if result.worst else None) == result.diversity_min_any
+    own = [sum(n > 0 for n in row) for _, rows in plain[:1] for row in rows if any(row)]
+    assert result.releases[0].diversity == min(own)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_the_gate_is_the_loop_over_groups_with_the_new_release(engine, seed):
+    rng = random.Random(100 + seed)
+    releases = [random_release(rng, disjoint=seed % 2 == 0) for _ in range(rng.randrange(1, 4))]
+    ell = rng.randrange(1, 5)
+    *published, new = [table_of(release) for release in releases]
+    result = audit_before(new, published, ell=ell, foreign=COLUMNS, engine=engine)
+    plain, last = as_plain(releases), len(releases) - 1
+    fewest = [oracle.fewest_in_any_group(plain, cell, last) for cell in range(len(COMBINATIONS))]
+    assert result.diversity_min == min((n for n in fewest if n), default=None)
+    assert result.holds == all(n == 0 or n >= ell for n in fewest)
+    if seed % 2 == 0:  # disjoint classes are named by their own labels
+        failing = {
+            labels
+            for labels, (sets, _) in releases[last].items()
+            for where, n in zip(COMBINATIONS, fewest, strict=True)
+            if where[0] in sets[0] and where[1] in sets[1] and 0 < n < ell
+        }
+        assert {item.labels for item in result.classes} == failing
+        document = gate_document(result)
+        assert document["classes_below"] == len(failing)
+        assert not gate_document(result, public=True)["classes"]
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_targets_are_left_with_what_some_combination_that_fits_leaves(engine, seed):
+    rng = random.Random(200 + seed)
+    releases = [random_release(rng, disjoint=seed % 3 == 0) for _ in range(rng.randrange(1, 3))]
+    known = [(rng.choice([*AGES, None]), rng.choice([*JOBS, None])) for _ in range(12)]
+    people = pa.table({"age": [age for age, _ in known], "job": [job for _, job in known]})
+    evidence = gather(
+        [table_of(release) for release in releases], foreign=COLUMNS, people=people, engine=engine
+    )
+    found = values_left(evidence, evidence.find(people))
+    for person, (age, job) in enumerate(known):
+        fitting = [where for where in COMBINATIONS if age in (None, where[0]) and job in (None, where[1])]
+        rows = [
+            [min(numbers) for numbers in zip(*(shown(each, where) for each in releases), strict=True)]
+            for where in fitting
+        ]
+        counts = dict(zip(evidence.values, found.counts[person].tolist(), strict=True))
+        for place, value in enumerate(VALUES):
+            most = max(row[place] for row in rows)
+            assert (counts.get(value, 0) > 0) == (most > 0)
+            if len(fitting) == 1:
+                assert counts.get(value, 0) == most
+            assert counts.get(value, 0) >= most
+    assert found.diversities.tolist() == [np.count_nonzero(row) for row in found.counts]
+
+
+def test_whom_one_looks_for_changes_nothing_about_everybody_else(engine):
+    """Nobody of 99 is in the releases but for a suppressed record, which could be anybody's."""
+    rows = {"age": ["0-4", "0-4", "0-4", "*"], "job": ["p", "p", "p", "*"], "disease": list("abca")}
+    people = pa.table({"age": [99], "job": ["p"]})
+    without = audit([pa.table(rows)], ell=2, foreign=COLUMNS, engine=engine)
+    sought = audit([pa.table(rows)], ell=2, foreign=COLUMNS, targets=people, engine=engine)
+    assert without.diversity_min_any == sought.diversity_min_any == 3
+    assert without.exposure == sought.exposure
+    assert sought.targets.exposed == 1
+    nested = pa.table({"age": [[1]], "job": ["p"]})
+    with pytest.raises(DataError, match="cannot be read as text"):
+        audit([pa.table(rows)], ell=2, foreign=COLUMNS, targets=nested, engine=engine)
+
+
+def own_schema():
+    return ed.Schema.infer(
+        pa.table(
+            {
+                "age": [age for age, _ in COMBINATIONS] * 2,
+                "job": [job for _, job in COMBINATIONS] * 2,
+                "disease": [VALUES[place % 4] for place in range(2 * len(COMBINATIONS))],
+            }
+        ),
+        quasi_identifiers=["age", "job"],
+        sensitive="disease",
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_schema_and_labels_alone_lead_to_the_same_audit(engine, seed):
+    rng = random.Random(300 + seed)
+    releases = [random_release(rng, disjoint=True) for _ in range(3)]
+    tables = [table_of(release) for release in releases]
+    known = [(rng.choice([*AGES, None]), rng.choice([*JOBS, None])) for _ in range(12)]
+    people = pa.table({"age": [age for age, _ in known], "job": [job for _, job in known]})
+    by_schema = gather(tables, schema=own_schema(), people=people, engine=engine)
+    by_labels = gather(tables, foreign=COLUMNS, people=people, engine=engine)
+    assert isinstance(by_schema, OwnReleases)
+    first = audit(tables, ell=3, schema=own_schema(), engine=engine)
+    second = audit(tables, ell=3, foreign=COLUMNS, engine=engine)
+    assert first.exposure == second.exposure
+    assert first.curve == second.curve
+    assert first.left_out == second.left_out
+    assert first.guesses[0] == second.guesses[0]
+    left = [values_left(each, each.find(people)) for each in (by_schema, by_labels)]
+    order = [by_schema.values.index(value) for value in by_labels.values]
+    assert left[0].counts[:, order].tolist() == left[1].counts.tolist()
+
+
+def test_the_same_records_under_other_classes_are_subtracted(engine):
+    """The worked example: {c1 ∪ c2}, {c3} against {c1}, {c2 ∪ c3}."""
+    held = {0: ["flu", "gout", "mumps"], 1: ["rash"], 2: ["flu", "gout", "rash"]}
+
+    def table(label_of):
+        rows = [(label_of[age], "p", value) for age, values in held.items() for value in values]
+        columns = map(list, zip(*rows, strict=True))
+        return pa.table(dict(zip(("age", "job", "disease"), columns, strict=True)))
+
+    tables = [table({0: "0-1", 1: "0-1", 2: "2"}), table({0: "0", 1: "1-2", 2: "1-2"})]
+    alone = audit(tables, ell=1, foreign=COLUMNS, engine=engine)
+    assert alone.differencing is None
+    assert alone.diversity_min_any >= 1
+    found = audit(tables, ell=2, foreign=COLUMNS, same_records=[(0, 1)], engine=engine).differencing
+    [group] = found.smallest
+    assert (group.records, group.diversity, group.how) == (1, 1, "meet")
+    assert group.labels == ((("0-1", "p"),), (("1-2", "p"),))
+    assert found.groups_below == found.records_below == 1
+    result = audit(tables, ell=2, foreign=COLUMNS, same_records=[(0, 1)], engine=engine)
+    assert not result.holds
+    with pytest.raises(DataError, match="same records"):
+        audit([tables[0], tables[1].slice(1)], ell=2, foreign=COLUMNS, same_records=[(0, 1)], engine=engine)
+
+
+def test_the_posterior_of_a_model_and_of_the_releases(engine):
+    schema = own_schema()
+    rng = random.Random(5)
+    past = pa.table(
+        {
+            "age": [rng.choice(AGES) for _ in range(400)],
+            "job": [rng.choice(JOBS) for _ in range(400)],
+            "disease": [rng.choice(VALUES) for _ in range(400)],
+        }
+    )
+    model = ed.estimate(past, schema)
+    tables = [table_of(random_release(random.Random(seed), disjoint=True)) for seed in (1, 2)]
+    pooled = audit(tables, ell=2, schema=schema, engine=engine).guesses[1]
+    modelled = audit(tables, ell=2, schema=schema, model=model, engine=engine).guesses[1]
+    for guess in (pooled, modelled):
+        assert guess.name == "posterior"
+        assert "independent remainders" in guess.condition
+        assert 0.25 <= guess.mean <= guess.worst <= 1
+    assert "pooled" in pooled.source
+    assert "400" in modelled.source
+    with pytest.raises(DataError, match="schema"):
+        audit(tables, ell=2, foreign=COLUMNS, model=model, engine=engine)
+
+
+def test_the_public_document_has_no_label_and_no_small_count(engine):
+    tables = [table_of(random_release(random.Random(seed), disjoint=True)) for seed in (3, 4)]
+    result = audit(tables, ell=3, foreign=COLUMNS, same_records=(), engine=engine)
+    full, public = audit_document(result, labels=True), audit_document(result, labels=True, public=True)
+    assert full.keys() == public.keys()
+    assert full["worst_classes"][0]["labels"]
+    assert full["labels"]
+    assert not public["worst_classes"]
+    assert not public["labels"]
+    for item, told in zip(full["releases"], public["releases"], strict=True):
+        assert told["k"] is told["entropy"] is told["t_closeness"] is None
+        assert told["records"] % 10 == 0
+        assert item["records"] <= told["records"] < item["records"] + 10
+    assert full["share_below"] <= public["share_below"] <= full["share_below"] + 0.01
+    assert (public["share_below"] * 100) == pytest.approx(round(public["share_below"] * 100))
+    assert full["holds"] == public["holds"]
+    assert not any(item["labels"] for item in audit_document(result)["worst_classes"])
+
+
+def test_what_cannot_be_asked_is_refused(engine, tmp_path):
+    table = table_of(random_release(random.Random(1), disjoint=True))
+    with pytest.raises(ParameterError, match="at least one release"):
+        audit([], ell=2)
+    with pytest.raises(ParameterError, match="no ell"):
+        audit([table], foreign=COLUMNS, engine=engine)
+    with pytest.raises(DataError, match="without a manifest"):
+        audit([table], ell=2, engine=engine)
+    with pytest.raises(ParameterError, match="nothing to write about targets"):
+        audit([table], ell=2, foreign=COLUMNS, targets_output=tmp_path / "x.csv", engine=engine)
+    with pytest.raises(DataError, match="no column of a quasi-identifier"):
+        audit([table], ell=2, foreign=COLUMNS, targets=pa.table({"name": ["a"]}), engine=engine)
+    with pytest.raises(RefusedError, match="values_left"):
+        audit(
+            [table], ell=2, foreign=COLUMNS, targets=pa.table({"age": ["1"], "values_left": ["a"]}),
+            targets_output=tmp_path / "x.csv", engine=engine,
+        )  # fmt: skip
+    assert not list(tmp_path.iterdir())
+    overlapping = table_of(random_release(random.Random(2)))
+    with pytest.raises(DataError, match="do not overlap"):
+        audit([overlapping] * 2, ell=2, foreign=COLUMNS, same_records=[(0, 1)], engine=engine)
+
+
+def test_table_2_of_the_paper(engine):
+    """Both hospitals show two diseases in every class, and together give the common patient away."""
+
+    def table(rows):
+        columns = map(list, zip(*rows, strict=True))
+        return pa.table(dict(zip(("gender", "postal_code", "disease"), columns, strict=True)))
+
+    first = table(
+        [
+            ("Male", "5600**", "heart disease"),
+            ("Male", "5600**", "lung infection"),
+            ("Female", "560010", "osteoporosis"),
+            ("Female", "560010", "cervical cancer"),
+        ]
+    )
+    second = table(
+        [
+            ("Female", "560008", "irritable bowel syndrome"),
+            ("Female", "560008", "lung infection"),
+            ("Female", "560010", "cervical cancer"),
+            ("Female", "560010", "amoebic dysentery"),
+        ]
+    )
+    columns = ForeignColumns(
+        ("gender", "postal_code"), "disease", rules={"postal_code": ColumnRules(kind="text")}
+    )
+    result = audit([first, second], ell=2, foreign=columns, engine=engine)
+    assert [item.diversity for item in result.releases] == [2, 2]
+    assert result.diversity_min == 1
+    assert result.share_exposed == 1.0
+    people = pa.table({"gender": ["Female"], "postal_code": ["560010"]})
+    evidence = gather([first, second], foreign=columns, people=people, engine=engine)
+    left = values_left(evidence, evidence.find(people)).counts[0]
+    assert dict(zip(evidence.values, left.tolist(), strict=True))["cervical cancer"] == 1
+    assert left.sum() == 1

@@ -1,0 +1,96 @@
+import gzip
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from elldelta.engines import connect
+from elldelta.engines.frames import from_arrow, is_frame, to_arrow
+from elldelta.engines.sources import find_files, format_of, inspect_file
+from elldelta.errors import DataError, FileError, ParameterError
+from elldelta.files.csv_format import CsvFormat, read_header
+
+
+def test_formats_are_told_by_the_name():
+    assert format_of("a/b.PARQUET") == "parquet"
+    assert format_of("b.csv.gz") == "csv"
+    assert format_of("b.tsv") == "csv"
+    for name in ("b", "b.gz", "b.xlsx"):
+        with pytest.raises(FileError, match="not known"):
+            format_of(name)
+
+
+def test_a_name_that_exists_is_not_a_glob(tmp_path):
+    for name in ("a[1].csv", "a1.csv"):
+        (tmp_path / name).write_text("x\n")
+    assert [path.name for path in find_files(tmp_path / "a[1].csv")] == ["a[1].csv"]
+    assert [path.name for path in find_files(str(tmp_path / "a[12].csv"))] == ["a1.csv"]
+    with pytest.raises(FileError, match="twice"):
+        find_files([tmp_path, tmp_path / "a1.csv"])
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "separator"),
+    [
+        ("a,b\n", ("a", "b"), ","),
+        ("a;b,c;d\n", ("a", "b,c", "d"), ";"),
+        ("a\tb\n", ("a", "b"), "\t"),
+        ('"a|b"|c\n', ("a|b", "c"), "|"),
+        ("alone\n", ("alone",), ","),
+        ('"two\nlines",b\n', ("two\nlines", "b"), ","),
+        ('"say ""hi""",b', ('say "hi"', "b"), ","),
+    ],
+)
+def test_headers_are_read_and_separators_found(tmp_path, text, names, separator):
+    plain, packed = tmp_path / "t.csv", tmp_path / "t.csv.gz"
+    plain.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    packed.write_bytes(gzip.compress(text.encode()))
+    for path in (plain, packed):
+        header = read_header(path, CsvFormat())
+        assert (header.names, header.separator, header.is_gzip) == (names, separator, path == packed)
+    assert read_header(plain, CsvFormat(separator="~")).separator == "~"
+
+
+def test_files_tell_their_columns_and_rows(tmp_path):
+    pq.write_table(pa.table({"a": [1, 2], "b": ["x", None]}), tmp_path / "t.parquet")
+    file = inspect_file(tmp_path / "t.parquet", CsvFormat())
+    assert (file.names, file.n_rows) == (("a", "b"), 2)
+    (tmp_path / "t.csv").write_text(",a,column_1,\n")
+    assert inspect_file(tmp_path / "t.csv", CsvFormat()).names == ("column_1_", "a", "column_1", "column_4")
+
+
+def test_what_is_a_table_in_memory():
+    table = pa.table({"a": [1]})
+    assert is_frame(table)
+    assert to_arrow(table) is table
+    assert from_arrow(table, table) is table
+    for other in ("a.csv", 7, [1, 2], {"a": [1]}):
+        assert not is_frame(other)
+
+
+def test_a_lazy_table_must_be_collected():
+    import polars as pl
+
+    with connect() as engine, pytest.raises(DataError, match="collected"):
+        engine.open(pl.LazyFrame({"a": [1]}))
+
+
+def test_an_unknown_engine_is_refused():
+    with pytest.raises(ParameterError, match="duckdb"):
+        connect("abacus")
+    with pytest.raises(FileError, match="cannot be started"):
+        connect(memory_limit="plenty")
+
+
+def test_the_engine_stays_offline_and_within_its_limits():
+    with connect(memory_limit="300MiB", threads=1) as engine:
+        query = "SELECT name, value FROM duckdb_settings()"
+        settings = dict(engine._connection.execute(query).fetchall())
+        assert settings["autoinstall_known_extensions"] == "false"
+        assert settings["autoload_known_extensions"] == "false"
+        assert settings["preserve_insertion_order"] == "false"
+        assert settings["memory_limit"] == "300.0 MiB"
+        assert settings["max_temp_directory_size"].endswith("iB")
+        assert "elldelta-" in settings["temp_directory"]
+        with pytest.raises(FileError, match="https"):
+            engine.open("https://example.org/a.parquet")

@@ -1,0 +1,44 @@
+"""One spelling of every document; and the digest of a release, which is written without making its lists."""
+
+import json
+
+import numpy as np
+import pytest
+
+from elldelta.errors import ParameterError
+from elldelta.files.canonical import canonical_json, digest
+from elldelta.release import manifest
+from elldelta.release.manifest import content_digest
+
+PLAIN = [[1, 2.5, 3], [2**2000, 0.1], [[0.5, 1.0], [2.0]], [[1, "a"], [2.0, None]], [True, 1.5], []]
+HOLES = [float("nan"), float("inf"), -float("inf")]
+
+
+@pytest.mark.parametrize("document", PLAIN)
+def test_plain_documents_are_spelt_as_json_does(document):
+    assert json.loads(canonical_json(document)) == document
+
+
+@pytest.mark.parametrize("hole", HOLES)
+@pytest.mark.parametrize(
+    "around", [lambda x: [x], lambda x: [1, 2.0, x], lambda x: [[1.0], [x]], lambda x: ["a", x]]
+)
+def test_what_is_not_finite_is_refused_wherever_it_is(hole, around):
+    with pytest.raises(ParameterError, match="finite"):
+        canonical_json(around(hole))
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 1 << 18])
+def test_the_digest_of_a_release_is_that_of_the_list_of_its_cells(monkeypatch, at_once):
+    monkeypatch.setattr(manifest, "_CELLS_AT_ONCE", at_once)
+    labels = [("10-19", 'say "no"'), ("10-19", "é, ü"), ("20", "{A, B}"), ("1", "A")]
+    for values in (["flu", "cold", None], [10, 9, None]):
+        counts = np.array([[3, 0, 1], [0, 0, 0], [12, 1, 0], [0, 10**12, 7]])
+        cells = [
+            [*labels[row], values[column], int(counts[row, column])]
+            for row in range(4)
+            for column in range(3)
+            if counts[row, column]
+        ]
+        assert content_digest(labels, values, counts) == digest(sorted(cells, key=repr))
+    assert content_digest(labels, values, np.zeros((4, 3), dtype=np.int64)) == digest([])

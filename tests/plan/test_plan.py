@@ -1,0 +1,123 @@
+"""Plans as files and as promises: what the words say, what is refused, what is not given away."""
+
+import json
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import elldelta as ed
+from elldelta.errors import FileError, ParameterError
+from elldelta.files.json_file import seal
+from elldelta.plan.plan import FORMAT_VERSION, Plan, rounded_up
+from elldelta.schema.schema import Schema
+
+
+@given(st.floats(1e-300, 1.0))
+def test_words_never_promise_less_failure_than_the_bound(probability):
+    assert Decimal(rounded_up(probability)) >= Decimal(probability) * (1 - Decimal("1e-15"))
+    assert float(rounded_up(probability)) <= probability * 1.0101
+
+
+@pytest.fixture(scope="module")
+def past():
+    """Many people, and a single one with a rare disease."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(20, 40, 8000),
+            "zip": np.array(["A", "B", "C", "D"])[rng.integers(0, 4, 8000)],
+            "disease": np.array(["flu", "cold", "gout", "acne", "mumps"])[rng.integers(0, 5, 8000)],
+        }
+    )
+    rare = pd.DataFrame({"age": [25], "zip": ["A"], "disease": ["hiv"]})
+    return pd.concat([table, rare], ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def model(past):
+    return ed.estimate(past, Schema.infer(past, ["age", "zip"], "disease"))
+
+
+@pytest.mark.parametrize("bound", ["sharp", "union", "paper"])
+@pytest.mark.parametrize("shape", ["runs", "boxes"])
+def test_a_plan_can_be_made_without_telling_of_rare_values(model, bound, shape):
+    rare = model.schema.sensitive.domain.values.index("hiv")
+    plan = ed.plan(model, ell=3, records=3000, fewest_past=5, bound=bound, shape=shape)
+    assert all(rare not in values for values in plan.witnesses)
+    assert min(min(cells) for cells in plan.witness_cells) * 8001 >= 5 - 1e-6
+    assert plan.failure_upper <= 0.01
+
+
+def test_without_the_limit_the_leak_is_real(model):
+    """The test above can fail: a fine plan for one release uses every value it can."""
+    rare = model.schema.sensitive.domain.values.index("hiv")
+    plan = ed.plan(model, ell=3, records=3000)
+    assert any(rare in values for values in plan.witnesses)
+
+
+def test_a_waiting_risk_is_refused_together_with_an_error_of_the_model(model):
+    with pytest.raises(ParameterError, match="certificate needs none"):
+        ed.plan(model, ell=3, records=3000, waiting_risk=0.1, eta=0.001)
+
+
+def resealed(plan, **changes):
+    content = {key: value for key, value in plan.to_dict().items() if key not in ("kind", "format", "digest")}
+    return seal("plan", FORMAT_VERSION, {**content, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"promise": "At least 50 values, for certain."},
+        {"conditions": ["None."]},
+        {"ell": 1},
+        {"releases": 10**30},
+        {"records": 3000.0},
+        {"eta": "x"},
+        {"waiting_risk": 5},
+        {"failure_upper": 1e-300},
+        {"witness_cells": None},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_plans_whose_words_and_numbers_do_not_agree_are_refused(model, changes):
+    plan = ed.plan(model, ell=3, releases=2, records=3000)
+    assert Plan.from_dict(resealed(plan)) == plan
+    with pytest.raises(FileError, match="changed or damaged"):
+        Plan.from_dict(resealed(plan, **changes))
+
+
+def test_merged_classes_are_no_plan(model):
+    plan = ed.plan(model, ell=3, records=3000)
+    merged = {"shape": "merged", "base": plan.classes.to_dict(), "group_of": [0] * plan.n_classes}
+    with pytest.raises(FileError):
+        Plan.from_dict(resealed(plan, classes=merged))
+
+
+def test_kept_columns_are_named_among_the_conditions(past):
+    schema = Schema.infer(past.assign(ward="w"), ["age", "zip"], "disease", kept=["ward"])
+    plan = ed.plan(ed.estimate(past.assign(ward="w"), schema), ell=3, records=3000)
+    assert any("'ward'" in condition for condition in plan.conditions)
+    assert json.dumps(plan.to_dict())
+
+
+def test_several_records_of_each_witness(model):
+    """With min_records = 3 the linkage of two releases leaves ell values with 3 records each."""
+    plan = ed.plan(model, ell=3, releases=2, records=4000, min_records=3)
+    rng = np.random.default_rng(4)
+    releases = []
+    for _ in range(2):
+        table = pd.DataFrame(
+            {
+                "age": rng.integers(20, 40, 4000),
+                "zip": np.array(["A", "B", "C", "D"])[rng.integers(0, 4, 4000)],
+                "disease": np.array(["flu", "cold", "gout", "acne", "mumps"])[rng.integers(0, 5, 4000)],
+            }
+        )
+        releases.append(ed.release(table, plan))
+    linkage = ed.audit(releases).linkage
+    assert ((linkage.counts >= 3).sum(axis=1) >= 3).all()
