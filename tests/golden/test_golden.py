@@ -1,0 +1,397 @@
+"""Files that earlier versions have written are read for ever, and what was made from them is made again.
+
+Only what users have is used here: the command line, the public names of `elldelta` and the agency's API. So
+these tests do not change when modules move, and the digests beside them never change at all.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shlex
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+from tests.golden.digests import BYTES, LINES, TOLD
+
+import elldelta as ed
+from elldelta.cli.main import execute
+from elldelta.errors import ElldeltaError
+
+HOME = Path(__file__).parent / "0.1.0"
+
+ASKED = "models/dense.parquet --ell 3 --releases 2 --records 1500"
+
+MODELS = {
+    "dense": "estimate tables/past_1.csv.gz --schema schemas/plain.toml",
+    "dense_2": "estimate tables/past_2.csv.gz --schema schemas/plain.toml",
+    "kinds": "estimate tables/past_kinds.csv.gz --schema schemas/kinds.toml",
+    "merged": "model merge models/dense.parquet models/dense_2.parquet",
+    "sparse": "estimate tables/past_sparse.csv.gz --schema schemas/sparse.toml",
+}
+
+PLANS = {
+    "boxes": ASKED,
+    "classes": "models/dense.parquet --ell 3 --releases 2 --classes 6 --shape runs",
+    "eta": f"{ASKED} --eta 0.001",
+    "fewest_past": f"{ASKED} --fewest-past 12",
+    "hierarchy": f"{ASKED} --hierarchy postal_code=schemas/postal_code.csv",
+    "kinds": "models/kinds.parquet --ell 2 --releases 2 --records 1000",
+    "merged": "models/merged.parquet --ell 4 --releases 1 --records 1500",
+    "min_records": f"{ASKED} --min-records 2",
+    "paper_beta": "models/dense.parquet --ell 3 --releases 2 --beta 0.5 --bound paper --shape runs"
+    " --guarantee probabilistic",
+    "paper_certified": "models/dense.parquet --ell 3 --releases 3 --records 1500 --bound paper",
+    "paper_probabilistic": "models/dense.parquet --ell 3 --releases 1 --records 1500 --bound paper"
+    " --shape runs --guarantee probabilistic",
+    "probabilistic": "models/dense.parquet --ell 3 --releases 3 --records 1500 --guarantee probabilistic"
+    " --shape boxes",
+    "profile": f"{ASKED} --category-order profile --shape runs",
+    "runs": f"{ASKED} --shape runs",
+    "shared_records": f"{ASKED} --guarantee probabilistic --shared-records 50",
+    "sparse": "models/sparse.parquet --ell 3 --releases 2 --records 1500",
+    "union": None,  # made with --bound union, which is only read, verified and released with
+    "waiting": f"{ASKED} --waiting-risk 0.2",
+    "waiting_auto": f"{ASKED} --waiting-risk auto",
+}
+
+RELEASES = {
+    "any_order.parquet": ("kinds", "owner_kinds.csv.gz --order any"),
+    "boxes.csv": ("boxes", "owner_a.csv.gz"),
+    "boxes.parquet": ("boxes", "owner_b.parquet"),
+    "coarsened.csv": ("boxes", "owner_few.csv.gz --on-failure coarsen"),
+    "hierarchy.csv": ("hierarchy", "owner_a.csv.gz"),
+    "kept.csv": ("kinds", "owner_kinds.csv.gz"),
+    "merged.parquet": ("merged", "owner_b.parquet"),
+    "paper.csv": ("paper_probabilistic", "owner_a.csv.gz"),
+    "part_left_out.parquet": ("waiting_auto", "owner_tiny.csv.gz --on-failure coarsen-suppress"),
+    "probabilistic.parquet": ("probabilistic", "owner_b.parquet"),
+    "runs.parquet": ("runs", "owner_a.csv.gz"),
+    "spark.parquet": ("boxes", None),  # a folder that Spark has written from owner_b.parquet
+    "sparse.parquet": ("sparse", "owner_sparse.csv.gz"),
+    "suppressed.csv": ("boxes", "owner_few.csv.gz --on-failure suppress"),
+    "union.parquet": ("union", "owner_a.csv.gz"),
+    "waiting.parquet": ("waiting", "owner_a.csv.gz"),
+}
+
+AUDITS = {
+    "foreign": (
+        3,
+        "tables/foreign_a.csv tables/foreign_b.csv --qi postal_code,gender,age --sensitive disease"
+        " --map foreign_b.csv:sex=gender --ell 3",
+    ),
+    "own": (0, "releases/boxes.csv releases/boxes.parquet"),
+    "own_coarsened": (0, "releases/boxes.csv releases/coarsened.csv"),
+}
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch):
+    """Names of files are as short as in the README."""
+    monkeypatch.chdir(HOME)
+    for name in ("ELLDELTA_SERVER", "ELLDELTA_TOKEN", "ELLDELTA_DATABASE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def say(command, *more, code=0):
+    """What a command prints with --json."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        found = execute([*shlex.split(command), *map(str, more), "--json"])
+    assert found == code, out.getvalue()
+    return json.loads(out.getvalue())
+
+
+def read_json(path):
+    return json.loads(Path(path).read_bytes())
+
+
+def same(found, wanted):
+    """Compares what is expected; new keys may be added, and sums be added up in another order."""
+    if isinstance(wanted, dict):
+        assert wanted.keys() <= found.keys()
+        for key, value in wanted.items():
+            same(found[key], value)
+    elif isinstance(wanted, list):
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            same(one, other)
+    else:
+        assert found == (pytest.approx(wanted, rel=1e-9) if isinstance(wanted, float) else wanted)
+
+
+def without_version(manifest):
+    """A manifest as it must be again; its own digest covers the versions."""
+    return {key: value for key, value in manifest.items() if key not in ("software", "format", "digest")}
+
+
+def is_by_the_same_library(*paths):
+    """Whether Parquet files name the same writer: another version may store the same table otherwise."""
+    return len({pq.read_metadata(path).created_by for path in paths}) == 1
+
+
+def sha256(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def test_no_file_is_missing_and_none_was_added():
+    found = {path.relative_to(HOME).as_posix() for path in HOME.rglob("*") if path.is_file()}
+    assert found == BYTES.keys()
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_a_file_is_as_it_was_written(name):
+    assert sha256(name) == BYTES[name]
+
+
+def test_a_schema_and_a_hierarchy_are_made_again(tmp_path):
+    made, groups = tmp_path / "schema.toml", tmp_path / "postal_code.csv"
+    roles = "--qi postal_code,gender,age --sensitive disease"
+    say(f"schema infer tables/past_1.csv.gz {roles}", "-o", made)
+    assert tomllib.loads(made.read_text()) == tomllib.loads(Path("schemas/inferred.toml").read_text())
+    say("hierarchy make --codes tables/postal_codes.txt --prefix 4,2", "-o", groups)
+    assert groups.read_bytes() == Path("schemas/postal_code.csv").read_bytes()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_read_and_made_again(name, tmp_path):
+    old, made = Path(f"models/{name}.parquet"), tmp_path / "model.parquet"
+    assert ed.read_model(old).digest == TOLD[f"models/{name}.parquet"]
+    say(MODELS[name], "-o", made)
+    assert ed.read_model(made).digest == TOLD[f"models/{name}.parquet"]
+    if is_by_the_same_library(old, made):
+        assert made.read_bytes() == old.read_bytes()
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_is_read(name):
+    plan, wanted = ed.read_plan(f"plans/{name}.json"), read_json("expected/plan.json")[name]
+    assert plan.digest == TOLD[f"plans/{name}.json"] == wanted["digest"]
+    for key in ("ell", "delta", "records", "releases", "bound", "guarantee", "waiting_risk", "eta"):
+        assert getattr(plan, key) == wanted[key]
+
+
+@pytest.mark.parametrize("name", [name for name, options in PLANS.items() if options])
+def test_a_plan_made_again_is_the_same(name, tmp_path):
+    made = tmp_path / "plan.json"
+    same(say(f"plan {PLANS[name]}", "-o", made), read_json("expected/plan.json")[name])
+    assert made.read_bytes() == Path(f"plans/{name}.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_release_is_verified(name):
+    path, plan = f"releases/{name}", f"plans/{RELEASES[name][0]}.json"
+    same(say(f"verify {path} --plan {plan}"), read_json("expected/verify.json")[name])
+    ed.verify(path, ed.read_plan(plan))
+    manifest = read_json(f"{path}.manifest.json")
+    assert manifest["content_digest"] == TOLD[path]
+    assert manifest["plan_digest"] == TOLD[plan]
+
+
+def test_a_release_of_another_plan_is_refused():
+    assert say("verify releases/boxes.csv --plan plans/runs.json", code=2)["error"]["problem"]
+
+
+@pytest.mark.parametrize("name", [name for name, (_, options) in RELEASES.items() if options])
+def test_a_release_made_again_is_the_same(name, tmp_path):
+    plan, options = RELEASES[name]
+    old, made, put_aside = Path(f"releases/{name}"), tmp_path / name, tmp_path / "quarantine.csv"
+    more = ["--quarantine", put_aside] if plan == "kinds" else []
+    said = say(f"release tables/{options} --plan plans/{plan}.json", "-o", made, *more)
+    assert said["content_digest"] == TOLD[f"releases/{name}"]
+    manifests = [read_json(f"{path}.manifest.json") for path in (made, old)]
+    same(*map(without_version, manifests))
+    if "any" in options:  # its order is nobody's promise
+        rows = [sorted(map(repr, pq.read_table(path).to_pylist())) for path in (made, old)]
+        assert rows[0] == rows[1]
+    elif old.suffix == ".csv" or is_by_the_same_library(made, old):
+        assert made.read_bytes() == old.read_bytes()
+    else:
+        assert pq.read_table(made).equals(pq.read_table(old))
+    if more:
+        assert put_aside.read_bytes() == old.with_suffix(".quarantine.csv").read_bytes()
+
+
+def test_a_release_in_memory_has_the_same_content():
+    made = ed.release(pq.read_table("tables/owner_b.parquet"), ed.read_plan("plans/boxes.json"))
+    assert made.manifest.content_digest == TOLD["releases/boxes.parquet"] == TOLD["releases/spark.parquet"]
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_an_audit_finds_the_same(name):
+    code, command = AUDITS[name]
+    same(say(f"audit {command}", code=code), read_json("expected/audit.json")[name])
+
+
+def test_an_audit_from_python_finds_the_same():
+    found = ed.audit(["releases/boxes.csv", "releases/boxes.parquet"])
+    assert found.holds
+    assert found.diversity_min == read_json("expected/audit.json")["own"]["diversity_min"]
+
+
+class TestLedger:
+    OWNERS = {"hospital_a.parquet": 1, "hospital_b.parquet": 4, "hospital_c.csv": 5}
+
+    def test_it_is_intact_and_knows_the_void_line(self):
+        said = say("ledger verify ledger/boxes.ledger --plan plans/boxes.json")
+        assert said["intact"]
+        assert said["plan_digest"] == TOLD["plans/boxes.json"]
+        lines = [json.loads(line) for line in Path("ledger/boxes.ledger").read_text().splitlines()]
+        assert [line["kind"] for line in lines[1:]] == ["release", "release", "void", "release", "release"]
+        assert lines[3]["voids"] == 2
+        shown = say("ledger show ledger/boxes.ledger")
+        assert said["releases"] == len(shown["releases"]) == 3
+        assert [line["sequence"] for line in shown["releases"]] == list(self.OWNERS.values())
+        assert (shown["room_min"], shown["classes_without_room"], shown["classes"]) == (1, 0, 37)
+
+    @pytest.mark.parametrize("name", OWNERS)
+    def test_it_holds_the_line_of_each_release(self, name):
+        say(f"ledger verify ledger/boxes.ledger --plan plans/boxes.json --release ledger/{name}")
+        say(f"verify ledger/{name} --plan plans/boxes.json")
+        manifest = read_json(f"ledger/{name}.manifest.json")
+        assert manifest["content_digest"] == TOLD[f"ledger/{name}"]
+        assert manifest["ledger"]["sequence"] == self.OWNERS[name]
+
+    def test_twice_is_once_and_a_new_release_is_added(self, tmp_path):
+        ledger = shutil.copy("ledger/boxes.ledger", tmp_path / "boxes.ledger")
+        before = ledger.read_bytes()
+        release = f"release tables/owner_a.csv.gz --plan plans/boxes.json --ledger {shlex.quote(str(ledger))}"
+        again = say(release, "--owner", "hospital a", "-o", tmp_path / "a.parquet")
+        assert again["ledger"] == read_json("ledger/hospital_a.parquet.manifest.json")["ledger"]
+        assert ledger.read_bytes() == before
+        added = say(release, "--owner", "hospital d", "-o", tmp_path / "d.parquet")
+        assert added["ledger"]["sequence"] == 6
+        assert ledger.read_bytes().startswith(before)
+        assert say("ledger verify", ledger)["releases"] == 4
+
+
+SIGNATURE = "signature verify agency/plan.json --agency-key agency/agency.pem"
+RECEIPT = (
+    "ledger verify agency/plan.ledger --release agency/hospital_a.parquet --agency-key agency/agency.pem"
+)
+
+
+class TestSignature:
+    def test_plan_and_receipts_carry_the_signature_of_the_agency(self):
+        said = say(SIGNATURE)
+        assert said["valid"]
+        assert said["plan_digest"] == TOLD["agency/plan.json"] == ed.read_plan("agency/plan.json").digest
+        for number, name in enumerate(("hospital_a", "hospital_b")):
+            say(RECEIPT.replace("hospital_a", name), "--plan", "agency/plan.json")
+            say(f"verify agency/{name}.parquet --plan agency/plan.json")
+            assert read_json(f"agency/{name}.parquet.receipt.json")["hash"] == LINES[number]
+
+    def test_the_key_signs_as_before(self, tmp_path):
+        plan = shutil.copy("agency/plan.json", tmp_path / "plan.json")
+        key = shutil.copy("agency/agency-key.pem", tmp_path / "agency-key.pem")
+        key.chmod(0o600)
+        say("signature sign", plan, "--key", key)
+        assert sha256(f"{plan}.sig") == BYTES["agency/plan.json.sig"]
+
+    def test_a_release_asks_for_it(self, tmp_path):
+        release = "release tables/owner_a.csv.gz --plan agency/plan.json --agency-key agency/agency.pem"
+        assert say(release, "-o", tmp_path / "a.csv")["content_digest"] == TOLD["agency/hospital_a.parquet"]
+
+
+@pytest.mark.parametrize("name", ["hospital_a", "hospital_b"])
+def test_a_registration_is_made_again(name, tmp_path):
+    made = tmp_path / "registration.json"
+    say(f"remote register agency/{name}.parquet --plan agency/plan.json", "--only-write", made)
+    assert made.read_bytes() == Path(f"agency/{name}.registration.json").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def agency(tmp_path_factory):
+    """The agency of that time, served by today's version: its address, and the token of hospital A."""
+    folder = tmp_path_factory.mktemp("agency")
+    database = sqlite3.connect(folder / "agency.sqlite")
+    database.executescript((HOME / "agency/agency.sql").read_text(encoding="utf-8"))
+    database.close()
+    for name in ("agency-key.pem", "token"):
+        shutil.copy(HOME / "agency" / name, folder)
+        (folder / name).chmod(0o600)
+    command = [sys.executable, "-c", "from elldelta.cli.main import run; run()", "serve"]
+    environment = {name: value for name, value in os.environ.items() if name != "ELLDELTA_DATABASE"}
+    with subprocess.Popen(
+        [*command, "--data", str(folder), "--port", "0", "--log-level", "error"],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    ) as process:  # fmt: skip
+        try:
+            yield process.stdout.readline().split()[2], folder / "token"
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+class TestAgency:
+    def test_its_database_is_still_served(self, agency, tmp_path):
+        url, token = agency
+        at = ("--server", url, "--token-file", token)
+        [listed] = say("remote plans", *at)["plans"]
+        digest = listed["digest"]
+        assert digest == TOLD["agency/plan.json"]
+        say(f"remote plan {digest} --agency-key agency/agency.pem", "-o", tmp_path / "plan.json", *at)
+        say(f"remote ledger {digest} --plan agency/plan.json", "-o", tmp_path / "plan.ledger", *at)
+        for name in ("plan.json", "plan.json.sig", "plan.ledger"):
+            assert sha256(tmp_path / name) == BYTES[f"agency/{name}"]
+        for path in Path("agency").glob("hospital_a.parquet*"):
+            shutil.copy(path, tmp_path)
+        register = "remote register --plan agency/plan.json --agency-key agency/agency.pem --overwrite"
+        assert say(register, tmp_path / "hospital_a.parquet", *at)["hash"] == LINES[0]
+        old, new = (read_json(f / "hospital_a.parquet.receipt.json") for f in (Path("agency"), tmp_path))
+        for key in ("owner", "content_digest", "registration_digest", "sequence", "key_id", "signature"):
+            assert new[key] == old[key]
+
+    def test_a_registration_is_accepted_and_a_changed_one_refused(self, agency):
+        url, token = agency
+        content = Path("agency/hospital_a.registration.json").read_bytes()
+
+        def send(body, key):
+            headers = {
+                "Authorization": f"Bearer {token.read_text().strip()}",
+                "Content-Type": "application/json",
+                "Idempotency-Key": key,
+            }
+            address = f"{url}/api/v1/plans/{TOLD['agency/plan.json']}/releases"
+            return httpx.post(address, content=body, headers=headers, timeout=60)
+
+        answer = send(content, "golden")
+        assert answer.status_code == 200
+        assert answer.json()["hash"] == LINES[0]
+        assert send(content.replace(b'"ell":3', b'"ell":2', 1), "changed").status_code == 422
+
+
+CHANGES = {
+    "agency/hospital_a.parquet.receipt.json": (b'"sequence":1', RECEIPT),
+    "agency/plan.json.sig": (b'"signature":"E', SIGNATURE),
+    "ledger/boxes.ledger": (b"hospital a", "ledger verify ledger/boxes.ledger"),
+    "models/dense.parquet": (240, "model show models/dense.parquet"),
+    "plans/boxes.json": (b'"ell":3', "verify releases/boxes.csv --plan plans/boxes.json"),
+    "releases/boxes.csv": (b"anaemia", "verify releases/boxes.csv"),
+    "releases/boxes.csv.manifest.json": (b'"ell":3', "verify releases/boxes.csv"),
+    "releases/boxes.parquet": (200, "verify releases/boxes.parquet"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_copy_with_one_byte_changed_is_refused(name, tmp_path, monkeypatch):
+    for folder in {name.split("/")[0], "releases"}:
+        shutil.copytree(folder, tmp_path / folder)
+    monkeypatch.chdir(tmp_path)
+    where, check = CHANGES[name]
+    say(check)
+    content = bytearray(Path(name).read_bytes())
+    content[where if isinstance(where, int) else content.index(where) + len(where) - 1] ^= 1
+    Path(name).write_bytes(content)
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert execute([*shlex.split(check), "--json"]) in {2, 3}
+    if name.startswith("plans"):
+        with pytest.raises(ElldeltaError):
+            ed.read_plan(name)
