@@ -55,6 +55,22 @@ def test_releases_of_others_are_explained_and_linked(elldelta, theirs):
     assert elldelta("audit", *theirs, *FOREIGN, "--ell", "1").code == 0
 
 
+def test_releases_of_others_are_read_as_their_csv_files_are_written(elldelta, theirs, tmp_path):
+    expected = elldelta("audit", *theirs, *FOREIGN, "--ell", "1", "--json").json
+    for path in theirs:
+        text = path.read_text(encoding="utf-8").replace("flu", "'fièvre, flu'").replace(",", "|")
+        path.write_text(text.replace("fièvre| flu", "fièvre, flu"), encoding="latin-1")
+    form = ("--encoding", "latin-1", "--separator", "|", "--quote", "'")
+    found = elldelta("audit", *theirs, *FOREIGN, *form, "--ell", "1", "--json").json
+    assert found["histogram"] == expected["histogram"]
+    assert [item["records"] for item in found["releases"]] == [
+        item["records"] for item in expected["releases"]
+    ]
+    assert elldelta("audit", *theirs, *FOREIGN, *form, "--explain", "--json").json["is_clear"]
+    gate = ("audit", "--before", theirs[1], "--published", theirs[0], *FOREIGN, *form, "--ell", "1", "--json")
+    assert elldelta(*gate).json["holds"]
+
+
 def test_a_label_with_two_meanings_is_refused_with_the_list(elldelta, tmp_path):
     release = tmp_path / "a.csv"
     release.write_text('job,disease\n"x,y",flu\nz,gout\n', encoding="utf-8")

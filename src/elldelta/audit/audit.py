@@ -255,6 +255,7 @@ def verify(
     item: Any,  # noqa: ANN401 (a file or a Release)
     plan: Plan | None = None,
     *,
+    csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Verification:
@@ -266,5 +267,11 @@ def verify(
         FileError: The manifest is missing, or release, manifest and plan do not belong together.
         RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
     """
-    published = open_published(item, schema=plan.schema if plan else None, engine=engine, progress=progress)
+    published = open_published(
+        item,
+        schema=plan.schema if plan else None,
+        csv_format=csv_format,
+        engine=engine,
+        progress=progress,
+    )
     return verify_published(published, plan)

@@ -1,11 +1,18 @@
-"""Options that several commands share, so that they are spelt and explained once."""
+"""Options that several commands share, so that they are spelt and explained once.
+
+Options that belong together are a bundle: a frozen class with one field per option. A `bundled` command takes
+a parameter of that class, and the command line shows its fields.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
 from contextlib import nullcontext
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -13,6 +20,7 @@ from elldelta.errors import ParameterError
 from elldelta.files.csv_format import CsvFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from elldelta.engines.database_source import Query, TableName
@@ -41,7 +49,8 @@ Sources = Annotated[
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema that describes the columns.")]
 Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of CSV files.")]
 Separator = Annotated[
-    str | None, typer.Option("--separator", help="Separator of CSV files; found from the header by default.")
+    str | None,
+    typer.Option("--separator", help="Separator of CSV files; found from the first line by default."),
 ]
 Hierarchies = Annotated[
     list[str] | None,
@@ -85,9 +94,126 @@ QueryText = Annotated[
 ]
 
 
-def csv_format(encoding: str, separator: str | None, quote: str) -> CsvFormat:
-    """The conventions of CSV files, from the three options; a tab may be written as backslash t."""
-    return CsvFormat(encoding, "\t" if separator == "\\t" else separator, quote)
+def bundled(command: Callable[..., None]) -> Callable[..., None]:
+    """Shows the fields of a command's bundles as options of the command."""
+    hints = get_type_hints(command, include_extras=True)
+    bundles: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        kind = bundles.get(parameter.name)
+        if kind is None:
+            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+            continue
+        own = get_type_hints(kind, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=own[field.name]
+            )
+            for field in fields(kind)
+        ]
+
+    @wraps(command)
+    def run(**given: Any) -> None:  # noqa: ANN401 (whatever the options are)
+        made = {
+            name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            for name, kind in bundles.items()
+        }
+        command(**given, **made)
+
+    ordered = sorted(parameters, key=lambda parameter: parameter.kind)
+    run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in ordered}
+    return run
+
+
+@dataclass(frozen=True)
+class Csv:
+    """How CSV files are written; a tab may be given as backslash t."""
+
+    encoding: Encoding = "utf-8"
+    separator: Separator = None
+    quote: Quote = '"'
+
+    @property
+    def format(self) -> CsvFormat:
+        """The conventions, checked."""
+        return CsvFormat(self.encoding, "\t" if self.separator == "\\t" else self.separator, self.quote)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where tables are counted."""
+
+    engine: EngineName = "duckdb"
+    master: Master = None
+    spark_conf: SparkConf = None
+    database: Database = None
+
+    def start(self) -> AbstractContextManager[Engine | None]:
+        """Starts the engine that is asked for; None for DuckDB, which starts where it is needed."""
+        for option, value, owner in (
+            ("--master", self.master, "spark"),
+            ("--spark-conf", self.spark_conf, "spark"),
+            ("--database", self.database, "postgres"),
+        ):
+            if value and self.engine != owner:
+                raise ParameterError(
+                    f"{option} goes with --engine {owner}.",
+                    found=f"The engine is {self.engine}.",
+                    remedy=f"Add --engine {owner}, or leave {option} out.",
+                )
+        if self.engine == "duckdb":
+            return nullcontext(None)
+        from elldelta.engines import connect
+
+        if self.engine == "spark":
+            return connect("spark", master=self.master, conf=_settings(self.spark_conf or []))
+        address = self.database or os.environ.get(DATABASE)
+        if not address:
+            raise ParameterError(
+                "There is no address of a database.",
+                found=f"Neither --database nor the variable {DATABASE} is given.",
+                remedy=f"Set {DATABASE} to an address such as postgresql://user@host/name.",
+            )
+        return connect("postgres", database=address)
+
+
+@dataclass(frozen=True)
+class WhereFrom(Where):
+    """Where tables are counted, and a query to read instead of one of them."""
+
+    query: QueryText = None
+
+    def source(self, names: list[str] | None) -> list[str] | TableName | Query:
+        """What is to be read: files, or in a database a table or a query."""
+        from elldelta.engines.database_source import Query, TableName
+
+        if self.query is not None and self.engine != "postgres":
+            raise ParameterError(
+                "--query goes with --engine postgres.",
+                found=f"The engine is {self.engine}.",
+                remedy="Add --engine postgres, or give files.",
+            )
+        given = names or []
+        if bool(given) == (self.query is not None):
+            raise ParameterError(
+                "There must be something to read, and only one thing.",
+                found="Neither a name nor --query is given."
+                if self.query is None
+                else "A name and --query are given.",
+                remedy="Name files, with --engine postgres a table, or give a query instead.",
+            )
+        if self.query is not None:
+            return Query(self.query)
+        if self.engine != "postgres":
+            return given
+        if len(given) > 1:
+            raise ParameterError(
+                "A database is read one table at a time.",
+                found=f"{len(given)} are named.",
+                remedy='Put them together: --query "SELECT ... UNION ALL SELECT ..."',
+            )
+        return TableName.parse(given[0])
 
 
 def named_files(texts: list[str] | None, option: str) -> dict[str, Path]:
@@ -103,69 +229,6 @@ def named_files(texts: list[str] | None, option: str) -> dict[str, Path]:
             )
         files[name] = Path(path)
     return files
-
-
-def engine(
-    name: str, master: str | None, spark_conf: list[str] | None, database: str | None
-) -> AbstractContextManager[Engine | None]:
-    """The engine that the four options ask for, started; None for DuckDB, which starts where it is needed."""
-    for option, value, owner in (
-        ("--master", master, "spark"),
-        ("--spark-conf", spark_conf, "spark"),
-        ("--database", database, "postgres"),
-    ):
-        if value and name != owner:
-            raise ParameterError(
-                f"{option} goes with --engine {owner}.",
-                found=f"The engine is {name}.",
-                remedy=f"Add --engine {owner}, or leave {option} out.",
-            )
-    if name == "duckdb":
-        return nullcontext(None)
-    from elldelta.engines import connect
-
-    if name == "spark":
-        return connect("spark", master=master, conf=_settings(spark_conf or []))
-    address = database or os.environ.get(DATABASE)
-    if not address:
-        raise ParameterError(
-            "There is no address of a database.",
-            found=f"Neither --database nor the variable {DATABASE} is given.",
-            remedy=f"Set {DATABASE} to an address such as postgresql://user@host/name.",
-        )
-    return connect("postgres", database=address)
-
-
-def source(engine_name: str, sources: list[str] | None, query: str | None) -> list[str] | TableName | Query:
-    """What is to be read: files, or in a database a table or a query."""
-    from elldelta.engines.database_source import Query, TableName
-
-    if query is not None and engine_name != "postgres":
-        raise ParameterError(
-            "--query goes with --engine postgres.",
-            found=f"The engine is {engine_name}.",
-            remedy="Add --engine postgres, or give files.",
-        )
-    given = sources or []
-    if bool(given) == (query is not None):
-        raise ParameterError(
-            "There must be something to read, and only one thing.",
-            found="Neither a name nor --query is given."
-            if query is None
-            else "A name and --query are given.",
-            remedy="Name files, with --engine postgres a table, or give a query instead.",
-        )
-    if query is not None:
-        return Query(query)
-    if engine_name != "postgres":
-        return given
-    if len(given) > 1:
-        raise ParameterError(
-            "A database is read one table at a time.",
-            found=f"{len(given)} are named.",
-            remedy='Put them together: --query "SELECT ... UNION ALL SELECT ..."',
-        )
-    return TableName.parse(given[0])
 
 
 def _settings(texts: list[str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from elldelta.audit.gate import Gate
     from elldelta.audit.result import Audit
     from elldelta.engines.table import Engine
+    from elldelta.files.csv_format import CsvFormat
     from elldelta.schema.schema import Schema
 
 _SHOWN = 20
@@ -31,13 +32,14 @@ def register(app: typer.Typer) -> None:
         help="Link releases: how many values are left for somebody who is in several of them? "
         "Exit code 3 if fewer than ell for anybody. With --before: would one more release do that?",
         epilog="Example: elldelta audit release_a.parquet release_b.parquet --report audit.html",
-    )(_run)
+    )(options.bundled(_run))
 
 
 def _run(
     releases: Annotated[
         list[Path] | None, typer.Argument(help="Releases, with their manifests beside them.")
     ] = None,
+    *,
     ell: Annotated[
         int | None, typer.Option("--ell", help="Diversity to compare with; by default what was promised.")
     ] = None,
@@ -94,10 +96,8 @@ def _run(
     ] = False,
     picture: options.Picture = None,
     overwrite: options.Overwrite = False,
-    engine: options.EngineName = "duckdb",
-    master: options.Master = None,
-    spark_conf: options.SparkConf = None,
-    database: options.Database = None,
+    csv: options.Csv,
+    where: options.Where,
     json: options.Json = False,
 ) -> None:
     from elldelta.audit.audit import audit
@@ -113,8 +113,10 @@ def _run(
     known = read_schema(schema) if schema else None
     columns = foreign.foreign_columns(qi, sensitive, names, kinds, empty, lists, hierarchy)
     if explain:
-        with options.engine(engine, master, spark_conf, database) as active:
-            _explain([*given, *([before] if before else [])], columns, active, public=public, json=json)
+        with where.start() as active:
+            _explain(
+                [*given, *([before] if before else [])], columns, csv.format, active, public=public, json=json
+            )
         return
     if before is not None:
         for name, value in (
@@ -128,8 +130,10 @@ def _run(
                     f"{name} does not go together with --before.",
                     remedy="Audit all releases, the new one included, for the full picture.",
                 )
-        with options.engine(engine, master, spark_conf, database) as active:
-            _ask_before(before, given, columns, active, ell=ell, schema=known, public=public, json=json)
+        with where.start() as active:
+            _ask_before(
+                before, given, columns, csv.format, active, ell=ell, schema=known, public=public, json=json
+            )
         return
     if targets is not None and targets_output is None:
         raise ParameterError(
@@ -139,7 +143,7 @@ def _run(
         )
     source = read_model(model) if model else None
     groups = [_places(text, given) for text in same_records or ()]
-    with options.engine(engine, master, spark_conf, database) as active, progress_bar("Linking") as progress:
+    with where.start() as active, progress_bar("Linking") as progress:
         result = audit(
             given,
             ell=ell,
@@ -150,6 +154,7 @@ def _run(
             targets=targets,
             targets_output=targets_output,
             overwrite=overwrite,
+            csv_format=csv.format,
             engine=active,
             progress=progress,
         )
@@ -178,6 +183,7 @@ def _ask_before(
     before: Path,
     published: Sequence[Path],
     columns: ForeignColumns,
+    csv_format: CsvFormat,
     engine: Engine | None,
     *,
     ell: int | None,
@@ -190,7 +196,14 @@ def _ask_before(
 
     with progress_bar("Linking") as progress:
         result = audit_before(
-            before, published, ell=ell, schema=schema, foreign=columns, engine=engine, progress=progress
+            before,
+            published,
+            ell=ell,
+            schema=schema,
+            foreign=columns,
+            csv_format=csv_format,
+            engine=engine,
+            progress=progress,
         )
     if json:
         output.print_json(gate_document(result, public=public))
@@ -201,13 +214,19 @@ def _ask_before(
 
 
 def _explain(
-    releases: Sequence[Path], columns: ForeignColumns, engine: Engine | None, *, public: bool, json: bool
+    releases: Sequence[Path],
+    columns: ForeignColumns,
+    csv_format: CsvFormat,
+    engine: Engine | None,
+    *,
+    public: bool,
+    json: bool,
 ) -> None:
     """Says how labels are understood; values that may be somebody's own are taken together."""
     from elldelta.audit.audit import explain
 
     with progress_bar("Reading") as progress:
-        found = explain(releases, columns, engine=engine, progress=progress)
+        found = explain(releases, columns, csv_format=csv_format, engine=engine, progress=progress)
     rows = [row for row in found.rows() if not public or row.label is None]
     if json:
         output.print_json(

@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
         "estimate",
         help="Count past records by quasi-identifiers and sensitive value: the model a plan is made from.",
         epilog="Example: elldelta estimate past.parquet --schema schema.toml -o model.parquet",
-    )(_run)
+    )(options.bundled(_run))
 
 
 def _run(
@@ -23,14 +23,8 @@ def _run(
     schema: options.SchemaFile,
     target: options.Output,
     overwrite: options.Overwrite = False,
-    encoding: options.Encoding = "utf-8",
-    separator: options.Separator = None,
-    quote: options.Quote = '"',
-    engine: options.EngineName = "duckdb",
-    master: options.Master = None,
-    spark_conf: options.SparkConf = None,
-    database: options.Database = None,
-    query: options.QueryText = None,
+    csv: options.Csv,
+    where: options.WhereFrom,
     json: options.Json = False,
 ) -> None:
     from elldelta.files.atomic import check_writable
@@ -38,15 +32,14 @@ def _run(
     from elldelta.model.model import write_model
     from elldelta.schema.reading import read_schema
 
-    source = options.source(engine, sources, query)
+    source = where.source(sources)
     check_writable(target, overwrite=overwrite)
     described = read_schema(schema)
-    form = options.csv_format(encoding, separator, quote)
-    with options.engine(engine, master, spark_conf, database) as active, progress_bar("Counting") as progress:
+    with where.start() as active, progress_bar("Counting") as progress:
         model = estimate(
             source,
             described,
-            csv_format=form,
+            csv_format=csv.format,
             engine=active,
             progress=progress,
         )

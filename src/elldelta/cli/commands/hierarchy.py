@@ -20,9 +20,6 @@ _RANGE = re.compile(r"(-?\d{1,18})(?:-|\.\.)(-?\d{1,18})", re.ASCII)
 
 ColumnName = Annotated[str, typer.Option("--column", help="The quasi-identifier that the file is for.")]
 HierarchyFile = Annotated[Path, typer.Argument(help="One line per value: value;group;...;root, no header.")]
-HierarchySeparator = Annotated[
-    str | None, typer.Option("--separator", help="Separator of the file; found by itself by default.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -40,12 +37,12 @@ def register(app: typer.Typer) -> None:
         "check",
         help="List everything that is wrong with a hierarchy for a column. Exit code 2 if anything is.",
         epilog="Example: elldelta hierarchy check age.csv --schema schema.toml --column age",
-    )(_check)
+    )(options.bundled(_check))
     family.command(
         "rename",
         help="Write a copy in which groups whose name means other values are named by what they hold.",
         epilog="Example: elldelta hierarchy rename age.csv --schema schema.toml --column age -o age2.csv",
-    )(_rename)
+    )(options.bundled(_rename))
     app.add_typer(family, name="hierarchy")
 
 
@@ -103,15 +100,14 @@ def _check(
     file: HierarchyFile,
     schema: options.SchemaFile,
     column: ColumnName,
-    encoding: options.Encoding = "utf-8",
-    separator: HierarchySeparator = None,
-    quote: options.Quote = '"',
+    *,
+    csv: options.Csv,
     json: options.Json = False,
 ) -> None:
     from elldelta.schema.hierarchies import check_hierarchy
     from elldelta.schema.reading import read_schema
 
-    csv_format = options.csv_format(encoding, separator, quote)
+    csv_format = csv.format
     checked = check_hierarchy(file, read_schema(schema), column, csv_format)
     if json:
         output.print_json(
@@ -149,9 +145,8 @@ def _rename(
     column: ColumnName,
     target: options.Output,
     overwrite: options.Overwrite = False,
-    encoding: options.Encoding = "utf-8",
-    separator: HierarchySeparator = None,
-    quote: options.Quote = '"',
+    *,
+    csv: options.Csv,
     json: options.Json = False,
 ) -> None:
     from elldelta.files.atomic import check_writable
@@ -164,7 +159,7 @@ def _rename(
         read_schema(schema),
         column,
         target,
-        csv_format=options.csv_format(encoding, separator, quote),
+        csv_format=csv.format,
         overwrite=overwrite,
     )
     if json:

@@ -26,12 +26,12 @@ def register(app: typer.Typer) -> None:
         "release",
         help="Apply a plan to your own records and write the release with its manifest.",
         epilog="Example: elldelta release hospital_a.parquet --plan plan.json -o release_a.parquet",
-    )(_release)
+    )(options.bundled(_release))
     app.command(
         "verify",
         help="Check a release from its file: content, manifest, diversity, and the plan if you give it.",
         epilog="Example: elldelta verify release_a.parquet --plan plan.json",
-    )(_verify)
+    )(options.bundled(_verify))
 
 
 def _release(
@@ -87,14 +87,8 @@ def _release(
     ] = None,
     agency_key: agency.AgencyKeyFile = None,
     overwrite: options.Overwrite = False,
-    encoding: options.Encoding = "utf-8",
-    separator: options.Separator = None,
-    quote: options.Quote = '"',
-    engine: options.EngineName = "duckdb",
-    master: options.Master = None,
-    spark_conf: options.SparkConf = None,
-    database: options.Database = None,
-    query: options.QueryText = None,
+    csv: options.Csv,
+    where: options.WhereFrom,
     json: options.Json = False,
 ) -> None:
     from elldelta.cli.signed_plan import read_plan_file
@@ -105,12 +99,11 @@ def _release(
     from elldelta.release.release import release_to_file
     from elldelta.release.to_table import release_to_table
 
-    source = options.source(engine, sources, query)
-    written = _target(target, table, engine, ledger)
+    source = where.source(sources)
+    written = _target(target, table, where.engine, ledger)
     checked = read_plan_file(plan, agency_key)
-    form = options.csv_format(encoding, separator, quote)
     with (
-        options.engine(engine, master, spark_conf, database) as active,
+        where.start() as active,
         progress_bar("Releasing") as progress,
     ):
         if active is not None and isinstance(written, TableName):
@@ -140,7 +133,7 @@ def _release(
                 order=order,
                 overwrite=overwrite,
                 read_only=[plan, signature_path(plan)],
-                csv_format=form,
+                csv_format=csv.format,
                 engine=active,
                 progress=progress,
             )
@@ -233,18 +226,17 @@ def _verify(
         ),
     ],
     plan: Annotated[Path | None, typer.Option("--plan", help="The plan it claims to follow.")] = None,
-    engine: options.EngineName = "duckdb",
-    master: options.Master = None,
-    spark_conf: options.SparkConf = None,
-    database: options.Database = None,
+    *,
+    csv: options.Csv,
+    where: options.Where,
     json: options.Json = False,
 ) -> None:
     from elldelta.audit.audit import verify
     from elldelta.plan.plan import read_plan
 
     known = read_plan(plan) if plan else None
-    with options.engine(engine, master, spark_conf, database) as active, progress_bar("Reading") as progress:
-        checked = verify(release, known, engine=active, progress=progress)
+    with where.start() as active, progress_bar("Reading") as progress:
+        checked = verify(release, known, csv_format=csv.format, engine=active, progress=progress)
     if json:
         output.print_json(
             {

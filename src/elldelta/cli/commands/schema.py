@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -21,7 +22,7 @@ def register(app: typer.Typer) -> None:
         help="Propose a schema from a table. Read and edit the file before you rely on it.",
         epilog="Example: elldelta schema infer past.parquet --qi postal_code,gender,age "
         "--sensitive disease -o schema.toml",
-    )(_infer)
+    )(options.bundled(_infer))
     app.add_typer(family, name="schema")
 
 
@@ -46,27 +47,20 @@ def _infer(
     ] = None,
     hierarchy: options.Hierarchies = None,
     overwrite: options.Overwrite = False,
-    encoding: options.Encoding = "utf-8",
-    separator: options.Separator = None,
-    quote: options.Quote = '"',
-    engine: options.EngineName = "duckdb",
-    master: options.Master = None,
-    spark_conf: options.SparkConf = None,
-    database: options.Database = None,
-    query: options.QueryText = None,
+    csv: options.Csv,
+    where: options.WhereFrom,
     json: options.Json = False,
 ) -> None:
     from elldelta.files.atomic import check_writable
     from elldelta.schema.hierarchies import read_hierarchies
     from elldelta.schema.reading import infer, write_schema
 
-    source = options.source(engine, sources, query)
+    source = where.source(sources)
     check_writable(target, overwrite=overwrite)
     files = options.named_files(hierarchy, "--hierarchy")
-    hierarchies = read_hierarchies(files, options.csv_format(encoding, None, quote))
+    hierarchies = read_hierarchies(files, replace(csv, separator=None).format)
     rules = _bins(bins or [])
-    form = options.csv_format(encoding, separator, quote)
-    with options.engine(engine, master, spark_conf, database) as active, progress_bar("Reading") as progress:
+    with where.start() as active, progress_bar("Reading") as progress:
         schema = infer(
             source,
             _names(qi),
@@ -74,7 +68,7 @@ def _infer(
             kept=_names(keep) if keep else (),
             bins=rules,
             hierarchies=hierarchies,
-            csv_format=form,
+            csv_format=csv.format,
             engine=active,
             progress=progress,
         )
