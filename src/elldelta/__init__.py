@@ -29,6 +29,7 @@ from elldelta._version import __version__
 if TYPE_CHECKING:
     from elldelta.audit.audit import audit as audit
     from elldelta.audit.audit import verify as verify
+    from elldelta.audit.check import check as check
     from elldelta.ledger.ledger import Ledger as Ledger
     from elldelta.model.estimate import estimate as estimate
     from elldelta.model.model import Model as Model
@@ -51,6 +52,7 @@ _HOMES = {
     "Release": "elldelta.release.release",
     "Schema": "elldelta.schema.schema",
     "audit": "elldelta.audit.audit",
+    "check": "elldelta.audit.check",
     "estimate": "elldelta.model.estimate",
     "merge_models": "elldelta.model.model",
     "plan": "elldelta.plan.planner",

@@ -142,3 +142,34 @@ def t_closeness(
     found = distances_to_overall(counts, overall, ordered=ordered)
     found = found[~np.isnan(found)]
     return float(found.max()) if found.size else None
+
+
+def beta_likeness(counts: ArrayLike) -> float | None:
+    """Basic beta-likeness: the largest relative gain (q - p) / p of any value in any class with a record.
+
+    q is the share of the value in the class, p in the whole table. None without a record.
+
+    >>> beta_likeness([[3, 1], [1, 3]])
+    0.5
+    """
+    gains = _relative_shares(counts)
+    return float(gains.max() - 1.0) if gains.size else None
+
+
+def delta_disclosure(counts: ArrayLike) -> float | None:
+    """delta-disclosure: the largest |ln(q / p)| of any value in a class that shows it; None without a record.
+
+    Read literally, a class that lacks a value has infinite delta; such classes are told by their diversity.
+    """
+    gains = _relative_shares(counts)
+    shown = gains[gains > 0]
+    return float(np.abs(np.log(shown)).max()) if shown.size else None
+
+
+def _relative_shares(counts: ArrayLike) -> NDArray[np.float64]:
+    """How much more frequent, q / p, every value that occurs is in every class with a record."""
+    table = as_count_table(counts)
+    table = table[table.any(axis=1)][:, table.any(axis=0)]
+    overall = table.sum(axis=0) / max(int(table.sum()), 1)
+    shares: NDArray[np.float64] = table / table.sum(axis=1, keepdims=True) / overall
+    return shares

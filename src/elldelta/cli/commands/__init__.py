@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from elldelta.cli.commands import (
     audit,
+    check,
     compare,
     compose,
     demo,
@@ -31,6 +32,19 @@ if TYPE_CHECKING:
 
 def register_all(app: typer.Typer) -> None:
     """Adds every command to the application, in the order in which the help lists them."""
-    story = (schema, hierarchy, estimate, model, frontier, plan, compare, release, ledger, audit, compose)
+    story = (
+        schema,
+        hierarchy,
+        estimate,
+        model,
+        frontier,
+        plan,
+        compare,
+        release,
+        ledger,
+        audit,
+        check,
+        compose,
+    )
     for module in (demo, *story, serve, remote, signature, worst_case, sample_size, figures):
         module.register(app)

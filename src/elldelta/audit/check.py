@@ -1,0 +1,114 @@
+"""What one table shows by itself: k, ell, t and their relatives, without a plan, a schema or a promise."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core import diversity as measures
+from elldelta.engines.running import running
+from elldelta.errors import DataError, ParameterError
+from elldelta.release.counts import count_release
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from elldelta.engines.table import Engine, Progress
+    from elldelta.files.csv_format import CsvFormat
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """The measures of the literature for one table; a class is a set of records with equal quasi-identifiers.
+
+    Attributes:
+        records: Records of the table.
+        classes: Its classes. A missing quasi-identifier is a value like any other.
+        k: k-anonymity: the fewest records of a class.
+        ell: Distinct ell-diversity: the fewest sensitive values of a class.
+        entropy_ell: Entropy ell-diversity: exp of the smallest entropy of a class.
+        recursive_c: The table is recursive (c, ell)-diverse for every c above this, with the ell above.
+        t: t-closeness with equal distances: the largest total variation between a class and the whole table.
+        t_ordered: The same by the earth mover's distance, where all sensitive values are numbers; else None.
+        beta: Basic beta-likeness: by how much, relatively, a value can be more frequent in a class.
+        delta_disclosure: The largest absolute log ratio of shares, over the values that classes show.
+        best_guess: How often the most frequent value of a class is right, in the worst class.
+        lacking: Classes that lack a sensitive value which the table has.
+    """
+
+    records: int
+    classes: int
+    k: int
+    ell: int
+    entropy_ell: float
+    recursive_c: float
+    t: float
+    t_ordered: float | None
+    beta: float
+    delta_disclosure: float
+    best_guess: float
+    lacking: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+def check(
+    table: Any,  # noqa: ANN401 (files, or any table in memory)
+    quasi_identifiers: Sequence[str],
+    sensitive: str,
+    *,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> TableCheck:
+    """Measures one table as it is: nothing is generalized, nothing is promised.
+
+    Args:
+        table: Files, folders, globs, or a table in memory (pandas, Polars, Arrow).
+        quasi_identifiers: What somebody may know about a person.
+        sensitive: What they would like to know.
+        csv_format: How CSV files are written.
+        engine: The engine to use; DuckDB by default.
+        progress: Is told how far the reading is.
+    """
+    names = tuple(quasi_identifiers)
+    if isinstance(quasi_identifiers, str) or not names or sensitive in names or len(set(names)) < len(names):
+        raise ParameterError(
+            "A check needs quasi-identifiers, each once, and a sensitive column that is none of them.",
+            found=f"The quasi-identifiers are {quasi_identifiers!r}, the sensitive column is {sensitive!r}.",
+            remedy='Give a list of names, such as ["age", "sex"].',
+        )
+    with running(engine) as active:
+        found = count_release(active.open(table, csv_format), names, sensitive, progress=progress)
+    if not found.n_records:
+        raise DataError("There is no record to check.", remedy="Check that this is the table that you meant.")
+    counts = found.dense()
+    ell = measures.diversity(counts) or 0
+    order = _rising(found.values)
+    return TableCheck(
+        records=found.n_records,
+        classes=len(counts),
+        k=measures.k_anonymity(counts) or 0,
+        ell=ell,
+        entropy_ell=float(measures.entropy_diversities(counts).min()),
+        recursive_c=float(measures.recursive_c(counts, ell).max()),
+        t=measures.t_closeness(counts) or 0.0,
+        t_ordered=None if order is None else measures.t_closeness(counts[:, order], ordered=True),
+        beta=measures.beta_likeness(counts) or 0.0,
+        delta_disclosure=measures.delta_disclosure(counts) or 0.0,
+        best_guess=float(measures.largest_shares(counts).max()),
+        lacking=int((counts == 0).any(axis=1).sum()),
+    )
+
+
+def _rising(values: Sequence[str | None]) -> list[int] | None:
+    """The places of sensitive values in the order of their numbers; None if one of them is no number."""
+    try:
+        numbers = [float(value or "none") for value in values]
+    except ValueError:
+        return None
+    return np.argsort(numbers, kind="stable").tolist() if np.isfinite(numbers).all() else None

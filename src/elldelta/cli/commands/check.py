@@ -1,0 +1,58 @@
+"""`elldelta check`: the measures of the literature for one table, nothing else needed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from elldelta.cli import options, output
+from elldelta.cli.progress import progress_bar
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the application."""
+    app.command(
+        "check",
+        help="k-anonymity, ell-diversity, t-closeness and their relatives of one table. Nothing is promised "
+        "about linking it with others: that is what plans and audits are for.",
+        epilog="Example: elldelta check any_table.csv --qi postal_code,gender,age --sensitive disease",
+    )(options.bundled(_run))
+
+
+def _run(
+    sources: options.Sources = None,
+    *,
+    qi: Annotated[str, typer.Option("--qi", help="The quasi-identifiers, separated by commas.")],
+    sensitive: Annotated[str, typer.Option("--sensitive", help="The sensitive column.")],
+    csv: options.Csv,
+    where: options.WhereFrom,
+    json: options.Json = False,
+) -> None:
+    from elldelta.audit.check import check
+
+    source = where.source(sources)
+    names = [name.strip() for name in qi.split(",")]
+    with where.start() as engine, progress_bar("Reading") as progress:
+        found = check(source, names, sensitive, csv_format=csv.format, engine=engine, progress=progress)
+    if json:
+        output.print_json(found.to_dict())
+        return
+    ordered = "" if found.t_ordered is None else f"; with the order of the numbers {found.t_ordered:.4f}"
+    output.print_pairs(
+        f"{found.records:,} records in {found.classes:,} classes",
+        [
+            ("k-anonymity", f"{found.k:,} records in the smallest class"),
+            ("ell-diversity", f"{found.ell:,} distinct values in the poorest class"),
+            ("  entropy", f"{found.entropy_ell:.3f}"),
+            ("  recursive", f"(c, {found.ell}) for every c above {found.recursive_c:.3f}"),
+            ("t-closeness", f"{found.t:.4f}{ordered}"),
+            ("beta-likeness", f"{found.beta:.4f}"),
+            ("delta-disclosure", f"{found.delta_disclosure:.4f}" + _lacking(found.lacking)),
+            ("best guess", f"right {found.best_guess:.1%} of the time in the worst class"),
+        ],
+    )
+
+
+def _lacking(n_classes: int) -> str:
+    return f" over the values shown; {n_classes:,} classes lack a value" if n_classes else ""
