@@ -28,8 +28,8 @@ PEER = {
     ),
     ("sex,race,age", "occupation"): (1, 1, 1, 0.9952589350838804, 557.5555555555555, 6.325354086356356),
 }
-"""k, ell, entropy ell rounded down, t, beta, delta as pycanon 1.3.6 gives them. Its c of recursive diversity is
-left out: it puts the rarest value first where the definition puts the most frequent one."""
+"""k, ell, entropy ell rounded down, t, beta, delta as pycanon 1.3.6 gives them. Its c of recursive diversity
+is left out: it puts the rarest value first where the definition puts the most frequent one."""
 
 
 @pytest.mark.skipif(not ADULT.exists(), reason="the shared data is not beside this checkout")
