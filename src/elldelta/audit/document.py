@@ -11,8 +11,6 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from elldelta.audit.result import HistogramBar
-
 if TYPE_CHECKING:
     from elldelta.audit.gate import Gate, GateClass
     from elldelta.audit.result import Audit, Differencing, WorstClass
@@ -66,7 +64,14 @@ def audit_document(audit: Audit, *, labels: bool = False, public: bool = False) 
         "classes_below_any": tell.count(audit.classes_below_any),
         "share_below": tell.share(audit.share_below),
         "share_exposed": tell.share(audit.share_exposed),
-        "histogram": [asdict(bar) for bar in histogram_bars(audit, public=public)],
+        "histogram": [
+            {
+                "diversity": bar.diversity,
+                "classes": tell.count(bar.classes),
+                "records": tell.count(bar.records),
+            }
+            for bar in audit.histogram
+        ],
         "linked": {
             "records": tell.count(exposure.records),
             "classes_below": tell.count(exposure.classes_below),
@@ -111,15 +116,6 @@ def audit_document(audit: Audit, *, labels: bool = False, public: bool = False) 
         else [],
         "next_steps": next_steps(audit),
     }
-
-
-def histogram_bars(audit: Audit, *, public: bool = False) -> tuple[HistogramBar, ...]:
-    """The bars of the histogram, as the document tells them."""
-    tell = _Public() if public else _Full()
-    return tuple(
-        HistogramBar(bar.diversity, tell.count(bar.classes), tell.count(bar.records))
-        for bar in audit.histogram
-    )
 
 
 def gate_document(gate: Gate, *, public: bool = False) -> dict[str, Any]:

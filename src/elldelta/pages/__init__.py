@@ -1,4 +1,4 @@
 """Pages: how pictures and HTML pages look, whoever makes them.
 
-Charts, the look they share, and templates that need nothing from the network.
+`charts` draws; `page` fills in templates that need nothing from the network, and makes fragments for notebooks.
 """

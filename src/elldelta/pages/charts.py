@@ -1,12 +1,12 @@
-"""The pictures of audits, frontiers and models."""
+"""Pictures: how they look, how they become bytes, and those of audits, frontiers and models."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+import io
+from typing import TYPE_CHECKING, Any, Literal
 
 from elldelta.errors import FileError
 from elldelta.files.atomic import AtomicFiles
-from elldelta.pages.pictures import COLOURS, DASHES, as_png, as_svg, new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,25 +17,73 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+INK = "#1b1f24"
+"""Text and axes."""
 
-class Bar(Protocol):
-    """A bar of a histogram of values left."""
+COLOURS = ("#0b3c5d", "#d1495b", "#2e8b57", "#8d6a9f")
+"""Told apart by people who do not see red and green, and, with `DASHES`, in grey print."""
 
-    @property
-    def diversity(self) -> int:
-        """Values left."""
-
-    @property
-    def records(self) -> int:
-        """Linked records in classes with so many values left."""
+DASHES = ("solid", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
-def draw_histogram(bars: Sequence[Bar], ell: int) -> Figure:
-    """Linked records by the number of values left; bars below ell stand out, also in grey."""
+def new_figure(width: float = 6.4, height: float = 4.2) -> Figure:
+    """An empty figure that belongs to no window system and leaves no global state behind."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def as_svg(figure: Figure) -> bytes:
+    """The figure as SVG, with text as text and without a date, so that it is reproducible."""
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "elldelta"}):
+        stream = io.BytesIO()
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": "elldelta"})
+    return stream.getvalue()
+
+
+def as_png(figure: Figure) -> bytes:
+    """The figure as PNG."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=150, metadata={"Software": "elldelta"})
+    return stream.getvalue()
+
+
+def draw_histogram(bars: Sequence[Mapping[str, int]], ell: int) -> Figure:
+    """Linked records by the number of values left; bars below ell stand out, also in grey.
+
+    Args:
+        bars: The histogram of an audit's document: keys `diversity` and `records`.
+        ell: The number of values that should be left.
+    """
     figure, axes = _canvas()
-    _bars(axes, {bar.diversity: bar.records for bar in bars}, ell)
+    _bars(axes, {bar["diversity"]: bar["records"] for bar in bars}, ell)
     axes.set(xlabel="sensitive values left after linkage", ylabel="linked records")
     _finish(axes, "What linking the releases leaves")
+    return figure
+
+
+def draw_exposure_curve(points: Sequence[Mapping[str, Any]], ell: int) -> Figure:
+    """Shares of the linked records below ell and at one value, against the number of linked releases."""
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    figure, axes = _canvas()
+    places = [point["releases"] for point in points]
+    for index, (key, colour, label) in enumerate(
+        (
+            ("share_exposed_max", COLOURS[1], "exactly one value left, worst group"),
+            ("share_below_max", COLOURS[0], f"fewer than ℓ = {ell} left, worst group"),
+            ("share_below_mean", COLOURS[2], f"fewer than ℓ = {ell} left, mean of groups"),
+        )
+    ):
+        drawn = _line(axes, places, [point[key] for point in points], index, label, colour)
+        drawn.set(markersize=5, clip_on=False)
+    axes.set(xlabel="releases that are linked", ylabel="share of the linked records")
+    axes.set(ylim=(0, 1), xlim=(0.8, max(places) + 0.2))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    _finish(axes, "", legend="upper left")
     return figure
 
 
@@ -74,7 +122,7 @@ def _bars(axes: Axes, heights: Mapping[int, int], ell: int) -> None:
             axes.bar(
                 list(group), list(group.values()), color=colour, hatch=hatch, edgecolor="white", label=label
             )
-    axes.axvline(ell - 0.5, color="#1b1f24", linewidth=1.0, linestyle=DASHES[1])
+    axes.axvline(ell - 0.5, color=INK, linewidth=1.0, linestyle=DASHES[1])
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
@@ -83,16 +131,7 @@ def draw_frontier(records: Sequence[int], classes: Mapping[str, Sequence[int | N
     figure, axes = _canvas()
     for index, (name, numbers) in enumerate(classes.items()):
         points = [(x, y) for x, y in zip(records, numbers, strict=True) if y is not None]
-        axes.plot(
-            [x for x, _ in points],
-            [y for _, y in points],
-            color=COLOURS[index],
-            linestyle=DASHES[index],
-            marker="osD"[index % 3],
-            markersize=4,
-            linewidth=1.8,
-            label=name,
-        )
+        _line(axes, [x for x, _ in points], [y for _, y in points], index, name, COLOURS[index])
     axes.set(xscale="log", yscale="log", xlabel="records of each release", ylabel="classes")
     if all(number is None for numbers in classes.values() for number in numbers):
         # Without a point a logarithmic axis has no range of its own, and no ticks.
@@ -159,7 +198,7 @@ def draw_class_map(
     upright = [((x + 0.5, y - 0.5), (x + 0.5, y + 0.5)) for y, x in zip(rows, columns, strict=True)]
     rows, columns = np.nonzero(class_of[1:] != class_of[:-1])
     level = [((x - 0.5, y + 0.5), (x + 0.5, y + 0.5)) for y, x in zip(rows, columns, strict=True)]
-    axes.add_collection(LineCollection(upright + level, colors="#1b1f24", linewidths=0.9))
+    axes.add_collection(LineCollection(upright + level, colors=INK, linewidths=0.9))
     axes.set(xlabel=_plain(names[0]), ylabel=_plain(names[1]))
     for axis, spelt in ((axes.xaxis, labels[0]), (axes.yaxis, labels[1])):
         step = max(1, len(spelt) // 12)
@@ -189,6 +228,23 @@ def _canvas(height: float = 4.2) -> tuple[Figure, Any]:
     return figure, figure.add_subplot()
 
 
+def _line(
+    axes: Axes, across: Sequence[float], up: Sequence[float], index: int, label: str, colour: str
+) -> Any:  # noqa: ANN401 (the library is imported late)
+    """A line with dashes and marks of its own, so that it is told apart in grey, too."""
+    [drawn] = axes.plot(
+        across,
+        up,
+        color=colour,
+        linestyle=DASHES[index],
+        marker="osD"[index % 3],
+        markersize=4,
+        linewidth=1.8,
+        label=label,
+    )
+    return drawn
+
+
 def _plain_between_decades() -> Any:  # noqa: ANN401 (the library is imported late)
     """Names marks between powers of ten where there are few of these, as numbers and not as powers."""
     from matplotlib.ticker import LogFormatter
@@ -205,10 +261,10 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _finish(axes: Axes, title: str) -> None:
+def _finish(axes: Axes, title: str, *, legend: Literal["best", "upper left"] = "best") -> None:
     axes.set_title(_plain(title), loc="left", fontsize=10, fontweight="bold")
     axes.yaxis.grid(visible=True, color="#d9dde2", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=9)
+        axes.legend(frameon=False, fontsize=9, loc=legend)

@@ -1,13 +1,16 @@
-"""How pages are made: templates with everything inside, escaped by default."""
+"""How pages and parts of pages are made: templates with everything inside, escaped by default."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
-from elldelta.pages.pictures import as_svg
+from elldelta.pages.charts import as_svg
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from markupsafe import Markup
     from matplotlib.figure import Figure
 
@@ -27,14 +30,62 @@ def render(template: str, **content: Any) -> str:  # noqa: ANN401 (whatever the 
     return environment.get_template(template).render(**content)
 
 
-def inline_svg(figure: Figure, name: str) -> Markup:
+def fragment(
+    title: str,
+    facts: Mapping[str, object],
+    *,
+    columns: Sequence[str] = (),
+    rows: Sequence[Sequence[object]] = (),
+    picture: Figure | None = None,
+    words: str = "",
+) -> str:
+    """A small piece of HTML for a notebook: needs no script and no network, and looks like our pages.
+
+    Args:
+        title: What it is about.
+        facts: Names and values, as a table of two columns; numbers get separators, None becomes a dash.
+        columns: The headings of a further table.
+        rows: Its rows.
+        picture: A picture below the tables.
+        words: What the picture shows, for those who do not see it.
+    """
+    return render(
+        "fragment.html",
+        title=title,
+        facts=[(name, spelt(value)) for name, value in facts.items()],
+        columns=columns,
+        rows=[[spelt(value) for value in row] for row in rows],
+        picture=None if picture is None else inline_svg(picture),
+        words=words,
+    )
+
+
+def spelt(value: object) -> str:
+    """A value as a reader expects it in a table."""
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:.4g}"
+        case _:
+            return str(value)
+
+
+def inline_svg(figure: Figure, name: str = "") -> Markup:
     """A picture to be placed inside a page: the SVG element alone, which may shrink with the page.
 
-    The identifiers inside begin with `name`, because several pictures share one page.
+    The identifiers inside begin with `name`, because several pictures share one page; by default with one
+    that no other picture has.
     """
     from markupsafe import Markup
 
-    text = as_svg(figure).decode()
+    svg = as_svg(figure)
+    name = name or f"picture-{hashlib.sha256(svg).hexdigest()[:12]}"
+    text = svg.decode()
     text = text[text.index("<svg") :]
     text = re.sub(r'^<svg([^>]*?) width="[^"]*"', r"<svg\1", text, count=1)
     text = re.sub(r'^<svg([^>]*?) height="[^"]*"', r"<svg\1", text, count=1)

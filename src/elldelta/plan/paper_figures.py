@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elldelta.pages.pictures import COLOURS, DASHES, as_png, as_svg, new_figure
+from elldelta.pages.charts import COLOURS, DASHES, as_png, as_svg, new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -159,10 +159,9 @@ def _run(
             progress=progress,
         )
     if picture is not None:
-        from elldelta.audit.document import histogram_bars
         from elldelta.pages.charts import draw_histogram, write_picture
 
-        bars = histogram_bars(result, public=public)
+        bars = audit_document(result, public=public)["histogram"]
         write_picture(draw_histogram(bars, result.ell), picture, overwrite=overwrite)
     if report is not None:
         from elldelta.audit.page import render_audit

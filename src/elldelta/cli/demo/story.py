@@ -21,8 +21,7 @@ from elldelta.model.counting import count
 from elldelta.model.demo_hospitals import HOSPITALS, make_region
 from elldelta.model.estimate import estimate
 from elldelta.model.model import write_model
-from elldelta.pages.charts import draw_before_after
-from elldelta.pages.pictures import as_png
+from elldelta.pages.charts import as_png, draw_before_after
 from elldelta.plan.frontier import compare_bounds
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import make_plan

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import Request, Response
 
-from elldelta.audit.page import draw_exposure_curve
-from elldelta.pages.charts import draw_frontier, draw_histogram
-from elldelta.pages.pictures import as_svg
+from elldelta.pages.charts import as_svg, draw_exposure_curve, draw_frontier, draw_histogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,14 +30,6 @@ HEADERS = {
 _ORDER = ("paper", "union", "sharp")
 _DRAWING = threading.Lock()
 """The drawing library keeps its settings in one place for all threads."""
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A bar of the histogram of values left."""
-
-    diversity: int
-    records: int
 
 
 def picture(
@@ -82,8 +71,7 @@ def frontier_words(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def histogram_figure(audit: Mapping[str, Any]) -> Figure:
     """Linked records by the number of values left."""
-    bars = [Bar(bar["diversity"], bar["records"]) for bar in audit["histogram"]]
-    return draw_histogram(bars, audit["ell"])
+    return draw_histogram(audit["histogram"], audit["ell"])
 
 
 def curve_figure(audit: Mapping[str, Any]) -> Figure:
