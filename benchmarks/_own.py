@@ -20,7 +20,7 @@ from elldelta.engines.duckdb import connect
 from elldelta.model.estimate import estimate
 from elldelta.plan.plan import read_plan, write_plan
 from elldelta.plan.planner import plan
-from elldelta.release.release import release_to_file
+from elldelta.release.release import release
 from elldelta.schema.foreign_columns import ColumnRules
 from elldelta.schema.reading import infer
 
@@ -38,7 +38,7 @@ def anonymize_step(request):
             model = estimate(table, schema, engine=engine)
             made = plan(model, ell=request["ell"], releases=request["releases"], records=request["records"])
             write_plan(made, written, overwrite=True)
-            return release_to_file(table, made, output, overwrite=True, engine=engine)
+            return release(table, made, to=output, overwrite=True, engine=engine)
 
     manifest, seconds = timed(work)
     return {**seconds, "released": manifest.records_released}
@@ -49,7 +49,7 @@ def release_step(request):
     made = read_plan(Path(request["plan"]))
 
     def work():
-        release_to_file(Path(request["table"]), made, Path(request["output"]), overwrite=True)
+        release(Path(request["table"]), made, to=Path(request["output"]), overwrite=True)
 
     return timed(work)[1]
 

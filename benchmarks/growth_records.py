@@ -15,7 +15,7 @@ from elldelta.engines.duckdb import connect
 from elldelta.model.estimate import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
-from elldelta.release.release import release_to_file
+from elldelta.release.release import release
 from elldelta.schema.reading import infer
 
 LARGE = 20_000_000
@@ -45,9 +45,7 @@ def run(size):
                     whole["seconds"]
                     if n_rows > LARGE
                     else best(
-                        lambda table=table, target=target, wish=wish: release_to_file(
-                            table, made, target, **wish
-                        )
+                        lambda table=table, target=target, wish=wish: release(table, made, to=target, **wish)
                     )
                 )
             spent["audit of two releases"] = best(lambda: audit(list(out.values()), engine=engine))

@@ -21,7 +21,7 @@ from elldelta.engines.duckdb import connect
 from elldelta.model.estimate import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
-from elldelta.release.release import release_to_file
+from elldelta.release.release import release
 from elldelta.schema.reading import infer, write_schema
 
 GIB = 2**30
@@ -84,7 +84,7 @@ class _Bench:
         wish = {"order": order, "overwrite": True, "engine": self.engine}
         yield from self.compared(
             f"release --order {order}" + (" with a kept column" if name == "kept" else ""),
-            lambda: release_to_file(self.table, self.plans[name], target, **wish),
+            lambda: release(self.table, self.plans[name], to=target, **wish),
             command,
             lambda: _copy(self.table, self.folder / "copy.parquet", columns),
             "COPY",
@@ -95,7 +95,7 @@ class _Bench:
         other = make_table(self.folder / "owner2.parquet", self.n_rows, seed=2)
         releases = [self.folder / f"{source.stem}.release.parquet" for source in (self.table, other)]
         for source, target in zip((self.table, other), releases, strict=True):
-            release_to_file(source, self.plans["plain"], target, engine=self.engine)
+            release(source, self.plans["plain"], to=target, engine=self.engine)
         yield from self.compared(
             "audit of two releases",
             lambda: audit(releases, engine=self.engine),

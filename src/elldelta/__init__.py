@@ -10,7 +10,7 @@ The story, and the names that tell it::
     release = ed.release(hospital_a, plan)                       # an owner's table, generalized and checked
     audit = ed.audit([release, other_release])                   # what an adversary sees who links them
 
-Files: `read_plan`, `write_plan`, `read_model`, `write_model`, `release_to_file`, `verify`.
+Files: `read_plan`, `write_plan`, `read_model`, `write_model`, `release(..., to=...)`, `verify`.
 
 The folders are the rooms of the same story, each built on those before it: `core`, `files`, `pages`,
 `engines`, `schema`, `model`, `plan`, `release`, `ledger`, `audit`, `agency`, `cli`. Names are loaded when
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from elldelta.plan.planner import plan as plan
     from elldelta.release.release import Release as Release
     from elldelta.release.release import release as release
-    from elldelta.release.release import release_to_file as release_to_file
     from elldelta.schema.schema import Schema as Schema
 
 _HOMES = {
@@ -59,7 +58,6 @@ _HOMES = {
     "read_model": "elldelta.model.model",
     "read_plan": "elldelta.plan.plan",
     "release": "elldelta.release.release",
-    "release_to_file": "elldelta.release.release",
     "verify": "elldelta.audit.audit",
     "write_model": "elldelta.model.model",
     "write_plan": "elldelta.plan.plan",

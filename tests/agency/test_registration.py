@@ -122,7 +122,7 @@ class TestAdmission:
             "disease": np.array([f"d{number}" for number in range(6)])[rng.integers(0, 6, 400)],
         }
         path = tmp_path / "release.parquet"
-        ed.release_to_file(pa.table(table), PLAN, path)
+        ed.release(pa.table(table), PLAN, to=path)
         registration = registration_of(path, PLAN)
         assert registration.n_records == 400
         assert Agency(PLAN).register(PLAN, registration, "A").is_new
@@ -145,7 +145,7 @@ class TestRealOwners:
             path = tmp_path / f"release_{number}.parquet"
             on_failure = "coarsen-suppress" if guarantee == "certified" else None
             try:
-                manifest = ed.release_to_file(hospital(2_000, number), plan, path, on_failure=on_failure)
+                manifest = ed.release(hospital(2_000, number), plan, to=path, on_failure=on_failure).manifest
                 agency.register(plan, registration_of(path, plan), f"owner {number}")
             except RefusedError:
                 continue

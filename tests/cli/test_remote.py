@@ -99,7 +99,7 @@ def signed_plan(plan_file, tiny):
 @pytest.fixture
 def released(tmp_path):
     path = tmp_path / "release_a.parquet"
-    ed.release_to_file(people(400, 1, without=(0, 1)), PLAN, path)
+    ed.release(people(400, 1, without=(0, 1)), PLAN, to=path)
     return path
 
 
@@ -173,10 +173,10 @@ class TestRefusals:
         """Three owners, each certified; the third would leave fewer than two values."""
         remote("register", released, "--plan", plan_file)
         second = tmp_path / "release_b.parquet"
-        ed.release_to_file(people(400, 2, without=(2, 3)), PLAN, second)
+        ed.release(people(400, 2, without=(2, 3)), PLAN, to=second)
         remote("register", second, "--plan", plan_file, token=tokens[1])
         third = tmp_path / "release_c.parquet"
-        ed.release_to_file(people(400, 3, without=(4, 5)), PLAN, third)
+        ed.release(people(400, 3, without=(4, 5)), PLAN, to=third)
         refused = remote("register", third, "--plan", plan_file, code=3, token=tokens[1])
         assert "fewer than 2 values" in refused.error["problem"]
         assert "The agency refuses" in refused.error["problem"]
@@ -517,7 +517,7 @@ class TestArguments:
     ):
         remote("register", released, "--plan", plan_file)
         before = receipt_path(released).read_bytes()
-        ed.release_to_file(people(500, 7), PLAN, released, overwrite=True)
+        ed.release(people(500, 7), PLAN, to=released, overwrite=True)
         failed = remote("register", released, "--plan", plan_file, code=2)
         assert "exists already" in failed.error["problem"]
         assert len(tiny.keys) == 1

@@ -67,7 +67,7 @@ def story(tmp_path_factory):
     )
     plan = ed.plan(ed.estimate(str(records), schema), ell=5, releases=2, records=N_ROWS // 2)
     ed.write_plan(plan, folder / "plan.json")
-    ed.release_to_file(records, plan, folder / "duckdb.parquet")
+    ed.release(records, plan, to=folder / "duckdb.parquet")
     return folder
 
 
@@ -174,5 +174,5 @@ def test_a_driver_that_dies_leaves_no_release(cluster, story, tmp_path):
     assert watch.seen == set()
     assert [path for path in tmp_path.iterdir() if not path.name.startswith(".")] == [run.log]
     # What is left behind is hidden: it is in nobody's way.
-    ed.release_to_file(story / "records", ed.read_plan(story / "plan.json"), target)
+    ed.release(story / "records", ed.read_plan(story / "plan.json"), to=target)
     assert ed.verify(target).records == N_ROWS

@@ -11,7 +11,7 @@ from elldelta.audit.audit import audit, verify
 from elldelta.audit.document import audit_document
 from elldelta.model.estimate import estimate
 from elldelta.plan.planner import plan
-from elldelta.release.release import release_to_file
+from elldelta.release.release import release
 from elldelta.schema.reading import infer
 
 
@@ -45,7 +45,7 @@ def tell(engine, source, folder, *, kept=()):
     model = estimate(source, schema, engine=engine)
     made = plan(model, ell=3, releases=2, records=2500)
     targets = [folder / "first.parquet", folder / "second.csv"]
-    manifests = [release_to_file(source, made, target, engine=engine) for target in targets]
+    manifests = [release(source, made, to=target, engine=engine).manifest for target in targets]
     return Story(
         schema.digest,
         model.digest,

@@ -30,7 +30,7 @@ from elldelta.model.counting import count
 from elldelta.model.estimate import estimate
 from elldelta.plan.planner import plan
 from elldelta.release.class_map import ClassMap
-from elldelta.release.release import release_to_file
+from elldelta.release.release import release
 from elldelta.release.write import JoinedRows, write_release
 from elldelta.schema.reading import infer
 from elldelta.schema.schema import Categories, Column, Integers, Schema
@@ -254,7 +254,7 @@ def test_a_folder_that_exists_is_refused_before_spark_counts_anything(session, t
     with connect(session=session) as engine:
         monkeypatch.setattr(engine, "store", lambda *_: pytest.fail("it counts"))
         with pytest.raises(FileError, match="exists already"):
-            release_to_file(source, made, target, engine=engine)
+            release(source, made, to=target, engine=engine)
     assert list(target.iterdir()) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, target.name]
 

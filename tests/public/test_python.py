@@ -23,7 +23,7 @@ from tests.release.hospital_tables import (
 )
 
 import elldelta as ed
-from elldelta.errors import DataError, ElldeltaError, FileError, RefusedError
+from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError, RefusedError
 
 KINDS = {
     "pandas": pd.DataFrame,
@@ -90,7 +90,7 @@ def test_a_release_in_memory_is_the_release_on_disk(tmp_path, plan, kept_plan, k
     assert frame.equals(before)
 
     target = tmp_path / "release.parquet"
-    manifest = ed.release_to_file(write_parquet(tmp_path / "owner.parquet", rows), chosen, target)
+    manifest = ed.release(write_parquet(tmp_path / "owner.parquet", rows), chosen, to=target).manifest
     on_disk = pq.read_table(target)
     assert cells(release.table) == cells(on_disk)
     names = release.table.column_names if kind == "arrow" else list(release.table.columns)
@@ -110,11 +110,44 @@ def test_the_order_of_the_records_changes_nothing(plan):
     assert one.manifest.to_dict() == other.manifest.to_dict()
 
 
+def test_a_plan_may_be_given_as_its_file_which_is_never_written_over(tmp_path, plan):
+    frame, path = pd.DataFrame(make_rows(3000, seed=2)), tmp_path / "plan.csv"
+    ed.write_plan(plan, path)
+    by_file = ed.release(frame, path, name="hospital A")
+    assert by_file.name == "hospital A"
+    assert by_file.place is None
+    assert by_file.table.equals(ed.release(frame, plan).table)
+    with pytest.raises(ParameterError, match="cannot be written at the same time"):
+        ed.release(frame, path, to=path, overwrite=True)
+    assert ed.read_plan(path) == plan
+
+
+def test_a_release_knows_where_it_is(tmp_path, plan):
+    frame, target = pd.DataFrame(make_rows(3000, seed=2)), tmp_path / "release.csv"
+    written = ed.release(frame, plan, to=target)
+    assert written.table is None
+    assert written.place == target
+    document = written.to_dict()
+    assert document["place"] == str(target)
+    assert document["name"] == "release.csv"
+    assert json.loads(written.manifest_place.read_text()) == document["manifest"]
+    named = ed.release(frame, plan, name="hospital A")
+    assert [item.name for item in ed.audit([written, named]).releases] == ["release.csv", "hospital A"]
+    assert ed.audit([written]).diversity_min == ed.audit([target]).diversity_min
+
+
+def test_a_ledger_admits_only_files(tmp_path, plan):
+    ledger = ed.Ledger(tmp_path / "releases.ledger", "hospital A")
+    with pytest.raises(ParameterError, match="releases that are files"):
+        ed.release(pd.DataFrame(make_rows(3000, seed=2)), plan, ledger=ledger)
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_audit_takes_files_releases_and_tables_together(tmp_path, plan):
     frames = [KINDS[kind](make_rows(3000, seed=seed)) for seed, kind in enumerate(KINDS, start=2)]
     releases = [ed.release(frame, plan) for frame in frames]
     target = tmp_path / "third.csv"
-    ed.release_to_file(frames[2], plan, target)
+    ed.release(frames[2], plan, to=target)
     result = ed.audit([releases[0], releases[1], target])
     documents = [json.loads(json.dumps(release.manifest.to_dict())) for release in releases]
     tables = [cells(release.table) for release in releases]
@@ -131,7 +164,7 @@ def test_an_audit_takes_files_releases_and_tables_together(tmp_path, plan):
 def test_the_digest_of_the_content_is_that_of_its_cells(tmp_path, plan):
     """From the file alone: every (labels, value) with its number, sorted by how Python writes it."""
     target = tmp_path / "release.csv"
-    manifest = ed.release_to_file(pd.DataFrame(make_rows(3000, seed=2)), plan, target)
+    manifest = ed.release(pd.DataFrame(make_rows(3000, seed=2)), plan, to=target).manifest
     counted = Counter(read_rows(target)[1])
     found = sorted(([*row, n] for row, n in counted.items()), key=repr)
     text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
@@ -165,14 +198,15 @@ def test_many_combinations_are_found_in_their_boxes():
     assert Counter(cells(ed.release(pa.table(data), plan).table)) == expected
 
 
-def test_an_owner_may_leave_out_what_the_domain_does_not_hold(plan):
+def test_an_owner_may_leave_out_what_the_domain_does_not_hold(tmp_path, plan):
     rows = make_rows(3000, seed=2)
     for row in rows[:7]:
         row["age"] = 99
     with pytest.raises(DataError, match="'age': 7"):
         ed.release(pl.DataFrame(rows), plan)
-    release = ed.release(pl.DataFrame(rows), plan, unknown="quarantine")
-    assert release.manifest.records_quarantined == 7
+    apart = tmp_path / "quarantine.csv"
+    release = ed.release(pl.DataFrame(rows), plan, quarantine=apart)
+    assert release.manifest.records_quarantined == len(read_rows(apart)[1]) == 7
     assert len(release.table) == 2993
 
 

@@ -15,7 +15,6 @@ from elldelta.engines import connect
 from elldelta.engines.database_source import Query, TableName
 from elldelta.errors import DataError, FileError, InputError, ParameterError, RefusedError
 from elldelta.release.database_table import manifest_table
-from elldelta.release.to_table import release_to_table
 
 
 def people(n_people, seed):
@@ -77,8 +76,8 @@ def tables_of(run):
 @pytest.mark.parametrize("kept", [(), ("ward",)], ids=["generated", "joined"])
 def test_a_table_holds_the_rows_of_the_file_in_the_same_order(engine, run, plans, tmp_path, kept):
     plan = plans[kept]
-    manifest = release_to_table("people", plan, TableName("r"), engine=engine)
-    expected = ed.release_to_file(people(3000, 1), plan, tmp_path / "r.parquet")
+    manifest = ed.release("people", plan, to=TableName("r"), engine=engine).manifest
+    expected = ed.release(people(3000, 1), plan, to=tmp_path / "r.parquet").manifest
     assert manifest.to_dict() == expected.to_dict()
     rows = pq.read_table(tmp_path / "r.parquet").to_pylist()
     # As they lie there: where a row is must not tell where it was in the input.
@@ -90,16 +89,16 @@ def test_a_table_holds_the_rows_of_the_file_in_the_same_order(engine, run, plans
     assert kinds == [(name, "text") for name in ("age", "zip", "disease", *kept)]
     assert ed.verify("r", plan, engine=engine).is_certified
     shuffled = Query("SELECT * FROM people ORDER BY random()")
-    release_to_table(shuffled, plan, TableName("again"), engine=engine)
+    ed.release(shuffled, plan, to=TableName("again"), engine=engine)
     assert run("SELECT * FROM again ORDER BY ctid") == run("SELECT * FROM r ORDER BY ctid")
 
 
 def test_releases_in_a_database_are_linked_there(engine, plans, tmp_path):
     plan = plans[()]
-    release_to_table("people", plan, TableName("a"), engine=engine)
-    release_to_table(people(3100, 2), plan, TableName("b"), engine=engine)
-    ed.release_to_file(people(3000, 1), plan, tmp_path / "a.parquet")
-    ed.release_to_file(people(3100, 2), plan, tmp_path / "b.parquet")
+    ed.release("people", plan, to=TableName("a"), engine=engine)
+    ed.release(people(3100, 2), plan, to=TableName("b"), engine=engine)
+    ed.release(people(3000, 1), plan, to=tmp_path / "a.parquet")
+    ed.release(people(3100, 2), plan, to=tmp_path / "b.parquet")
     found = ed.audit(["a", TableName("b", "public")], engine=engine)
     known = ed.audit([tmp_path / "a.parquet", tmp_path / "b.parquet"])
     assert found.holds == known.holds
@@ -139,29 +138,29 @@ def test_what_is_in_the_way_stays(engine, run, plans):
     ]
     for name, overwrite, kind, words in attempts:
         with pytest.raises(kind, match=words):
-            release_to_table("people", plan, TableName.parse(name), engine=engine, overwrite=overwrite)
+            ed.release("people", plan, to=TableName.parse(name), engine=engine, overwrite=overwrite)
         assert tables_of(run) == before
     joined = Query("SELECT p.* FROM people AS p, r_manifest")
     run("CREATE VIEW together AS SELECT p.*, m.precious FROM people AS p, r_manifest AS m")
     for source in ("r_manifest", joined, "together", Query("SELECT * FROM together")):
         with pytest.raises(ParameterError, match="cannot be written at the same time"):
-            release_to_table(source, plan, TableName("r"), engine=engine, overwrite=True)
+            ed.release(source, plan, to=TableName("r"), engine=engine, overwrite=True)
     engine.open("people")  # what was read until now is free again
     run("DROP VIEW together")
-    release_to_table("people", plan, TableName("r"), engine=engine, overwrite=True)
+    ed.release("people", plan, to=TableName("r"), engine=engine, overwrite=True)
     assert tables_of(run) == before | {"r"}
     assert run("SELECT count(*) FROM r_manifest") == [(1,)]
 
 
 def test_a_replaced_release_is_seen_whole_by_whoever_reads_meanwhile(engine, run, plans, postgres_url):
     plan = plans[()]
-    release_to_table("people", plan, TableName("r"), engine=engine)
+    ed.release("people", plan, to=TableName("r"), engine=engine)
     n_before = run("SELECT count(*) FROM r")
     with psycopg.connect(postgres_url) as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         assert reader.execute("SELECT count(*) FROM people").fetchall() == [(3000,)]
         larger = Query("SELECT * FROM people UNION ALL SELECT * FROM people WHERE age < 30")
-        release_to_table(larger, plan, TableName("r"), engine=engine, overwrite=True)
+        ed.release(larger, plan, to=TableName("r"), engine=engine, overwrite=True)
         assert run("SELECT count(*) FROM r") > n_before
     assert ed.verify("r", plan, engine=engine).is_certified
 
@@ -180,11 +179,11 @@ def test_refusals_leave_no_table_and_no_file(engine, run, plans, tmp_path):
         (Query("SELECT"), InputError),
     ):
         with pytest.raises(kind) as refusal:
-            release_to_table(source, plan, TableName("r"), engine=engine)
+            ed.release(source, plan, to=TableName("r"), engine=engine)
         assert CANARY not in everything_said(refusal.value)
     for path, words in ((tmp_path / "none" / "q.csv", "does not exist"), (tmp_path / "q.xyz", "not known")):
         with pytest.raises(FileError, match=words):
-            release_to_table(strange, plan, TableName("r"), engine=engine, quarantine=path)
+            ed.release(strange, plan, to=TableName("r"), engine=engine, quarantine=path)
     endless = Query(
         "SELECT age, zip, disease, ward, DATE 'infinity' AS d FROM people "
         "UNION ALL SELECT 99, 'A', 'flu', 'x', NULL"
@@ -192,10 +191,12 @@ def test_refusals_leave_no_table_and_no_file(engine, run, plans, tmp_path):
     everything = Query("SELECT 99 AS age, zip, disease, ward, DATE 'infinity' AS d FROM people LIMIT 1")
     both = Query(f"{endless.text} UNION ALL ({everything.text})")
     with pytest.raises(DataError, match="cannot be written"):
-        release_to_table(both, plan, TableName("r"), engine=engine, quarantine=tmp_path / "q.csv")
+        ed.release(both, plan, to=TableName("r"), engine=engine, quarantine=tmp_path / "q.csv")
     assert tables_of(run) == {"people"}
     assert list(tmp_path.iterdir()) == []
-    manifest = release_to_table(strange, plan, TableName("r"), engine=engine, quarantine=tmp_path / "q.csv")
+    manifest = ed.release(
+        strange, plan, to=TableName("r"), engine=engine, quarantine=tmp_path / "q.csv"
+    ).manifest
     assert manifest.records_quarantined == 1
     assert (tmp_path / "q.csv").read_text() == "age,zip,disease,ward\n99,A,flu,x\n"
 
@@ -206,7 +207,7 @@ def test_rights_that_are_missing_are_told(engine, run, plans, postgres_server, p
     try:
         with connect("postgres", database=postgres_server.url(database, role="writer")) as other:
             with pytest.raises(FileError, match="may not create") as refusal:
-                release_to_table("people", plans[()], TableName("r"), engine=other)
+                ed.release("people", plans[()], to=TableName("r"), engine=other)
             assert "public.r cannot be written" in refusal.value.problem
     finally:
         run("DROP OWNED BY writer", "DROP ROLE writer")
@@ -215,13 +216,13 @@ def test_rights_that_are_missing_are_told(engine, run, plans, postgres_server, p
         connect("postgres", database=postgres_url) as other,
         pytest.raises(FileError, match="set to read only"),
     ):
-        release_to_table("people", plans[()], TableName("r"), engine=other)
+        ed.release("people", plans[()], to=TableName("r"), engine=other)
 
 
 def test_other_engines_write_no_tables(plans):
     with connect("duckdb") as engine:
         with pytest.raises(ParameterError, match="The engine duckdb cannot write the table r") as refusal:
-            release_to_table(people(10, 1), plans[()], TableName("r"), engine=engine)
+            ed.release(people(10, 1), plans[()], to=TableName("r"), engine=engine)
         assert "--engine postgres" in refusal.value.remedy
     with pytest.raises(ParameterError, match="The engine duckdb cannot"):
         ed.verify(TableName("r"))
@@ -233,7 +234,7 @@ def test_the_manifest_has_a_name_of_its_own():
 
 def test_a_table_in_memory_becomes_a_table(engine, run, plans):
     table = pa.Table.from_pandas(people(3000, 5))
-    manifest = release_to_table(table, plans[("ward",)], TableName("r"), engine=engine)
+    manifest = ed.release(table, plans[("ward",)], to=TableName("r"), engine=engine).manifest
     assert run("SELECT count(*) FROM r") == [(manifest.records_released,)]
 
 
@@ -247,21 +248,21 @@ CHANGING = Query(
 def test_what_is_published_is_what_was_checked(engine, run, plans, tmp_path):
     """With kept columns the records are read twice; without, what a query says the second time is nothing."""
     merge = {"engine": engine, "on_failure": "coarsen"}
-    release_to_table(CHANGING, plans[()], TableName("r"), **merge)
+    ed.release(CHANGING, plans[()], to=TableName("r"), **merge)
     assert ed.verify("r", plans[()], engine=engine).is_certified
     before = tables_of(run)
     kept = plans[("ward",)]
     for name in ("s.parquet", "s.csv"):
         with pytest.raises(DataError, match="the same records twice"):
-            ed.release_to_file(CHANGING, kept, tmp_path / name, **merge)
-        ed.release_to_file("people", kept, tmp_path / f"good {name}", engine=engine)
+            ed.release(CHANGING, kept, to=tmp_path / name, **merge)
+        ed.release("people", kept, to=tmp_path / f"good {name}", engine=engine)
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("s")) == []
     with pytest.raises(DataError, match="the same records twice"):
         ed.release(CHANGING, kept, **merge)
     with pytest.raises(DataError, match="the same records twice"):
-        release_to_table(CHANGING, kept, TableName("s"), **merge)
+        ed.release(CHANGING, kept, to=TableName("s"), **merge)
     assert tables_of(run) == before
-    release_to_table("people", kept, TableName("s"), engine=engine)
+    ed.release("people", kept, to=TableName("s"), engine=engine)
     assert ed.verify("s", kept, engine=engine).is_certified
 
 
@@ -278,5 +279,5 @@ def test_a_file_that_changes_before_it_is_read_again(plans, tmp_path, monkeypatc
 
         monkeypatch.setattr(engine, "write", change_and_write)
         with pytest.raises(DataError, match="the same records twice"):
-            ed.release_to_file(source, kept, tmp_path / "r.parquet", engine=engine)
+            ed.release(source, kept, to=tmp_path / "r.parquet", engine=engine)
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]

@@ -36,7 +36,7 @@ def model():
 def released(model, tmp_path):
     plan = ed.plan(model, ell=3, releases=2, records=3000)
     path = tmp_path / "release.parquet"
-    ed.release_to_file(people(3000, 1), plan, path)
+    ed.release(people(3000, 1), plan, to=path)
     assert ed.verify(path, plan).is_certified
     return path, plan
 
@@ -92,7 +92,7 @@ def test_another_schema_with_the_same_classes(released):
 def test_a_probabilistic_release_must_have_the_plans_classes_and_records(model, tmp_path):
     plan = ed.plan(model, ell=3, releases=2, records=3000, guarantee="probabilistic")
     path = tmp_path / "release.csv"
-    ed.release_to_file(people(3000, 1), plan, path)
+    ed.release(people(3000, 1), plan, to=path)
     ed.verify(path, plan)
     rewritten(path, classes={"shape": "runs", "starts": [0]})
     with pytest.raises(FileError):
@@ -103,7 +103,7 @@ def test_merged_classes_with_equal_labels_are_refused(model, tmp_path):
     """Two groups with the same hull: records of one could be claimed for the other."""
     plan = ed.plan(model, ell=3, releases=2, records=3000)
     path = tmp_path / "release.parquet"
-    ed.release_to_file(people(3000, 1), plan, path)
+    ed.release(people(3000, 1), plan, to=path)
     lows, highs = plan.classes.hulls(plan.schema)
     corners = np.lexsort((lows[:, 1], lows[:, 0]))
     group_of = np.zeros(plan.n_classes, dtype=int)
@@ -145,19 +145,19 @@ def test_outputs_and_inputs_must_be_different_files(model, tmp_path):
     before = source.read_bytes()
     (tmp_path / "sub").mkdir()
     with pytest.raises(ParameterError, match="input"):
-        ed.release_to_file(source, plan, tmp_path / "sub" / ".." / "people.csv", overwrite=True)
+        ed.release(source, plan, to=tmp_path / "sub" / ".." / "people.csv", overwrite=True)
     assert source.read_bytes() == before
     with pytest.raises(ParameterError, match="different files"):
-        ed.release_to_file(source, plan, tmp_path / "out.csv", quarantine=tmp_path / "sub" / ".." / "out.csv")
+        ed.release(source, plan, to=tmp_path / "out.csv", quarantine=tmp_path / "sub" / ".." / "out.csv")
     with pytest.raises(ParameterError, match="different files"):
-        ed.release_to_file(source, plan, tmp_path / "out.csv", ledger=ed.Ledger(tmp_path / "out.csv", "o"))
+        ed.release(source, plan, to=tmp_path / "out.csv", ledger=ed.Ledger(tmp_path / "out.csv", "o"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv", "sub"]
 
 
 def test_a_pending_file_of_somebody_else_moves_nothing(model, tmp_path):
     plan = ed.plan(model, ell=3, records=500)
     ledger, precious = tmp_path / "book.ledger", tmp_path / "precious.txt"
-    ed.release_to_file(people(600, 5), plan, tmp_path / "a.csv", ledger=ed.Ledger(ledger, "a"))
+    ed.release(people(600, 5), plan, to=tmp_path / "a.csv", ledger=ed.Ledger(ledger, "a"))
     precious.write_text("mine")
     found = precious.stat()
     content = {
@@ -168,6 +168,6 @@ def test_a_pending_file_of_somebody_else_moves_nothing(model, tmp_path):
     }
     (tmp_path / ".book.ledger.pending").write_bytes(as_bytes(seal("pending release", 1, content)))
     with pytest.raises(FileError, match="not written by a release"):
-        ed.release_to_file(people(600, 6), plan, tmp_path / "b.csv", ledger=ed.Ledger(ledger, "b"))
+        ed.release(people(600, 6), plan, to=tmp_path / "b.csv", ledger=ed.Ledger(ledger, "b"))
     assert precious.read_text() == "mine"
     assert not (tmp_path / "b.csv").exists()

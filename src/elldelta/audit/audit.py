@@ -225,6 +225,10 @@ def open_published(
 
 def _located(item: Any, engine: Engine | None) -> tuple[Any, str, Manifest | None]:  # noqa: ANN401
     """Where the records of a release are, words for it, and its manifest if it has one."""
+    if isinstance(item, Release):
+        if item.table is not None:
+            return item.table, item.name, item.manifest
+        item = item.place
     # An engine that reads tables and no files takes every name for a table's.
     reads_tables = engine is not None and "files" not in engine.capabilities
     if isinstance(item, str | os.PathLike) and reads_tables:
@@ -234,8 +238,6 @@ def _located(item: Any, engine: Engine | None) -> tuple[Any, str, Manifest | Non
     if isinstance(item, TableName):
         with running(engine) as active:
             return item, str(item), read_table_manifest(active, item)
-    if isinstance(item, Release):
-        return item.table, "a release in memory", item.manifest
     if is_frame(item):
         return item, "a release in memory", None
     beside = manifest_path(item)

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from elldelta.errors import FileError, InputError, RefusedError
+from elldelta.errors import FileError, InputError, ParameterError, RefusedError
 from elldelta.files.atomic import AtomicFiles
 from elldelta.files.canonical import canonical_json, digest_of_bytes, is_digest
 from elldelta.files.json_file import as_bytes, read_json
 from elldelta.plan.plan import KIND as PLAN_KIND
-from elldelta.plan.plan import Plan
+from elldelta.plan.plan import Plan, read_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -282,6 +282,31 @@ def read_signed_plan(path: str | os.PathLike[str], public_key: PublicKey) -> Pla
     if document.get("digest") != vouched:
         raise _other_plan(source)
     return Plan.from_dict(document, source=f"The plan {os.fspath(path)}")
+
+
+def given_plan(
+    plan: Plan | str | os.PathLike[str], agency_key: PublicKey | str | os.PathLike[str] | None = None
+) -> tuple[Plan, tuple[Path, ...]]:
+    """A plan that is given as it is or as its file, and the files that it comes from.
+
+    Args:
+        plan: The plan, or its file.
+        agency_key: The agency's public key, or its file: then nothing else of the plan is read before its
+            signature, which lies beside it, holds.
+    """
+    if isinstance(plan, Plan):
+        if agency_key is not None:
+            raise ParameterError(
+                "The signature of a plan is checked where it is read.",
+                found="A key was given, and a plan that is no file.",
+                remedy="Give the file of the plan, with its signature beside it.",
+            )
+        return plan, ()
+    files = (Path(plan), signature_path(plan))
+    if agency_key is None:
+        return read_plan(files[0]), files
+    key = agency_key if isinstance(agency_key, PublicKey) else read_public_key(agency_key)
+    return read_signed_plan(plan, key), files
 
 
 def read_public_key(path: str | os.PathLike[str]) -> PublicKey:

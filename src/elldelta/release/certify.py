@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import CertificateTerms, certify, missing_witnesses
+from elldelta.core.certificate import certify, missing_witnesses
 from elldelta.core.coarsen import fit
 from elldelta.core.diversity import class_diversities
 from elldelta.core.occupancy import class_failures_upper
@@ -16,18 +17,20 @@ from elldelta.errors import FileError, InternalError, ParameterError, RefusedErr
 from elldelta.files.canonical import digest
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
 from elldelta.release.class_map import LEFT_OUT, ClassMap
+from elldelta.release.manifest import content_digest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.choices import OnFailure
-    from elldelta.core.certificate import Certificate
+    from elldelta.core.certificate import Certificate, CertificateTerms
     from elldelta.core.coarsen import Coarsening
     from elldelta.core.ledger_state import LedgerState
     from elldelta.model.counts import Counts
     from elldelta.plan.classes import Classes
     from elldelta.plan.plan import Plan
     from elldelta.release.published import Published
+    from elldelta.schema.schema import Schema
 
 
 MOST_NAMED = 3
@@ -39,6 +42,7 @@ class Publishable:
     """What may be published.
 
     Attributes:
+        schema: What the columns mean.
         classes: The published classes: the plan's, or unions of them.
         labels: What the release shows for each of them.
         counts: Records by published class and sensitive value; none where records are left out.
@@ -46,6 +50,7 @@ class Publishable:
         coarsening: The certificate and its cost; None for a probabilistic plan.
     """
 
+    schema: Schema
     classes: Classes
     labels: list[tuple[str, ...]]
     counts: NDArray[np.int64]
@@ -59,7 +64,13 @@ class Publishable:
             raise InternalError("A probabilistic release has no certificate.")
         return self.coarsening.certificate
 
-    @property
+    @cached_property
+    def digest(self) -> str:
+        """The digest of the content; see `content_digest`."""
+        values = self.schema.sensitive.released_values().to_pylist()
+        return content_digest(self.labels, values, self.counts)
+
+    @cached_property
     def diversities(self) -> NDArray[np.int64]:
         """Distinct values per class with a record."""
         present = class_diversities(self.counts)
@@ -86,17 +97,21 @@ def publishable(
     *,
     on_failure: OnFailure | None = None,
     most_suppressed: float | None = None,
-    terms: CertificateTerms | None = None,
+    state: LedgerState | None = None,
     grouping: Partition | None = None,
 ) -> Publishable:
     """Decides what may be published; nothing has been written yet.
+
+    A release that only had to fit what a ledger has left could use up all room at once. So it must also pass
+    the plan's certificate. If passing that is not enough for the ledger, it is coarsened further: under what
+    the ledger has left, and at last under the stricter of the two, which implies both (Theorems E and F).
 
     Args:
         counts: The owner's records.
         plan: The plan.
         on_failure: What to do with classes that do not pass; by default what suits the plan.
         most_suppressed: The largest share of records that may be left out for it.
-        terms: What a ledger has left of the plan's terms; the plan's own by default.
+        state: What the releases of a ledger have left, if a ledger must admit this one.
         grouping: The owner's earlier grouping, which it has to keep.
 
     Raises:
@@ -111,10 +126,31 @@ def publishable(
             )
         return _as_planned(counts, plan)
     on_failure = on_failure or default_on_failure(plan)
+    own = plan.terms
+    attempts = [own]
+    if state is not None and grouping is None and on_failure != "refuse":
+        strict = replace(own, allowances=np.minimum(own.allowances, state.room))
+        attempts += [state.terms_left(), strict]
+    for terms in attempts:
+        made = _fitted(counts, plan, terms, on_failure, most_suppressed, grouping)
+        shown = made.certificate
+        missed = missing_witnesses(shown.counts, own, shown.grouping)
+        if state is None or (state.admits(missed) and not (missed.sum(axis=1) > own.allowances).any()):
+            break
+    return made  # if no attempt was enough, the ledger refuses it, and says why
+
+
+def _fitted(
+    counts: Counts,
+    plan: Plan,
+    terms: CertificateTerms,
+    on_failure: OnFailure,
+    most_suppressed: float | None,
+    grouping: Partition | None,
+) -> Publishable:
     if on_failure == "refuse":
         _require_records(counts, plan)
     table, class_of = base_counts(counts, plan)
-    terms = terms or plan.terms
     if on_failure == "refuse" and grouping is None:
         _require_certificate(certify(table, terms), plan)
     fitted = fit(
@@ -136,50 +172,9 @@ def publishable(
     shown = fitted.certificate.counts if not whole else fitted.certificate.counts[group_of]
     published = numbers[class_of]
     published = np.where(left_out[published], LEFT_OUT, published)
-    return Publishable(classes, labels, shown, ClassMap(counts.ranks, published, tuple(labels)), fitted)
-
-
-def publishable_in_ledger(
-    counts: Counts,
-    plan: Plan,
-    state: LedgerState,
-    *,
-    on_failure: OnFailure | None = None,
-    most_suppressed: float | None = None,
-    grouping: Partition | None = None,
-) -> Publishable:
-    """What may be published so that the certificate holds *and* a ledger admits it (Theorems E and F).
-
-    A release that only had to fit what the ledger has left could use up all room at once. So it must also
-    pass the plan's certificate. If passing that is not enough for the ledger, it is coarsened further: under
-    what the ledger has left, and at last under the stricter of the two, which implies both.
-    """
-    on_failure = on_failure or default_on_failure(plan)
-    own = plan.terms
-    attempts = [own]
-    if grouping is None and on_failure != "refuse":
-        strict = CertificateTerms(
-            own.membership,
-            np.minimum(own.allowances, state.room),
-            own.ell,
-            own.releases,
-            own.min_records,
-        )
-        attempts += [state.terms_left(), strict]
-    for terms in attempts:
-        made = publishable(
-            counts,
-            plan,
-            on_failure=on_failure,
-            most_suppressed=most_suppressed,
-            terms=terms,
-            grouping=grouping,
-        )
-        shown = made.certificate
-        missed = missing_witnesses(shown.counts, own, shown.grouping)
-        if state.admits(missed) and not (missed.sum(axis=1) > own.allowances).any():
-            return made
-    return made  # the ledger refuses it, and says why
+    return Publishable(
+        plan.schema, classes, labels, shown, ClassMap(counts.ranks, published, tuple(labels)), fitted
+    )
 
 
 def check_published(published: Published, plan: Plan) -> None:
@@ -248,6 +243,7 @@ def _as_planned(counts: Counts, plan: Plan) -> Publishable:
     _require_records(counts, plan)
     table, class_of = base_counts(counts, plan)
     made = Publishable(
+        plan.schema,
         plan.classes,
         plan.labels,
         table,

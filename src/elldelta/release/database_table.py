@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from elldelta.engines.table import Progress
     from elldelta.model.counting import CountedTable
     from elldelta.release.class_map import ClassMap
-    from elldelta.release.write import Order, ReleaseAccount
+    from elldelta.release.write import Order
 
 _SUFFIX = "_manifest"
 _DOCUMENT = "document"
@@ -58,9 +58,9 @@ class DatabaseEngine(Engine, Protocol):
         """Gives a table another name, instead of the table that has it if it may be overwritten."""
 
 
-def database(engine: Engine, doing: str) -> DatabaseEngine:
+def _database(engine: Engine, target: TableName) -> DatabaseEngine:
     """The engine, if it writes tables; otherwise it is refused."""
-    require(engine, "write table", doing)
+    require(engine, "write table", f"write the table {target}")
     return cast("DatabaseEngine", engine)
 
 
@@ -69,11 +69,12 @@ def manifest_table(release: TableName) -> TableName:
     return replace(release, name=release.name + _SUFFIX)
 
 
-def check_target(engine: DatabaseEngine, name: TableName, *, overwrite: bool) -> TableName:
+def check_target(engine: Engine, name: TableName, *, overwrite: bool) -> TableName:
     """The full name of a table to be written; refuses what is in the way, before anybody waits for it."""
-    target = engine.home(name)
+    database = _database(engine, name)
+    target = database.home(name)
     manifest_table(target)  # refuses a name that would become too long
-    there = [table for table in (target, manifest_table(target)) if engine.locate(table) is not None]
+    there = [table for table in (target, manifest_table(target)) if database.locate(table) is not None]
     if there and not overwrite:
         raise FileError(
             f"The table {there[0]} exists already.",
@@ -83,9 +84,10 @@ def check_target(engine: DatabaseEngine, name: TableName, *, overwrite: bool) ->
     return target
 
 
-def check_unread(engine: DatabaseEngine, target: TableName) -> None:
+def check_unread(engine: Engine, target: TableName) -> None:
     """Refuses to replace a table that is read: the release would destroy its own records."""
-    if engine.has_read(target) or engine.has_read(manifest_table(target)):
+    database = _database(engine, target)
+    if database.has_read(target) or database.has_read(manifest_table(target)):
         raise ParameterError(
             "A table that is read cannot be written at the same time.",
             found=f"{target} is read.",
@@ -93,52 +95,49 @@ def check_unread(engine: DatabaseEngine, target: TableName) -> None:
         )
 
 
-class ReleaseTable:
-    """The table of a release while it is written; to be used inside `DatabaseEngine.publication`.
+def publication(engine: Engine, target: TableName) -> AbstractContextManager[None]:
+    """The block in which `write_table` is called: what it makes becomes visible together, when it ends."""
+    return _database(engine, target).publication(f"the table {target}")
 
-    Args:
-        engine: The database.
-        target: The full name that the release is to have.
-    """
 
-    def __init__(self, engine: DatabaseEngine, target: TableName) -> None:
-        self._engine = engine
-        self._target = target
-        self._subject = f"the table {target}"
-        self._rows = replace(target, name=f"elldelta_{secrets.token_hex(8)}")
+def write_table(
+    counted: CountedTable,
+    class_map: ClassMap,
+    manifest: Manifest,
+    target: TableName,
+    *,
+    order: Order,
+    overwrite: bool,
+    progress: Progress | None = None,
+) -> None:
+    """Writes rows and manifest of a release, and gives both tables their names."""
+    import pyarrow as pa
 
-    def write(
-        self, counted: CountedTable, class_map: ClassMap, *, order: Order, progress: Progress | None = None
-    ) -> ReleaseAccount:
-        """Writes the rows of the release."""
-        check_release(counted, class_map, order)
-        if not counted.schema.kept:
-            rows = generated_rows(counted, class_map)
-            n_rows = self._engine.create(self._rows, rows.to_reader(progress), self._subject)
-            return account_of(counted, class_map, n_rows, "sorted")
+    check_release(counted, class_map, order)
+    engine = _database(counted.table.engine, target)
+    subject = f"the table {target}"
+    rows, described = (replace(target, name=f"elldelta_{secrets.token_hex(8)}") for _ in range(2))
+    if counted.schema.kept:
         with JoinedRows(counted, class_map, order) as joined:
-            n_rows = self._engine.create(self._rows, joined.query, self._subject)
-        check_table(counted, class_map, self._rows)
+            n_rows = engine.create(rows, joined.query, subject)
+        check_table(counted, class_map, rows)
         if progress:
             progress(1.0)
-        return account_of(counted, class_map, n_rows, order)
-
-    def finish(self, manifest: Manifest, *, overwrite: bool) -> None:
-        """Writes the manifest, and gives both tables their names."""
-        import pyarrow as pa
-
-        document = as_bytes(manifest.to_dict()).decode()
-        described = replace(self._rows, name=f"elldelta_{secrets.token_hex(8)}")
-        self._engine.create(described, pa.table({_DOCUMENT: [document]}).to_reader(), self._subject)
-        for table, name in ((described, manifest_table(self._target)), (self._rows, self._target)):
-            self._engine.move(table, name, self._subject, overwrite=overwrite)
+    else:
+        n_rows = engine.create(rows, generated_rows(counted, class_map).to_reader(progress), subject)
+    account_of(counted, class_map, n_rows, order)
+    document = as_bytes(manifest.to_dict()).decode()
+    engine.create(described, pa.table({_DOCUMENT: [document]}).to_reader(), subject)
+    for table, name in ((described, manifest_table(target)), (rows, target)):
+        engine.move(table, name, subject, overwrite=overwrite)
 
 
 def read_table_manifest(engine: Engine, release: TableName) -> Manifest | None:
     """The manifest of a release in a database; None if there is none beside it."""
-    active = database(engine, "read a release in a database")
-    there = active.locate(release)
-    place = None if there is None else active.locate(manifest_table(there))
+    require(engine, "write table", "read a release in a database")
+    database = cast("DatabaseEngine", engine)
+    there = database.locate(release)
+    place = None if there is None else database.locate(manifest_table(there))
     if place is None:
         return None
     table = engine.open(place)

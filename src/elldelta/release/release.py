@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -9,27 +10,39 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from elldelta._version import __version__
+from elldelta.engines.database_source import TableName
 from elldelta.engines.running import running
 from elldelta.engines.sources import format_of
 from elldelta.errors import ParameterError
 from elldelta.files.atomic import AtomicFiles, check_writable
 from elldelta.files.json_file import as_bytes
 from elldelta.model.counting import count
-from elldelta.release.certify import publishable, publishable_in_ledger
-from elldelta.release.manifest import Manifest, content_digest, manifest_path
+from elldelta.plan.signature import given_plan
+from elldelta.release.certify import publishable
+from elldelta.release.database_table import (
+    check_target,
+    check_unread,
+    manifest_table,
+    publication,
+    write_table,
+)
+from elldelta.release.manifest import Manifest, manifest_path
 from elldelta.release.write import release_frame, write_quarantine, write_release
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import os
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from elldelta.choices import OnFailure
     from elldelta.engines.table import Engine, Progress
     from elldelta.files.csv_format import CsvFormat
     from elldelta.model.counting import UnknownPolicy
+    from elldelta.model.counts import Accounting
     from elldelta.plan.plan import Plan
+    from elldelta.plan.signature import PublicKey
     from elldelta.release.certify import Publishable
-    from elldelta.release.write import Order, ReleaseAccount
+    from elldelta.release.write import Order
 
 
 class AdmittingLedger(Protocol):
@@ -49,183 +62,197 @@ class AdmittingLedger(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A release in memory: the table, of the kind that was given, and its manifest."""
+    """A release that was made.
+
+    Attributes:
+        table: The rows, of the kind of table that was given; None if they were written to `place`.
+        manifest: What the release says about itself.
+        name: Words for it, for audits and messages.
+        place: The file, or the table of a database, to which it was written; None if it is in memory.
+    """
 
     table: Any
     manifest: Manifest
+    name: str = "a release in memory"
+    place: Path | TableName | None = None
+
+    @property
+    def manifest_place(self) -> Path | TableName | None:
+        """Where the manifest was written: beside the release."""
+        return (
+            manifest_table(self.place)
+            if isinstance(self.place, TableName)
+            else self.place and manifest_path(self.place)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its name, where it is, and its manifest, as plain JSON values; not the rows."""
+        place = None if self.place is None else str(self.place)
+        return {"name": self.name, "place": place, "manifest": self.manifest.to_dict()}
 
 
 def release(
-    source: Any,  # noqa: ANN401 (files, or any table in memory)
-    plan: Plan,
+    source: Any,  # noqa: ANN401 (files, any table in memory, a table or a query of a database)
+    plan: Plan | str | os.PathLike[str],
     *,
-    unknown: UnknownPolicy = "refuse",
-    on_failure: OnFailure | None = None,
-    most_suppressed: float | None = None,
-    order: Order = "sorted",
-    csv_format: CsvFormat | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-) -> Release:
-    """Applies a plan to an owner's records and returns the release in memory.
-
-    Args:
-        source: Files, folders, globs, or a table in memory (pandas, Polars, Arrow).
-        plan: The plan.
-        unknown: What to do with a record that has a value outside its domain: "refuse" the table, or leave
-            the record out and count it ("quarantine").
-        on_failure: What to do with classes that do not pass the plan's certificate: "refuse", "coarsen",
-            "suppress" or "coarsen-suppress"; by default what suits the plan.
-        most_suppressed: The largest share of records that may be left out for it.
-        order: "sorted", or "any" for speed with kept columns.
-        csv_format: How CSV files are written.
-        engine: The engine to use; DuckDB by default.
-        progress: Is told how far the reading is.
-
-    Raises:
-        RefusedError: Too few records, or the table does not pass. Nothing is published.
-    """
-    with running(engine) as active:
-        counted = count(active.open(source, csv_format), plan.schema, unknown=unknown, progress=progress)
-        checked = publishable(counted.counts, plan, on_failure=on_failure, most_suppressed=most_suppressed)
-        table, account = release_frame(counted, checked.class_map, order=order)
-    return Release(table, manifest_of(plan, checked, account))
-
-
-def release_to_file(
-    source: Any,  # noqa: ANN401 (files, or any table in memory)
-    plan: Plan,
-    output: Path,
-    *,
-    quarantine: Path | None = None,
+    to: str | os.PathLike[str] | TableName | None = None,
+    quarantine: str | os.PathLike[str] | None = None,
     ledger: AdmittingLedger | None = None,
     on_failure: OnFailure | None = None,
     most_suppressed: float | None = None,
     order: Order = "sorted",
     overwrite: bool = False,
-    read_only: Sequence[Path] = (),
+    agency_key: PublicKey | str | os.PathLike[str] | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
-) -> Manifest:
-    """Applies a plan to an owner's records and writes the release and its manifest, both or neither.
+    name: str | None = None,
+) -> Release:
+    """Applies a plan to an owner's records; release and manifest appear together, or neither does.
 
     Args:
-        source: Files, folders, globs, or a table in memory.
-        plan: The plan.
-        output: The release, a .parquet or .csv file; its manifest lies beside it.
-        quarantine: Where records with a value outside its domain go; without it such a table is refused.
-        ledger: A ledger that must admit the release (`elldelta.Ledger`): then any number of admitted
-            releases may be linked, and the certificate's limit of t no longer matters.
-        on_failure: What to do with classes that do not pass; see `release`.
+        source: Files, folders, globs, a table in memory (pandas, Polars, Arrow), or what is in a database: a
+            table by its name, a query.
+        plan: The plan, or its file.
+        to: Where the release goes. By default nowhere: it is returned as a table in memory. A .parquet or
+            .csv file has its manifest beside it; a `TableName`, with a database as the engine, has it in a
+            table whose name ends in `_manifest`.
+        quarantine: A file for records with a value outside its domain, which holds personal data; without it
+            a table with such records is refused.
+        ledger: A ledger that must admit the release (`elldelta.Ledger`), for releases that go to files: then
+            any number of admitted releases may be linked, and the certificate's limit of t no longer matters.
+        on_failure: What to do with classes that do not pass the plan's certificate: "refuse", "coarsen",
+            "suppress" or "coarsen-suppress"; by default what suits the plan.
         most_suppressed: The largest share of records that may be left out for it.
         order: "sorted", or "any" for speed with kept columns.
-        overwrite: Whether existing files may be replaced.
-        read_only: Other files that must not be written, such as the one the plan was read from.
+        overwrite: Whether files and tables that are there may be replaced.
+        agency_key: The agency's public key, or its file: then the plan must be a file that it has signed.
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
-        progress: Is told how far the reading is.
+        progress: Is told how far the work is.
+        name: Words for the release, for audits and messages; by default where it goes.
 
     Raises:
-        RefusedError: Too few records, the table does not pass, or the ledger does not admit it.
+        RefusedError: Too few records, the table does not pass, or the ledger does not admit it. Nothing is
+            published.
     """
-    output = Path(output)
-    format_of(output)
-    if ledger is not None and plan.guarantee != "certified":
-        raise ParameterError("A ledger admits releases of certified plans only.", found="The plan is not.")
-    written = [output, manifest_path(output), *([quarantine] if quarantine else [])]
-    untouched = [*written, *(ledger.files if ledger else ())]
-    check_paths((), read_only, untouched)
+    known, plan_files = given_plan(plan, agency_key)
+    place = to if to is None or isinstance(to, TableName) else Path(to)
+    apart = None if quarantine is None else Path(quarantine)
+    _check_ledger(ledger, known, place)
+    files = _files(place, apart)
+    outputs = [*files, *(ledger.files if ledger else ())]
+    _check_apart(outputs, plan_files)
     in_parts = engine is not None and "write folder" in engine.capabilities
-    for path in written:
-        check_writable(path, overwrite=overwrite, folder=in_parts and path != manifest_path(output))
-    unknown: UnknownPolicy = "refuse" if quarantine is None else "quarantine"
-
-    def write(checked: Publishable, files: AtomicFiles, line: Mapping[str, Any] | None) -> Manifest:
-        account = write_release(counted, checked.class_map, output, files, order=order, progress=progress)
-        if quarantine is not None and account.accounting.n_quarantined:
-            write_quarantine(counted, quarantine, files, progress=progress)
-        manifest = manifest_of(plan, checked, account, line)
-        files.stage(manifest_path(output)).write_bytes(as_bytes(manifest.to_dict()))
-        return manifest
-
+    for path in files:
+        check_writable(path, overwrite=overwrite, folder=in_parts and path in (place, apart))
     with running(engine) as active:
-        table = active.open(source, csv_format)
-        check_paths(table.files, read_only, untouched)
-        counted = count(table, plan.schema, unknown=unknown, progress=progress)
-        if ledger is None:
-            checked = publishable(
-                counted.counts, plan, on_failure=on_failure, most_suppressed=most_suppressed
-            )
-            with AtomicFiles(overwrite=overwrite) as files:
-                return write(checked, files, None)
-        with ledger.open(plan) as book:
-            checked = publishable_in_ledger(
+        home = check_target(active, place, overwrite=overwrite) if isinstance(place, TableName) else None
+        opened = active.open(source, csv_format)
+        _check_apart(outputs, [*plan_files, *opened.files])
+        if home is not None:
+            check_unread(active, home)
+        unknown: UnknownPolicy = "refuse" if apart is None else "quarantine"
+        counted = count(opened, known.schema, unknown=unknown, progress=progress)
+        book: Any
+        with nullcontext() if ledger is None else ledger.open(known) as book:
+            content = publishable(
                 counted.counts,
-                plan,
-                book.state,
+                known,
                 on_failure=on_failure,
                 most_suppressed=most_suppressed,
-                grouping=book.grouping_of(ledger.owner),
+                state=None if ledger is None else book.state,
+                grouping=None if ledger is None else book.grouping_of(ledger.owner),
             )
-            admission = book.check(
-                checked.certificate, owner=ledger.owner, content_digest=_content_digest(plan, checked)
-            )
-            line = {"sequence": admission.entry.sequence, "hash": admission.entry.hash, "owner": ledger.owner}
+            line, commit = None, None
+            if ledger is not None:
+                line, commit = _admit(book, ledger.owner, content, overwrite=overwrite)
+            manifest = _manifest(known, content, counted.counts.accounting, order, line)
+            table = None
+            with (
+                nullcontext() if home is None else publication(active, home),
+                AtomicFiles(overwrite=overwrite, place=commit) as staging,
+            ):
+                if home is not None:
+                    write_table(
+                        counted,
+                        content.class_map,
+                        manifest,
+                        home,
+                        order=order,
+                        overwrite=overwrite,
+                        progress=progress,
+                    )
+                elif place is None:
+                    table, _ = release_frame(counted, content.class_map, order=order, progress=progress)
+                elif isinstance(place, Path):
+                    write_release(counted, content.class_map, place, staging, order=order, progress=progress)
+                # Comes to stand before the release does, or with it: no release without its quarantine.
+                if apart is not None and manifest.records_quarantined:
+                    write_quarantine(counted, apart, staging, progress=progress)
+                if isinstance(place, Path):
+                    staging.stage(manifest_path(place)).write_bytes(as_bytes(manifest.to_dict()))
+    words = "a release in memory" if place is None else place.name if isinstance(place, Path) else str(place)
+    return Release(table, manifest, name or words, place)
 
-            def place(staged: Mapping[Path, Path]) -> None:
-                # The table goes last, so that a release that is taken back was never visible.
-                book.commit(admission, dict(reversed(list(staged.items()))), overwrite=overwrite)
 
-            with AtomicFiles(overwrite=overwrite, place=place) as files:
-                return write(checked, files, line)
+def _admit(
+    book: Any,  # noqa: ANN401 (what the ledger opens)
+    owner: str,
+    content: Publishable,
+    *,
+    overwrite: bool,
+) -> tuple[dict[str, Any], Callable[[Mapping[Path, Path]], object]]:
+    """What the manifest says about the ledger, and what brings the files to their places with its line."""
+    admission = book.check(content.certificate, owner=owner, content_digest=content.digest)
+
+    def commit(staged: Mapping[Path, Path]) -> None:
+        # The table goes last, so that a release that is taken back was never visible.
+        book.commit(admission, dict(reversed(list(staged.items()))), overwrite=overwrite)
+
+    return {"sequence": admission.entry.sequence, "hash": admission.entry.hash, "owner": owner}, commit
 
 
-def _content_digest(plan: Plan, checked: Publishable) -> str:
-    values = plan.schema.sensitive.released_values().to_pylist()
-    return content_digest(checked.labels, values, checked.counts)
-
-
-def manifest_of(
-    plan: Plan, checked: Publishable, account: ReleaseAccount, line: Mapping[str, Any] | None = None
+def _manifest(
+    plan: Plan, content: Publishable, accounting: Accounting, order: Order, line: Mapping[str, Any] | None
 ) -> Manifest:
-    """The manifest of a release: what was checked and what became of the records."""
-    accounting = account.accounting
+    """What was checked and what becomes of the records."""
+    n_released = int(content.counts.sum())
     return Manifest(
         schema=plan.schema,
-        classes=checked.classes,
+        classes=content.classes,
         software=f"elldelta {__version__}",
         plan_digest=plan.digest,
-        content_digest=_content_digest(plan, checked),
+        content_digest=content.digest,
         ell=plan.ell,
         delta=plan.delta,
         releases=plan.releases,
         failure_upper=plan.failure_upper,
         records_read=accounting.n_read,
-        records_released=account.n_released,
+        records_released=n_released,
         records_suppressed=accounting.n_suppressed,
         records_quarantined=accounting.n_quarantined,
-        records_left_out=account.n_left_out,
-        classes_published=int(checked.diversities.size),
-        diversity=int(checked.diversities.min()) if checked.diversities.size else None,
-        order=account.order,
+        records_left_out=accounting.n_counted - n_released,
+        classes_published=int(content.diversities.size),
+        diversity=int(content.diversities.min()) if content.diversities.size else None,
+        order=order if plan.schema.kept else "sorted",
         guarantee=plan.guarantee,
         min_records=plan.min_records,
-        coarsening=_cost(checked, plan),
-        utility=_utility(checked, plan),
+        coarsening=_cost(content, plan),
+        utility=_utility(content, plan),
         ledger=line,
         nulls=accounting.nulls,
         unknown=accounting.unknown,
     )
 
 
-def _cost(checked: Publishable, plan: Plan) -> dict[str, int | float] | None:
+def _cost(content: Publishable, plan: Plan) -> dict[str, int | float] | None:
     """What it cost to pass, as plain numbers; None for a probabilistic plan."""
-    if checked.coarsening is None:
+    if content.coarsening is None:
         return None
-    cost = checked.coarsening.cost
+    cost = content.coarsening.cost
     # Over all classes, also those left out: weighing by what is left would tell which ones those are.
-    after = plan.hull_loss.ncp(checked.coarsening.grouping)
+    after = plan.hull_loss.ncp(content.coarsening.grouping)
     return {
         "base_classes": cost.n_base_classes,
         "base_classes_failing": cost.n_failing,
@@ -236,15 +263,15 @@ def _cost(checked: Publishable, plan: Plan) -> dict[str, int | float] | None:
     }
 
 
-def _utility(checked: Publishable, plan: Plan) -> dict[str, object] | None:
+def _utility(content: Publishable, plan: Plan) -> dict[str, object] | None:
     """How much information the published classes keep, from nothing but what the release shows.
 
     Where the records lie inside their classes would make the classes look better, and give that away.
     """
-    sizes = checked.counts.sum(axis=1)
+    sizes = content.counts.sum(axis=1)
     if not sizes.any():
         return None
-    lows, highs = checked.classes.hulls(plan.schema)
+    lows, highs = content.classes.hulls(plan.schema)
     widths = (highs - lows) / np.maximum(1, np.array(plan.schema.sizes) - 1)
     by_column = sizes @ widths / sizes.sum()
     present = sizes[sizes > 0]
@@ -259,19 +286,39 @@ def _utility(checked: Publishable, plan: Plan) -> dict[str, object] | None:
     }
 
 
-def check_paths(files: Sequence[Path], plan_files: Sequence[Path], written: Sequence[Path]) -> None:
+def _files(place: Path | TableName | None, quarantine: Path | None) -> list[Path]:
+    """The files that a release writes; refuses names that do not tell their format."""
+    tables = [path for path in (place, quarantine) if isinstance(path, Path)]
+    for path in tables:
+        format_of(path)
+    return [*tables, manifest_path(place)] if isinstance(place, Path) else tables
+
+
+def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | TableName | None) -> None:
+    if ledger is None:
+        return
+    if plan.guarantee != "certified":
+        raise ParameterError("A ledger admits releases of certified plans only.", found="The plan is not.")
+    if not isinstance(place, Path):
+        raise ParameterError(
+            "A ledger that is a file admits releases that are files.",
+            found="The release is to stay in memory." if place is None else "The release is to be a table.",
+            remedy="Give -o FILE (in Python: to=...); the records may be in a database all the same.",
+        )
+
+
+def _check_apart(outputs: Sequence[Path], inputs: Iterable[Path]) -> None:
     """Refuses outputs that are each other, or that are what is read: one would destroy the other."""
-    read = [path.resolve() for path in files]
-    targets = [path.resolve() for path in written]
+    targets = [path.resolve() for path in outputs]
     if len(set(targets)) < len(targets):
         raise ParameterError(
             "Release, manifest, quarantine and ledger must be different files.",
             found="Two of them have the same name.",
             remedy="Choose another name for one of them.",
         )
-    inputs = {*read, *(path.resolve() for path in plan_files)}
+    read = {path.resolve() for path in inputs}
     # An output may be a folder, and what is read may lie inside.
-    if set(targets) & {*inputs, *(folder for path in inputs for folder in path.parents)}:
+    if set(targets) & {*read, *(folder for path in read for folder in path.parents)}:
         raise ParameterError(
             "A file that is read cannot be written at the same time.",
             found="An output is one of the inputs.",

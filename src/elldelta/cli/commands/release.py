@@ -15,7 +15,7 @@ from elldelta.errors import ParameterError
 if TYPE_CHECKING:
     from elldelta.engines.database_source import TableName
     from elldelta.ledger.ledger import Ledger
-    from elldelta.release.manifest import Manifest
+    from elldelta.release.release import Release
 
 PlanFile = Annotated[Path, typer.Option("--plan", help="The plan that the agency has sent.")]
 
@@ -91,54 +91,31 @@ def _release(
     where: options.WhereFrom,
     json: options.Json = False,
 ) -> None:
-    from elldelta.cli.signed_plan import read_plan_file
-    from elldelta.engines.database_source import TableName
-    from elldelta.plan.signature import signature_path
-    from elldelta.release.database_table import manifest_table
-    from elldelta.release.manifest import manifest_path
-    from elldelta.release.release import release_to_file
-    from elldelta.release.to_table import release_to_table
+    from elldelta.release.release import release
 
     source = where.source(sources)
-    written = _target(target, table, where.engine, ledger)
-    checked = read_plan_file(plan, agency_key)
+    place = _target(target, table, where.engine)
+    book = _ledger(ledger, owner)
     with (
         where.start() as active,
         progress_bar("Releasing") as progress,
     ):
-        if active is not None and isinstance(written, TableName):
-            manifest = release_to_table(
-                source,
-                checked,
-                written,
-                quarantine=quarantine,
-                on_failure=on_failure,
-                most_suppressed=max_suppressed,
-                order=order,
-                overwrite=overwrite,
-                read_only=[plan, signature_path(plan)],
-                engine=active,
-                progress=progress,
-            )
-            beside = str(manifest_table(written))
-        else:
-            manifest = release_to_file(
-                source,
-                checked,
-                Path(str(written)),
-                quarantine=quarantine,
-                ledger=_ledger(ledger, owner),
-                on_failure=on_failure,
-                most_suppressed=max_suppressed,
-                order=order,
-                overwrite=overwrite,
-                read_only=[plan, signature_path(plan)],
-                csv_format=csv.format,
-                engine=active,
-                progress=progress,
-            )
-            beside = str(manifest_path(Path(str(written))))
-    _print_release(manifest, {"release": str(written), "manifest": beside}, json=json)
+        made = release(
+            source,
+            plan,
+            to=place,
+            quarantine=quarantine,
+            ledger=book,
+            on_failure=on_failure,
+            most_suppressed=max_suppressed,
+            order=order,
+            overwrite=overwrite,
+            agency_key=agency_key,
+            csv_format=csv.format,
+            engine=active,
+            progress=progress,
+        )
+    _print_release(made, json=json)
 
 
 def _ledger(path: Path | None, owner: str | None) -> Ledger | None:
@@ -153,7 +130,7 @@ def _ledger(path: Path | None, owner: str | None) -> Ledger | None:
     return Ledger(path, owner) if path is not None and owner is not None else None
 
 
-def _target(path: Path | None, table: str | None, engine_name: str, ledger: Path | None) -> Path | TableName:
+def _target(path: Path | None, table: str | None, engine_name: str) -> Path | TableName:
     """Where the release goes: to a file or to a table."""
     from elldelta.engines.database_source import TableName
 
@@ -171,23 +148,19 @@ def _target(path: Path | None, table: str | None, engine_name: str, ledger: Path
             found=f"The engine is {engine_name}.",
             remedy="Add --engine postgres, or give -o FILE.",
         )
-    if ledger is not None:
-        raise ParameterError(
-            "A ledger that is a file admits releases that are files.",
-            found="--ledger and --output-table are given.",
-            remedy="Give -o FILE; the records may be in the database all the same.",
-        )
     return TableName.parse(table)
 
 
-def _print_release(manifest: Manifest, result: dict[str, str], *, json: bool) -> None:
+def _print_release(made: Release, *, json: bool) -> None:
+    manifest = made.manifest
     names = (
         "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
         "classes_published", "guarantee", "coarsening", "ledger", "ell", "diversity", "order", "plan_digest",
         "content_digest",
     )  # fmt: skip
     if json:
-        output.print_json({**result, **{name: getattr(manifest, name) for name in names}})
+        places = {"release": str(made.place), "manifest": str(made.manifest_place)}
+        output.print_json({**places, **{name: getattr(manifest, name) for name in names}})
         return
     lost = manifest.records_suppressed + manifest.records_quarantined
     output.print_text(
@@ -215,7 +188,7 @@ def _print_release(manifest: Manifest, result: dict[str, str], *, json: bool) ->
             f"Left out: {manifest.records_suppressed:,} with a missing value, "
             f"{manifest.records_quarantined:,} with a value outside its domain."
         )
-    output.print_text(f"Wrote {result['release']} and its manifest.")
+    output.print_text(f"Wrote {made.place} and its manifest.")
 
 
 def _verify(

@@ -27,7 +27,7 @@ from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import make_plan
 from elldelta.plan.wish import PlanRequest
 from elldelta.release.published import values_left
-from elldelta.release.release import release_to_file
+from elldelta.release.release import release
 from elldelta.schema.reading import infer, write_schema
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def run_demo(folder: Path, *, seed: int = 1, overwrite: bool = False) -> DemoRes
         write_plan(planned.plan, folder / "plan.json", overwrite=overwrite)
         released = [folder / f"release_{name.lower()}.parquet" for name in HOSPITALS]
         for source, target in zip(own, released, strict=True):
-            release_to_file(source, planned.plan, target, overwrite=overwrite, engine=engine)
+            release(source, planned.plan, to=target, overwrite=overwrite, engine=engine)
         with_plan = _side(released, schema, people, engine)
     frontier = compare_bounds(model, ell=ELL, delta=DELTA, releases=len(HOSPITALS), n_points=8)
     numbers = DemoNumbers(
