@@ -22,7 +22,7 @@ from elldelta.plan.plan import read_plan, write_plan
 from elldelta.plan.planner import plan
 from elldelta.release.release import release
 from elldelta.schema.foreign_columns import ColumnRules
-from elldelta.schema.reading import infer
+from elldelta.schema.schema import Schema
 
 REPEATS_BELOW_SECONDS = 10.0
 
@@ -34,7 +34,7 @@ def anonymize_step(request):
 
     def work():
         with connect() as engine:
-            schema = infer(table, request["columns"], request["sensitive"], engine=engine)
+            schema = Schema.infer(table, request["columns"], request["sensitive"], engine=engine)
             model = estimate(table, schema, engine=engine)
             made = plan(model, ell=request["ell"], releases=request["releases"], records=request["records"])
             write_plan(made, written, overwrite=True)

@@ -16,7 +16,7 @@ from elldelta.model.estimate import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
 from elldelta.release.release import release
-from elldelta.schema.reading import infer
+from elldelta.schema.schema import Schema
 
 LARGE = 20_000_000
 """From here on the time is that of the whole command: its start no longer counts."""
@@ -28,7 +28,7 @@ def run(size):
     with tempfile.TemporaryDirectory(prefix="elldelta-growth-") as name, connect() as engine:
         folder = Path(name)
         past = make_table(folder / "past.parquet", 1_000_000, seed=3)
-        schema = infer(past, COLUMNS[:3], COLUMNS[3], kept=("cost",))
+        schema = Schema.infer(past, COLUMNS[:3], COLUMNS[3], kept=("cost",))
         made = plan(estimate(past, schema), ell=5, releases=2, records=min(size.rows))
         write_plan(made, folder / "plan.json")
         out = {order: folder / f"{order}.parquet" for order in ("any", "sorted")}

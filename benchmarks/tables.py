@@ -22,7 +22,8 @@ from elldelta.model.estimate import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
 from elldelta.release.release import release
-from elldelta.schema.reading import infer, write_schema
+from elldelta.schema.schema import Schema
+from elldelta.schema.schema_file import write_schema
 
 GIB = 2**30
 MEMORY_ALLOWED = 1
@@ -49,7 +50,7 @@ class _Bench:
         self.plans = {}
         past = make_table(folder / "past.parquet", 1_000_000, seed=3)
         for name, kept in (("plain", ()), ("kept", ("cost",))):
-            schema = infer(past, COLUMNS[:3], COLUMNS[3], kept=kept)
+            schema = Schema.infer(past, COLUMNS[:3], COLUMNS[3], kept=kept)
             model = estimate(past, schema)
             assert model.counts.n_combinations == N_COMBINATIONS
             self.plans[name] = plan(model, ell=5, releases=2, records=1_000_000)

@@ -12,7 +12,7 @@ from elldelta.audit.document import audit_document
 from elldelta.model.estimate import estimate
 from elldelta.plan.planner import plan
 from elldelta.release.release import release
-from elldelta.schema.reading import infer
+from elldelta.schema.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def records(n=3000, seed=3):
 
 def tell(engine, source, folder, *, kept=()):
     """From records to two releases, checked and linked, all on one engine."""
-    schema = infer(source, QUASI_IDENTIFIERS, SENSITIVE, kept=kept, engine=engine)
+    schema = Schema.infer(source, QUASI_IDENTIFIERS, SENSITIVE, kept=kept, engine=engine)
     model = estimate(source, schema, engine=engine)
     made = plan(model, ell=3, releases=2, records=2500)
     targets = [folder / "first.parquet", folder / "second.csv"]

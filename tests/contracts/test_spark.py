@@ -32,7 +32,6 @@ from elldelta.plan.planner import plan
 from elldelta.release.class_map import ClassMap
 from elldelta.release.release import release
 from elldelta.release.write import JoinedRows, write_release
-from elldelta.schema.reading import infer
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 pytestmark = needs_java
@@ -247,7 +246,7 @@ def test_outputs_may_have_any_name(session, tmp_path, suffix):
 
 def test_a_folder_that_exists_is_refused_before_spark_counts_anything(session, tmp_path, monkeypatch):
     source = write_parquet(tmp_path / "records.parquet", records())
-    model = estimate(source, infer(source, QUASI_IDENTIFIERS, SENSITIVE))
+    model = estimate(source, Schema.infer(source, QUASI_IDENTIFIERS, SENSITIVE))
     made = plan(model, ell=3, releases=2, records=2500)
     target = tmp_path / "release.parquet"
     target.mkdir()

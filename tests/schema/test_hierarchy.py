@@ -13,12 +13,17 @@ from elldelta.errors import DataError, FileError, ParameterError, SchemaError
 from elldelta.files.csv_format import CsvFormat
 from elldelta.model.model import reordered
 from elldelta.model.rearrange import order_categories, with_hierarchies
-from elldelta.schema.hierarchies import read_hierarchies
+from elldelta.schema.hierarchies import (
+    code_hierarchy,
+    date_hierarchy,
+    integer_hierarchy,
+    read_hierarchies,
+    read_rows,
+    write_hierarchy,
+)
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows, renamed
-from elldelta.schema.hierarchy_file import read_rows, write_hierarchy
-from elldelta.schema.hierarchy_make import code_hierarchy, date_hierarchy, integer_hierarchy
-from elldelta.schema.reading import infer, read_schema, write_schema
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
+from elldelta.schema.schema_file import read_schema, write_schema
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 needs_shared_data = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not there")
@@ -604,18 +609,18 @@ def test_a_release_shows_groups_and_can_be_audited_by_its_labels():
 def test_inferring_takes_hierarchies_and_quotes_no_cell_when_they_do_not_fit():
     table = records()
     hierarchies = {"education": HierarchyRows(EDUCATION), "age": HierarchyRows(AGE_ROWS)}
-    schema = infer(table, ["education", "age"], "disease", hierarchies=hierarchies)
+    schema = Schema.infer(table, ["education", "age"], "disease", hierarchies=hierarchies)
     assert schema.quasi_identifiers[0].hierarchy.n_levels == 4
     assert schema.quasi_identifiers[0].has_missing
     assert schema.quasi_identifiers[0].label(0, 5) != "*"
     canary = table.set_column(0, "education", pa.array(["canary-cell"] * len(table)))
     with pytest.raises(SchemaError, match="1 value of the column has no row") as refusal:
-        infer(canary, ["education", "age"], "disease", hierarchies=hierarchies)
+        Schema.infer(canary, ["education", "age"], "disease", hierarchies=hierarchies)
     assert "canary" not in str(refusal.value)
     with pytest.raises(ParameterError, match="no quasi-identifier"):
-        infer(table, ["age"], "disease", hierarchies=hierarchies)
+        Schema.infer(table, ["age"], "disease", hierarchies=hierarchies)
     with pytest.raises(SchemaError, match="different roots"):
-        infer(table, ["age"], "disease", hierarchies={"age": HierarchyRows((("1", "*"), ("2", "+")))})
+        Schema.infer(table, ["age"], "disease", hierarchies={"age": HierarchyRows((("1", "*"), ("2", "+")))})
 
 
 def test_categories_with_similar_profiles_become_neighbours():
@@ -656,7 +661,7 @@ def test_categories_with_similar_profiles_become_neighbours():
 def test_the_hierarchies_of_adult_fit_adult():
     columns = ["sex", "race", "marital-status", "education", "native-country", "workclass"]
     rows = read_hierarchies({name: SHARED / f"adult_hierarchy_{name}.csv" for name in (*columns, "age")})
-    schema = infer(str(SHARED / "adult.csv"), [*columns, "age"], "occupation")
+    schema = Schema.infer(str(SHARED / "adult.csv"), [*columns, "age"], "occupation")
     for column in schema.quasi_identifiers:
         found = {problem.kind: problem.count for problem in rows[column.name].problems(column.domain)}
         assert found == ({"ambiguous": 25} if column.name == "age" else {})

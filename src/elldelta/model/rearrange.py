@@ -9,7 +9,6 @@ import numpy as np
 
 from elldelta.core.profiles import order_by_profile
 from elldelta.model.model import reordered
-from elldelta.schema.hierarchies import CheckedHierarchy, column_named
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.hierarchy_problems import refusal
 from elldelta.schema.schema import Categories
@@ -34,15 +33,15 @@ def with_hierarchies(model: Model, hierarchies: Mapping[str, HierarchyRows | Hie
         for name, given in hierarchies.items()
     }
     schema = model.schema
-    checked = {name: CheckedHierarchy(rows, c, rows.problems(c.domain))
-               for name, rows in written.items() for c in (column_named(schema, name),)}  # fmt: skip
-    wrong = {name: each for name, each in checked.items() if each.problems}
+    found = {name: rows.problems(schema.quasi_identifier(name).domain) for name, rows in written.items()}
+    wrong = [name for name, problems in found.items() if problems]
     if wrong:
-        raise refusal(
-            f"{' and '.join(each.rows.source for each in wrong.values())} cannot be used.",
-            [f"Column {name!r}: {text}" for name, each in wrong.items() for text in each.sentences],
-            can_rename=all(p.kind == "ambiguous" for each in wrong.values() for p in each.problems),
-        )
+        problems = [
+            replace(each, words=f"Column {name!r}: {each.words}") for name in wrong for each in found[name]
+        ]
+        unit = "line" if all(written[name].lines for name in wrong) else "row"
+        sources = " and ".join(written[name].source for name in wrong)
+        raise refusal(f"{sources} cannot be used.", problems, unit)
     columns = tuple(
         replace(column, hierarchy=written[column.name].checked(column.domain))
         if column.name in written

@@ -52,7 +52,7 @@ class Hierarchy:
             )
         problems = structural_problems(rows, range(1, len(rows) + 1))
         if problems:
-            raise refusal("A hierarchy contradicts itself.", [each.sentence("row") for each in problems])
+            raise refusal("A hierarchy contradicts itself.", problems)
         object.__setattr__(self, "rows", rows)
 
     @property
@@ -96,11 +96,7 @@ class HierarchyRows:
             return Hierarchy(self.rows)  # which says so
         problems = self.problems(domain)
         if problems:
-            raise refusal(
-                f"{self.source} cannot be used.",
-                [each.sentence(self.unit, naming=naming) for each in problems],
-                can_rename=all(each.kind == "ambiguous" for each in problems),
-            )
+            raise refusal(f"{self.source} cannot be used.", problems, self.unit, naming=naming)
         return Hierarchy(self.rows)
 
 
@@ -115,11 +111,7 @@ class FittedHierarchy:
     def __init__(self, hierarchy: Hierarchy, domain: Domain, owner: str = "A column") -> None:
         problems = fit_problems(hierarchy.rows, domain)
         if problems:
-            raise refusal(
-                f"{owner} and its hierarchy do not fit.",
-                [each.sentence("row") for each in problems],
-                can_rename=all(each.kind == "ambiguous" for each in problems),
-            )
+            raise refusal(f"{owner} and its hierarchy do not fit.", problems)
         placed = _Placed(hierarchy.rows, domain)
         self.domain = _in_order(domain, placed.order)
         self.hierarchy = Hierarchy(
@@ -178,8 +170,7 @@ def renamed(written: HierarchyRows, domain: Domain) -> tuple[Hierarchy, int]:
     """
     problems = [each for each in written.problems(domain) if each.kind != "ambiguous"]
     if problems:
-        told = [each.sentence(written.unit) for each in problems]
-        raise refusal(f"{written.source} has more problems than misleading names.", told)
+        raise refusal(f"{written.source} has more problems than misleading names.", problems, written.unit)
     placed = _Placed(written.rows, domain)
     ordered = [[leaf_name(domain, place), *placed.row(place)[1:]] for place in placed.order]
     arranged = _in_order(domain, placed.order)

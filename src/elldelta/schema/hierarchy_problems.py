@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from elldelta.errors import SchemaError
 
@@ -61,6 +61,11 @@ class Problem:
             text += f" ({unit}{plural} {_listed(self.lines, _FEW_LINES, str)})"
         return text if text.endswith("...") else text + "."
 
+    def to_dict(self, unit: str = "line") -> dict[str, Any]:
+        """The problem as plain JSON values."""
+        told = self.sentence(unit)
+        return {"kind": self.kind, "problem": told, "count": self.count, "lines": list(self.lines)}
+
 
 def structural_problems(rows: Rows, lines: Sequence[int]) -> tuple[Problem, ...]:
     """What is wrong with the rows of a hierarchy, whatever column they are for."""
@@ -79,14 +84,15 @@ def usual_length(rows: Rows) -> int:
     return max(Counter(len(row) for row in rows).items(), key=lambda item: (item[1], item[0]))[0]
 
 
-def refusal(problem: str, told: Sequence[str], *, can_rename: bool = False) -> SchemaError:
-    """The error that lists all problems, given as sentences."""
+def refusal(problem: str, found: Sequence[Problem], unit: str = "row", *, naming: bool = True) -> SchemaError:
+    """The error that lists all problems; `naming` says whether values of the column may appear in it."""
+    told = [each.sentence(unit, naming=naming) for each in found]
     numbered = told if len(told) == 1 else [f"({n}) {sentence}" for n, sentence in enumerate(told, 1)]
     return SchemaError(
         problem,
         found=" ".join(numbered),
         remedy="Rename these groups, or let 'elldelta hierarchy rename' name them by what they hold."
-        if can_rename
+        if all(each.kind == "ambiguous" for each in found)
         else "Correct the rows; 'elldelta hierarchy check' lists every problem of a file.",
     )
 

@@ -67,24 +67,18 @@ def infer_schema(
         DataError: A column is missing.
         SchemaError: A column has no value, too many different texts, or a hierarchy that does not fit.
     """
+    if isinstance(quasi_identifiers, str):
+        raise ParameterError(
+            "Quasi-identifiers are a list of columns.",
+            found="They are one text.",
+            remedy='Give a list of names, such as ["age", "sex"].',
+        )
     names = (*quasi_identifiers, sensitive)
     table.require((*names, *kept))
-    bins = dict(bins or {})
-    strangers = [name for name in bins if name not in names]
-    if strangers:
-        raise ParameterError(
-            "Bins are given for a column without a role.",
-            found=f"The column is {strangers[0]!r}.",
-            remedy="Name it as quasi-identifier or sensitive column, or leave its bins out.",
-        )
-    hierarchies = dict(hierarchies or {})
-    strangers = [name for name in hierarchies if name not in quasi_identifiers]
-    if strangers:
-        raise ParameterError(
-            "A hierarchy is given for a column that is no quasi-identifier.",
-            found=f"The column is {strangers[0]!r}.",
-            remedy="Name it as quasi-identifier, or leave its hierarchy out.",
-        )
+    bins, hierarchies = dict(bins or {}), dict(hierarchies or {})
+    _check_known(bins, names, "Bins are given for a column without a role.", "bins")
+    problem = "A hierarchy is given for a column that is no quasi-identifier."
+    _check_known(hierarchies, quasi_identifiers, problem, "hierarchy")
     for rows in hierarchies.values():
         rows.checked()  # what is wrong without looking at the table is told before it is read
     columns = []
@@ -100,15 +94,27 @@ def infer_schema(
         columns.append(Column(name, profile.domain, policy, _note(profile, policy), hierarchy))
         if progress:
             progress((place + 1) / len(names))
-    used = {*names, *kept}
-    seen = [*table.names, *sorted(table.partial | table.hidden)]
-    folded: set[str] = {name.casefold() for name in used}
-    dropped = []
-    for name in seen:
-        if name.casefold() not in folded:
-            dropped.append(name)
-            folded.add(name.casefold())
-    return Schema(tuple(columns[:-1]), columns[-1], tuple(kept), tuple(dropped))
+    return Schema(tuple(columns[:-1]), columns[-1], tuple(kept), _dropped(table, (*names, *kept)))
+
+
+def _check_known(given: Mapping[str, object], known: Sequence[str], problem: str, what: str) -> None:
+    strangers = [name for name in given if name not in known]
+    if strangers:
+        raise ParameterError(
+            problem,
+            found=f"The column is {strangers[0]!r}.",
+            remedy=f"Give the column a role, or leave its {what} out.",
+        )
+
+
+def _dropped(table: Table, used: Sequence[str]) -> tuple[str, ...]:
+    """The columns that are there and not used; names that differ in upper and lower case only are one."""
+    found: dict[str, str] = {}
+    for name in (*table.names, *sorted(table.partial | table.hidden)):
+        found.setdefault(name.casefold(), name)
+    for name in used:
+        found.pop(name.casefold(), None)
+    return tuple(found.values())
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,16 @@ from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Doma
 from elldelta.schema.hierarchy import FittedHierarchy, Hierarchy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.generalize.cuts import CutTree
+    from elldelta.engines.table import Engine, Progress
+    from elldelta.files.csv_format import CsvFormat
+    from elldelta.schema.hierarchy import HierarchyRows
 
 __all__ = ["NULL", "UNKNOWN", "Bins", "Categories", "Column", "Dates", "Integers", "NullPolicy", "Schema"]
 
@@ -348,13 +351,45 @@ class Schema:
         }
 
     @classmethod
-    def infer(cls, source: Any, quasi_identifiers: Sequence[str], sensitive: str, **wishes: Any) -> Schema:  # noqa: ANN401
-        """Proposes a schema for files or a table in memory; more arguments as for `infer_schema`."""
-        from elldelta.engines import connect
+    def infer(
+        cls,
+        source: Any,  # noqa: ANN401 (files, or any table in memory)
+        quasi_identifiers: Sequence[str],
+        sensitive: str,
+        *,
+        kept: Sequence[str] = (),
+        bins: Mapping[str, str] | None = None,
+        hierarchies: Mapping[str, HierarchyRows] | None = None,
+        csv_format: CsvFormat | None = None,
+        engine: Engine | None = None,
+        progress: Progress | None = None,
+    ) -> Schema:
+        """Proposes a schema for files or a table in memory, which a person checks and edits.
+
+        Args:
+            source: Files, folders, globs, or a table in memory (pandas, Polars, Arrow).
+            quasi_identifiers: Columns that an outsider may know, in the order of comparison.
+            sensitive: The column that must not be learnt.
+            kept: Columns that a release shows unchanged.
+            bins: For columns of numbers: "width:10000", "quantile:8" or "edges:0,10,20".
+            hierarchies: Groups of the values of some quasi-identifiers.
+            csv_format: How CSV files are written.
+            engine: The engine to use; DuckDB by default.
+            progress: Is told how far the reading is.
+        """
+        from elldelta.engines.running import running
         from elldelta.schema.infer import infer_schema
 
-        with connect() as engine:
-            return infer_schema(engine.open(source), quasi_identifiers, sensitive, **wishes)
+        with running(engine) as active:
+            return infer_schema(
+                active.open(source, csv_format),
+                quasi_identifiers,
+                sensitive,
+                kept=kept,
+                bins=bins,
+                hierarchies=hierarchies,
+                progress=progress,
+            )
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> Schema:
@@ -362,6 +397,17 @@ class Schema:
         from elldelta.schema.schema_file import schema_from_document
 
         return schema_from_document(document)
+
+    def quasi_identifier(self, name: str) -> Column:
+        """The quasi-identifier with this name."""
+        for column in self.quasi_identifiers:
+            if column.name == name:
+                return column
+        raise ParameterError(
+            "Only quasi-identifiers have hierarchies.",
+            found=f"There is no quasi-identifier {name!r}.",
+            remedy=f"Choose from: {', '.join(self.names)}.",
+        )
 
     def to_toml(self) -> str:
         """The schema as TOML with comments, for a person to edit."""

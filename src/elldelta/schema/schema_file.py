@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import pathlib
 import re
 import tomllib
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from elldelta.choices import DateUnit
 from elldelta.errors import SchemaError
+from elldelta.files.atomic import AtomicFiles
+from elldelta.files.text_file import read_text
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers, date_from_text
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.schema import FORMAT_VERSION, Column, NullPolicy, Schema
-from elldelta.schema.toml_lines import statement_lines
 
 if TYPE_CHECKING:
-    import pathlib
+    import os
     from collections.abc import Callable, Iterator
 
     Path = tuple[str | int, ...]
@@ -56,6 +60,30 @@ _DOCUMENT_KEYS = {
 }
 
 
+_LEXEME = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}|'
+    + r"'''.*?'{3,5}|"
+    + r'"(?:\\.|[^"\\\n])*"|'
+    + r"'[^'\n]*'|#[^\n]*|[\[\]{}=\n]|[^\"'#\[\]{}=\n]+",
+    re.DOTALL,
+)
+
+
+def write_schema(schema: Schema, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Writes a schema as TOML with comments, whole or not at all."""
+    with AtomicFiles(overwrite=overwrite) as files:
+        files.stage(path).write_text(schema_to_toml(schema), encoding="utf-8")
+
+
+def read_schema(path: str | os.PathLike[str]) -> Schema:
+    """Reads a schema, and the files of hierarchies that it names beside it.
+
+    What cannot be meant is refused with its line.
+    """
+    text = read_text(path, "schema", remedy="Give a TOML file that 'elldelta schema infer' has written.")
+    return schema_from_toml(text, source=str(path), folder=pathlib.Path(path).parent)
+
+
 def schema_to_toml(schema: Schema) -> str:
     """Writes a schema as TOML with comments."""
     return "\n".join(_lines(schema)) + "\n"
@@ -75,7 +103,7 @@ def schema_from_toml(text: str, *, source: str, folder: pathlib.Path | None = No
             found=f"Reading stopped at {where}.",
             remedy="Check quotes, brackets and commas there.",
         ) from None
-    lines = statement_lines(text)
+    lines = _statement_lines(text)
 
     def locate(path: Path) -> str:
         while path and path not in lines:
@@ -98,99 +126,116 @@ def schema_from_document(
         folder: Where files of hierarchies are looked for. None refuses them: a plan that somebody sent must
             not make us read files.
     """
-    _check_keys(document, (), _DOCUMENT_KEYS, locate)
-    version = document["format"]
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise _refuse(locate, ("format",), "The format must be a whole number.", "It is not.")
-    if version > FORMAT_VERSION:
-        raise _refuse(
-            locate,
-            ("format",),
-            "The schema was written by a newer elldelta.",
-            f"Its format is {version}, the newest known here is {FORMAT_VERSION}.",
-            "Update elldelta.",
-        )
-    entries = document["quasi_identifiers"]
-    if not isinstance(entries, list | tuple):
-        raise _refuse(locate, ("quasi_identifiers",), "quasi_identifiers must be a list.", "It is not.")
-    columns = tuple(
-        _column(e, ("quasi_identifiers", place), locate, folder) for place, e in enumerate(entries)
-    )
-    sensitive = _column(document["sensitive"], ("sensitive",), locate, folder)
-    names = {key: _names(document.get(key, ()), (key,), locate) for key in ("kept", "dropped")}
-    with _Located(locate, _place_of_clash(columns, sensitive, names)):
-        return Schema(columns, sensitive, **names)
+    return _Reader(locate, folder).schema(document)
 
 
-def _column(entry: Any, path: Path, locate: Locate, folder: pathlib.Path | None) -> Column:  # noqa: ANN401
-    if not isinstance(entry, dict):
-        raise _refuse(locate, path, "A column must be a table of keys.", "It is not.")
-    kind = entry.get("kind")
-    if not isinstance(kind, str) or kind not in _KEYS:
-        where = (*path, "kind") if "kind" in entry else path
-        raise _refuse(
-            locate,
-            where,
-            "A column needs a kind.",
-            "The kind is missing or not known.",
-            f"Write one of {', '.join(_KEYS)}.",
-        )
-    _check_keys(entry, path, {"name": True, "kind": True, **_KEYS[kind], **_OPTIONAL_KEYS}, locate)
-    if entry.get("nulls", "refuse") not in get_args(NullPolicy):
-        raise _refuse(
-            locate,
-            (*path, "nulls"),
-            "The null policy is not known.",
-            "It is none of category, refuse and suppress.",
-            "Write one of them.",
-        )
-    if kind == "dates" and entry["unit"] not in get_args(DateUnit):
-        raise _refuse(
-            locate,
-            (*path, "unit"),
-            "The unit of dates is not known.",
-            "It is none of day, month and year.",
-            "Write one of them.",
-        )
-    with _Located(locate, (*path, _first_wrong_key(kind, entry))):
-        domain = _domain(kind, entry)
-    hierarchy = _hierarchy(entry, path, locate, domain, folder)
-    with _Located(locate, (*path, "name")):
-        return Column(entry["name"], domain, entry.get("nulls", "refuse"), hierarchy=hierarchy)
+@dataclass(frozen=True)
+class _Reader:
+    """Builds a schema from plain values; every refusal begins with its place."""
 
+    locate: Locate
+    folder: pathlib.Path | None
 
-def _hierarchy(
-    entry: dict[str, Any], path: Path, locate: Locate, domain: Domain, folder: pathlib.Path | None
-) -> Hierarchy | None:
-    if "hierarchy_file" in entry:
-        where = (*path, "hierarchy_file")
-        name = entry["hierarchy_file"]
-        if "hierarchy" in entry:
-            raise _refuse(locate, where, "A column has one hierarchy.", "Two are given.", "Remove one.")
-        if folder is None or not isinstance(name, str):
-            raise _refuse(
-                locate,
-                where,
-                "A hierarchy_file must be the name of a file, in a schema that is a file itself.",
-                "It is not.",
-                "Give the rows of the hierarchy instead.",
+    @contextmanager
+    def at(self, *path: str | int) -> Iterator[None]:
+        """Adds the place to a SchemaError that is raised inside."""
+        try:
+            yield
+        except SchemaError as problem:
+            found = self.locate(path) + problem.found
+            raise SchemaError(problem.problem, found=found, remedy=problem.remedy) from None
+
+    def schema(self, document: Any) -> Schema:  # noqa: ANN401
+        self.check_keys(document, (), _DOCUMENT_KEYS)
+        with self.at("format"):
+            _check_format(document["format"])
+        with self.at("quasi_identifiers"):
+            entries = _sequence(document["quasi_identifiers"], "quasi_identifiers")
+        columns = tuple(self.column(e, ("quasi_identifiers", place)) for place, e in enumerate(entries))
+        sensitive = self.column(document["sensitive"], ("sensitive",))
+        names = {key: self.names(document.get(key, ()), key) for key in ("kept", "dropped")}
+        with self.at(*_place_of_clash(columns, sensitive, names)):
+            return Schema(columns, sensitive, **names)
+
+    def column(self, entry: Any, path: Path) -> Column:  # noqa: ANN401
+        with self.at(*path):
+            _must(isinstance(entry, dict), "A column must be a table of keys.")
+        kind, nulls = entry.get("kind"), entry.get("nulls", "refuse")
+        with self.at(*path, *(("kind",) if "kind" in entry else ())):
+            known = isinstance(kind, str) and kind in _KEYS
+            remedy = f"Write one of {', '.join(_KEYS)}."
+            _must(known, "A column needs a kind.", "The kind is missing or not known.", remedy)
+        self.check_keys(entry, path, {"name": True, "kind": True, **_KEYS[kind], **_OPTIONAL_KEYS})
+        with self.at(*path, _suspect(kind, entry)):
+            domain = _domain(kind, entry)
+        hierarchy = self.hierarchy(entry, path, domain)
+        with self.at(*path, "name" if nulls in get_args(NullPolicy) else "nulls"):
+            return Column(entry["name"], domain, nulls, hierarchy=hierarchy)
+
+    def hierarchy(self, entry: dict[str, Any], path: Path, domain: Domain) -> Hierarchy | None:
+        if "hierarchy_file" in entry:
+            name = entry["hierarchy_file"]
+            with self.at(*path, "hierarchy_file"):
+                _must(
+                    "hierarchy" not in entry, "A column has one hierarchy.", "Two are given.", "Remove one."
+                )
+                if self.folder is None or not isinstance(name, str):
+                    raise SchemaError(
+                        "A hierarchy_file must be the name of a file, in a schema that is a file itself.",
+                        found="It is not.",
+                        remedy="Give the rows of the hierarchy instead.",
+                    )
+                from elldelta.schema.hierarchies import read_rows
+
+                return read_rows(self.folder / name).checked(domain)
+        if "hierarchy" not in entry:
+            return None
+        with self.at(*path, "hierarchy"):
+            rows = _sequence(entry["hierarchy"], "hierarchy")
+            return HierarchyRows(tuple(_sequence(row, "A row of a hierarchy") for row in rows)).checked(
+                domain
             )
-        from elldelta.schema.hierarchy_file import read_rows
 
-        rows = read_rows(folder / name)
-        with _Located(locate, where):
-            return rows.checked(domain)
-    if "hierarchy" not in entry:
-        return None
-    with _Located(locate, (*path, "hierarchy")):
-        listed = tuple(
-            _sequence(row, "A row of a hierarchy") for row in _sequence(entry["hierarchy"], "hierarchy")
+    def names(self, value: object, key: str) -> tuple[str, ...]:
+        with self.at(key):
+            names = _sequence(value, key)
+            are_texts = all(isinstance(name, str) for name in names)
+            _must(are_texts, f"{key} must be a list of names.", "Some entries are not texts.")
+            return names
+
+    def check_keys(self, entry: Any, path: Path, keys: dict[str, bool]) -> None:  # noqa: ANN401
+        with self.at(*path):
+            _must(isinstance(entry, dict), "A schema must be a table of keys.")
+        for key in entry:
+            with self.at(*path, key):
+                listed = f"It is none of {', '.join(keys)}."
+                _must(key in keys, f"The key {key!r} is not known here.", listed, "Correct or remove it.")
+        with self.at(*path):
+            for key, required in keys.items():
+                is_there = key in entry or not required
+                _must(is_there, f"The key {key!r} is missing.", "It is required.", "Add it.")
+
+
+def _must(holds: bool, problem: str, found: str = "It is not.", remedy: str = "") -> None:
+    if not holds:
+        raise SchemaError(problem, found=found, remedy=remedy)
+
+
+def _check_format(version: object) -> None:
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise SchemaError("The format must be a whole number.", found="It is not.")
+    if version > FORMAT_VERSION:
+        raise SchemaError(
+            "The schema was written by a newer elldelta.",
+            found=f"Its format is {version}, the newest known here is {FORMAT_VERSION}.",
+            remedy="Update elldelta.",
         )
-        return HierarchyRows(listed).checked(domain)
 
 
-def _first_wrong_key(kind: str, entry: dict[str, Any]) -> str:
-    """The key to point at if the domain is refused: the first number that is none, or the first key."""
+def _suspect(kind: str, entry: dict[str, Any]) -> str:
+    """The key to point at if the domain is refused: the first that is wrong by itself, or the first key."""
+    if kind == "dates" and entry["unit"] not in get_args(DateUnit):
+        return "unit"
     if kind == "integers":
         for key in ("low", "high", "width"):
             value = entry.get(key, 1)
@@ -215,15 +260,15 @@ def _domain(kind: str, entry: dict[str, Any]) -> Domain:
 def _date(value: object, name: str, unit: DateUnit) -> dt.date:
     if isinstance(value, dt.date):
         return value
-    if isinstance(value, str):
+    if isinstance(value, str) and unit in get_args(DateUnit):
         try:
             return date_from_text(value, unit)
         except ValueError:
             pass
     raise SchemaError(
         f"The {name} of a domain of dates must be a date.",
-        found="It is not.",
-        remedy="Write it as YYYY-MM-DD in quotes, or as far as the unit needs.",
+        found="It is not, or the unit is not known.",
+        remedy="Write it as YYYY-MM-DD in quotes, or as far as the unit needs: day, month or year.",
     )
 
 
@@ -231,31 +276,6 @@ def _sequence(value: object, name: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise SchemaError(f"{name} must be a list.", found=f"It is of type {type(value).__name__}.")
     return tuple(value)
-
-
-def _names(value: object, path: Path, locate: Locate) -> tuple[str, ...]:
-    with _Located(locate, path):
-        names = _sequence(value, str(path[0]))
-        if not all(isinstance(name, str) for name in names):
-            raise SchemaError(f"{path[0]} must be a list of names.", found="Some entries are not texts.")
-        return names
-
-
-def _check_keys(entry: Any, path: Path, keys: dict[str, bool], locate: Locate) -> None:  # noqa: ANN401
-    if not isinstance(entry, dict):
-        raise _refuse(locate, path, "A schema must be a table of keys.", "It is not.")
-    for key in entry:
-        if key not in keys:
-            raise _refuse(
-                locate,
-                (*path, key),
-                f"The key {key!r} is not known here.",
-                "It is none of " + ", ".join(keys) + ".",
-                "Correct its spelling or remove it.",
-            )
-    for key, required in keys.items():
-        if required and key not in entry:
-            raise _refuse(locate, path, f"The key {key!r} is missing.", "It is required.", "Add it.")
 
 
 def _place_of_clash(
@@ -273,26 +293,6 @@ def _place_of_clash(
             return path
         seen.add(name.casefold())
     return ("sensitive", "kind") if isinstance(sensitive.domain, Dates) else ()
-
-
-class _Located:
-    """Adds the place to a SchemaError that is raised inside."""
-
-    def __init__(self, locate: Locate, path: Path) -> None:
-        self._locate = locate
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if isinstance(problem, SchemaError):
-            found = self._locate(self._path) + problem.found
-            raise SchemaError(problem.problem, found=found, remedy=problem.remedy) from None
-
-
-def _refuse(locate: Locate, path: Path, problem: str, found: str, remedy: str = "") -> SchemaError:
-    return SchemaError(problem, found=locate(path) + found, remedy=remedy)
 
 
 def _dotted(path: Path) -> str:
@@ -343,3 +343,60 @@ def _toml(value: object) -> str:
         case _:
             # JSON's escapes are a subset of TOML's, except that TOML also wants DEL escaped.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _statement_lines(text: str) -> dict[tuple[str | int, ...], int]:
+    """The line, from 1, of every table header and every key of a text that is known to be valid TOML."""
+    lines: dict[tuple[str | int, ...], int] = {}
+    counters: dict[tuple[str, ...], int] = {}
+    prefix: tuple[str | int, ...] = ()
+    for line, statement in _statements(text):
+        if statement.startswith("["):
+            is_array = statement.startswith("[[")
+            name = _key(statement.strip("[]"))
+            prefix = name
+            if is_array:
+                counters[name] = counters.get(name, -1) + 1
+                prefix = (*name, counters[name])
+                lines.setdefault(name, line)
+            lines[prefix] = line
+        else:
+            key = _key(statement)
+            for depth in range(1, len(key) + 1):
+                lines.setdefault((*prefix, *key[:depth]), line)
+    return lines
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Each statement's first line and its text: a header, or a key up to its equals sign."""
+    line, depth, start, parts, in_key = 1, 0, 1, list[str](), True
+    for match in _LEXEME.finditer(text):
+        lexeme = match[0]
+        if lexeme == "\n" and depth == 0:
+            statement = "".join(parts).strip()
+            if statement:
+                yield start, statement
+            parts, in_key = [], True
+        elif not lexeme.startswith("#"):
+            if not "".join(parts).strip():
+                start = line
+            is_header = in_key and (depth > 0 or lexeme in {"[", "]"})
+            depth += (lexeme in {"[", "{"}) - (lexeme in {"]", "}"})
+            if lexeme == "=" and depth == 0:
+                in_key = False
+            elif in_key or is_header:
+                parts.append(lexeme)
+        line += lexeme.count("\n")
+    statement = "".join(parts).strip()
+    if statement:
+        yield start, statement
+
+
+def _key(text: str) -> tuple[str, ...]:
+    """The parts of a dotted key; the parser itself takes it apart, with all its quoting."""
+    table: Any = tomllib.loads(f"{text.strip()} = 0")
+    parts: list[str] = []
+    while isinstance(table, dict):
+        part, table = next(iter(table.items()))
+        parts.append(part)
+    return tuple(parts)

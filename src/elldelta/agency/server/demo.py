@@ -28,7 +28,7 @@ from elldelta.model.demo_hospitals import make_region
 from elldelta.model.estimate import estimate
 from elldelta.model.model import write_model
 from elldelta.release.release import release
-from elldelta.schema.reading import infer
+from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
     from elldelta.agency.server.settings import Settings
@@ -92,7 +92,7 @@ def _play(agency: Agency) -> None:
     staff, client = _caller(agency, "agency"), _caller(agency, "university")
     with tempfile.TemporaryDirectory(prefix="elldelta-demo-") as folder:
         past = region.past.table()
-        schema = infer(past, ("postal_code", "gender", "age"), "disease")
+        schema = Schema.infer(past, ("postal_code", "gender", "age"), "disease")
         path = Path(folder) / "model.parquet"
         write_model(estimate(past, schema), path)
         content = path.read_bytes()

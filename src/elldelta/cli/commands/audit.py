@@ -104,7 +104,7 @@ def _run(
     from elldelta.audit.document import audit_document
     from elldelta.files.atomic import check_writable
     from elldelta.model.model import read_model
-    from elldelta.schema.reading import read_schema
+    from elldelta.schema.schema_file import read_schema
 
     given = [*(published or ()), *(releases or ())]
     for path in (picture, report):

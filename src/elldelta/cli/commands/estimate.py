@@ -30,7 +30,7 @@ def _run(
     from elldelta.files.atomic import check_writable
     from elldelta.model.estimate import estimate
     from elldelta.model.model import write_model
-    from elldelta.schema.reading import read_schema
+    from elldelta.schema.schema_file import read_schema
 
     source = where.source(sources)
     check_writable(target, overwrite=overwrite)

@@ -72,7 +72,7 @@ def _make(
     json: options.Json = False,
 ) -> None:
     from elldelta.files.atomic import check_writable
-    from elldelta.schema.hierarchy_file import write_hierarchy
+    from elldelta.schema.hierarchies import write_hierarchy
 
     if sum((bool(integers), bool(dates), codes is not None)) != 1:
         raise ParameterError(
@@ -104,38 +104,25 @@ def _check(
     csv: options.Csv,
     json: options.Json = False,
 ) -> None:
-    from elldelta.schema.hierarchies import check_hierarchy
-    from elldelta.schema.reading import read_schema
+    from elldelta.schema.hierarchies import read_rows
+    from elldelta.schema.schema_file import read_schema
 
-    csv_format = csv.format
-    checked = check_hierarchy(file, read_schema(schema), column, csv_format)
+    domain = read_schema(schema).quasi_identifier(column).domain
+    rows = read_rows(file, csv.format)
+    problems = rows.problems(domain)
+    told = [problem.to_dict(rows.unit) for problem in problems]
     if json:
-        output.print_json(
-            {
-                "hierarchy": str(file),
-                "column": column,
-                "leaves": len(checked.rows.rows),
-                "usable": not checked.problems,
-                "problems": [
-                    {
-                        "kind": problem.kind,
-                        "problem": sentence,
-                        "count": problem.count,
-                        "lines": list(problem.lines),
-                    }
-                    for problem, sentence in zip(checked.problems, checked.sentences, strict=True)
-                ],
-            }
-        )
-    elif checked.problems:
+        found = {"leaves": len(rows.rows), "usable": not problems, "problems": told}
+        output.print_json({"hierarchy": str(file), "column": column, **found})
+    elif problems:
         output.print_text(f"{file} cannot be used for column {column!r}:")
-        output.print_text(*(f"  - {sentence}" for sentence in checked.sentences))
-        if all(problem.kind == "ambiguous" for problem in checked.problems):
+        output.print_text(*(f"  - {each['problem']}" for each in told))
+        if all(problem.kind == "ambiguous" for problem in problems):
             output.print_text("'elldelta hierarchy rename' names these groups by what they hold.")
     else:
-        n_leaves, n_values = len(checked.rows.rows), checked.column.domain.size
-        output.print_text(f"{file} fits column {column!r}: {n_leaves:,} leaves for {n_values:,} values.")
-    if checked.problems:
+        n_leaves = len(rows.rows)
+        output.print_text(f"{file} fits column {column!r}: {n_leaves:,} leaves for {domain.size:,} values.")
+    if problems:
         raise typer.Exit(2)
 
 
@@ -150,18 +137,14 @@ def _rename(
     json: options.Json = False,
 ) -> None:
     from elldelta.files.atomic import check_writable
-    from elldelta.schema.hierarchies import rename_hierarchy
-    from elldelta.schema.reading import read_schema
+    from elldelta.schema.hierarchies import read_rows, write_hierarchy
+    from elldelta.schema.hierarchy import renamed
+    from elldelta.schema.schema_file import read_schema
 
     check_writable(target, overwrite=overwrite)
-    n_renamed = rename_hierarchy(
-        file,
-        read_schema(schema),
-        column,
-        target,
-        csv_format=csv.format,
-        overwrite=overwrite,
-    )
+    domain = read_schema(schema).quasi_identifier(column).domain
+    hierarchy, n_renamed = renamed(read_rows(file, csv.format), domain)
+    write_hierarchy(hierarchy, target, overwrite=overwrite)
     if json:
         output.print_json({"hierarchy": str(target), "column": column, "renamed": n_renamed})
         return
@@ -169,7 +152,7 @@ def _rename(
 
 
 def _of_integers(text: str, widths: str, start: int) -> Hierarchy:
-    from elldelta.schema.hierarchy_make import integer_hierarchy
+    from elldelta.schema.hierarchies import integer_hierarchy
 
     match = _RANGE.fullmatch(text.strip())
     if match is None:
@@ -182,7 +165,7 @@ def _of_integers(text: str, widths: str, start: int) -> Hierarchy:
 
 
 def _of_dates(text: str, unit: DateUnit) -> Hierarchy:
-    from elldelta.schema.hierarchy_make import date_hierarchy
+    from elldelta.schema.hierarchies import date_hierarchy
 
     first, _, last = text.strip().partition("..")
     try:
@@ -195,8 +178,7 @@ def _of_dates(text: str, unit: DateUnit) -> Hierarchy:
 
 
 def _of_codes(path: Path | None, prefix: str) -> Hierarchy:
-    from elldelta.schema.hierarchies import read_codes
-    from elldelta.schema.hierarchy_make import code_hierarchy
+    from elldelta.schema.hierarchies import code_hierarchy, read_codes
 
     codes = read_codes(path) if path else ()
     return code_hierarchy(codes, _numbers(prefix, "--prefix") if prefix else None)

@@ -53,7 +53,8 @@ def _infer(
 ) -> None:
     from elldelta.files.atomic import check_writable
     from elldelta.schema.hierarchies import read_hierarchies
-    from elldelta.schema.reading import infer, write_schema
+    from elldelta.schema.schema import Schema
+    from elldelta.schema.schema_file import write_schema
 
     source = where.source(sources)
     check_writable(target, overwrite=overwrite)
@@ -61,7 +62,7 @@ def _infer(
     hierarchies = read_hierarchies(files, replace(csv, separator=None).format)
     rules = _bins(bins or [])
     with where.start() as active, progress_bar("Reading") as progress:
-        schema = infer(
+        schema = Schema.infer(
             source,
             _names(qi),
             sensitive,

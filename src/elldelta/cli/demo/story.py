@@ -28,7 +28,8 @@ from elldelta.plan.planner import make_plan
 from elldelta.plan.wish import PlanRequest
 from elldelta.release.published import values_left
 from elldelta.release.release import release
-from elldelta.schema.reading import infer, write_schema
+from elldelta.schema.schema import Schema
+from elldelta.schema.schema_file import write_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from elldelta.audit.audit import Audit
     from elldelta.engines.table import Engine
-    from elldelta.schema.schema import Schema
 
 ELL = 3
 DELTA = 0.01
@@ -68,7 +68,7 @@ def run_demo(folder: Path, *, seed: int = 1, overwrite: bool = False) -> DemoRes
     own = [folder / f"hospital_{name.lower()}.parquet" for name in HOSPITALS]
     _write_tables([past, *own], [region.past.table(), *(h.table() for h in region.hospitals)], overwrite)
     with running(None) as engine:
-        schema = infer(past, ("postal_code", "gender", "age"), "disease", engine=engine)
+        schema = Schema.infer(past, ("postal_code", "gender", "age"), "disease", engine=engine)
         write_schema(schema, folder / "schema.toml", overwrite=overwrite)
         people = _ranks(region.common.table(), schema, engine)
         alone = _alone(folder, own, schema, engine, overwrite)
