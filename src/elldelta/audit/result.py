@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from elldelta.pages.shown import Shown
+
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.exposure import CurvePoint, Exposure, LeftOut
     from elldelta.core.linkage import Linkage
@@ -143,8 +147,8 @@ class Differencing:
     smallest: tuple[IsolatedGroup, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Audit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Shown):
     """What linking the releases shows.
 
     Attributes:
@@ -200,6 +204,30 @@ class Audit:
     assumptions: tuple[str, ...]
     labels: tuple[tuple[str, str, str], ...]
     linkage: Linkage
+
+    def facts(self) -> dict[str, object]:
+        """What is worth knowing at a glance."""
+        return {
+            "verdict": self.verdict,
+            "releases": ", ".join(release.name for release in self.releases),
+            "fewest values left": self.diversity_min_any,
+            "wanted": self.ell,
+            "records below": f"{self.share_below:.1%}",
+            "best guess without releases": f"{self.baseline:.1%}",
+        }
+
+    def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+        """Each release by itself."""
+        rows: list[tuple[object, ...]] = [
+            (item.name, item.records, item.classes, item.diversity, item.k) for item in self.releases
+        ]
+        return ("release", "records", "classes", "fewest values", "fewest records"), rows
+
+    def plot(self) -> Figure:
+        """How many records are left with how many values."""
+        from elldelta.pages.charts import draw_histogram
+
+        return draw_histogram([asdict(bar) for bar in self.histogram], self.ell)
 
     @property
     def share_below(self) -> float:

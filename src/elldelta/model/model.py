@@ -14,12 +14,14 @@ from elldelta.errors import ElldeltaError, FileError, SchemaError
 from elldelta.files.atomic import AtomicFiles
 from elldelta.files.canonical import canonical_json, digest
 from elldelta.model.counts import Accounting, Counts, merge_counts
+from elldelta.pages.shown import Shown
 from elldelta.schema.schema import Categories, Schema
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
@@ -29,8 +31,8 @@ FORMAT_VERSION = 1
 _METADATA_KEY = b"elldelta.model"
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
+@dataclass(frozen=True, eq=False, repr=False)
+class Model(Shown):
     """What is known about the population: counts of past records, with their schema.
 
     Attributes:
@@ -62,6 +64,28 @@ class Model:
     def to_distribution(self) -> JointDistribution:
         """P(Q, S) over the occupied combinations, in the order of `ranks`."""
         return self.counts.to_distribution()
+
+    def facts(self) -> dict[str, object]:
+        """What is worth knowing at a glance."""
+        schema = self.schema
+        return {
+            "records": self.n_records,
+            "left out": self.accounting.n_read - self.n_records,
+            "combinations": f"{self.counts.n_combinations:,} of {schema.n_combinations:,} occur",
+            "quasi-identifiers": ", ".join(schema.names),
+            "sensitive": f"{schema.sensitive.name}, {schema.n_values:,} values",
+            "digest": self.digest,
+        }
+
+    def plot(self) -> Figure:
+        """How frequent the sensitive values are."""
+        from elldelta.pages.charts import draw_marginal
+
+        sensitive = self.schema.sensitive
+        marginal = self.to_distribution().value_marginal.tolist()
+        return draw_marginal(
+            sensitive.value_labels, marginal, f"{sensitive.name}: {self.n_records:,} records"
+        )
 
     @cached_property
     def digest(self) -> str:

@@ -16,6 +16,7 @@ from elldelta.core.checks import check_count, check_ell, check_releases
 from elldelta.errors import ElldeltaError, ParameterError
 from elldelta.files.atomic import AtomicFiles
 from elldelta.files.json_file import as_bytes, changed, read_json, seal, unseal
+from elldelta.pages.shown import Shown
 from elldelta.plan.classes import Merged, Runs, class_labels, classes_from_dict
 from elldelta.schema.schema import Schema
 
@@ -41,8 +42,8 @@ _PLAIN = ("ell", "delta", "releases", "records", "failure_upper", "bound", "p", 
           "guarantee", "waiting_risk", "min_records", "model_digest", "promise")  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Shown):
     """Classes, witness values, records to wait for, and the promise.
 
     Attributes:
@@ -168,6 +169,22 @@ class Plan:
     def unions(self) -> Unions:
         """Which unions of the classes have labels of their own."""
         return "runs" if isinstance(self.classes, Runs) else "boxes"
+
+    def facts(self) -> dict[str, object]:
+        """What is worth knowing at a glance."""
+        return {
+            "promise": self.promise,
+            "ell": self.ell,
+            "releases": self.releases,
+            "records": self.records,
+            "classes": f"{self.n_classes:,} {self.classes.shape}",
+            "guarantee": f"{self.guarantee}, by the {self.bound} bound",
+            "digest": self.digest,
+        }
+
+    def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+        """What must be true for the promise to hold."""
+        return ("what must be true",), [(condition,) for condition in self.conditions]
 
     @property
     def n_classes(self) -> int:

@@ -17,6 +17,7 @@ from elldelta.errors import ParameterError
 from elldelta.files.atomic import AtomicFiles, check_writable
 from elldelta.files.json_file import as_bytes
 from elldelta.model.counting import count
+from elldelta.pages.shown import Shown
 from elldelta.plan.signature import given_plan
 from elldelta.release.certify import publishable
 from elldelta.release.database_table import (
@@ -60,8 +61,8 @@ class AdmittingLedger(Protocol):
         """Locks it: gives `state`, `grouping_of`, `check` and `commit`."""
 
 
-@dataclass(frozen=True, eq=False)
-class Release:
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(Shown):
     """A release that was made.
 
     Attributes:
@@ -84,6 +85,19 @@ class Release:
             if isinstance(self.place, TableName)
             else self.place and manifest_path(self.place)
         )
+
+    def facts(self) -> dict[str, object]:
+        """What is worth knowing at a glance; no rows."""
+        manifest = self.manifest
+        return {
+            "name": self.name,
+            "records": f"{manifest.records_released:,} of {manifest.records_read:,}",
+            "classes": manifest.classes_published,
+            "values in the poorest class": manifest.diversity,
+            "promised": f"{manifest.ell} for {manifest.releases} linked releases, {manifest.guarantee}",
+            "plan": manifest.plan_digest,
+            "content": manifest.content_digest,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Its name, where it is, and its manifest, as plain JSON values; not the rows."""

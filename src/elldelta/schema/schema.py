@@ -17,6 +17,7 @@ import numpy as np
 from elldelta.engines.cells import UnreadableTypeError
 from elldelta.errors import DataError, ParameterError, SchemaError
 from elldelta.files.canonical import digest
+from elldelta.pages.shown import Shown
 from elldelta.schema import labels
 from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.hierarchy import FittedHierarchy, Hierarchy
@@ -201,8 +202,8 @@ class Column:
                 return pa.array([*(domain.label(place, place) for place in places), *missing], pa.string())
 
 
-@dataclass(frozen=True)
-class Schema:
+@dataclass(frozen=True, repr=False)
+class Schema(Shown):
     """The roles and domains of the columns of a table.
 
     Attributes:
@@ -264,6 +265,26 @@ class Schema:
                 found=f"The domains have {' x '.join(map(str, self.sizes))} positions; 2^63 is the limit.",
                 remedy="Use fewer quasi-identifiers, wider ranges or coarser dates.",
             )
+
+    def facts(self) -> dict[str, object]:
+        """What is worth knowing at a glance."""
+        return {
+            "quasi-identifiers": ", ".join(self.names),
+            "sensitive": f"{self.sensitive.name}, {self.n_values:,} values",
+            "kept": ", ".join(self.kept) or None,
+            "dropped": ", ".join(self.dropped) or None,
+            "combinations": self.n_combinations,
+            "digest": self.digest,
+        }
+
+    def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+        """Every counted column: its role, its kind of values, how many positions it has."""
+        roles = [*(["quasi-identifier"] * len(self.names)), "sensitive"]
+        rows: list[tuple[object, ...]] = [
+            (column.name, role, type(column.domain).__name__.lower(), column.size, column.nulls)
+            for column, role in zip(self.counted_columns, roles, strict=True)
+        ]
+        return ("column", "role", "kind", "positions", "missing values"), rows
 
     @property
     def names(self) -> tuple[str, ...]:
