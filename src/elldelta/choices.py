@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-Bound = Literal["paper", "union", "sharp"]
+Bound = Literal["sharp", "paper"]
 """By which bound a plan is made."""
 
-BOUNDS: tuple[Bound, ...] = ("sharp", "union", "paper")
+BOUNDS: tuple[Bound, ...] = ("sharp", "paper")
+
+PlanBound = Literal["sharp", "paper", "union"]
+"""By which bound a plan was made: earlier versions knew one more."""
+
+PLAN_BOUNDS: tuple[PlanBound, ...] = ("sharp", "paper", "union")
 
 Guarantee = Literal["certified", "probabilistic"]
 

@@ -1,7 +1,6 @@
 import math
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -16,7 +15,6 @@ from elldelta.core.sample_size import (
     union_bound,
     union_records,
 )
-from elldelta.core.union import union_failure_upper
 from elldelta.errors import ParameterError, RefusedError
 
 UNIFORM = uniform_marginal(50)
@@ -221,10 +219,6 @@ def test_union_bound_errs_upwards_in_its_last_digits(n_records):
         bound = union_bound(3, 2, p, n_records)
         assert exact <= Fraction(bound) or bound == 1.0
         assert bound <= float(exact) * (1.0 + 1e-11) + 1e-305
-        masses = np.array([[numerator, 40 - numerator]])
-        exact = (1 - Fraction(numerator, 40)) ** n_records + Fraction(numerator, 40) ** n_records
-        bound = union_failure_upper(masses, 40, 2, n_records)
-        assert exact <= Fraction(bound) or bound == 1.0
 
 
 def test_the_search_for_records_ends_for_every_p_and_delta():

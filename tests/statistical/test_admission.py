@@ -59,7 +59,7 @@ def n_failures(plan, probabilities, n_records, rng):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("bound", "shared_records"), [("sharp", None), ("sharp", 0), ("union", None)])
+@pytest.mark.parametrize(("bound", "shared_records"), [("sharp", None), ("sharp", 0), ("paper", None)])
 def test_honest_owners_are_admitted(bound, shared_records):
     model, table = make_model()
     plan = ed.plan(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from elldelta.agency.http import MOST_FILE_BYTES, remote_error, shown, unexpected
 from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
-from elldelta.core.checks import check_count
+from elldelta.core.checks import check_whole
 from elldelta.errors import FileError, ParameterError, RefusedError, RemoteError
 from elldelta.files.atomic import AtomicFiles, check_writable
 from elldelta.files.canonical import digest, is_digest
@@ -186,7 +186,7 @@ def report_progress(server: AgencyServer, plan_digest: str, records: int) -> Rem
     """Tells the agency how many records one has."""
     check_plan_digest(plan_digest)
     if records != 0:
-        check_count("the number of records", records)
+        check_whole("the number of records", records)
     answer = server.put("plans", plan_digest, "progress", document={"records": records})
     return _remote_progress(answer.json())
 

@@ -13,7 +13,7 @@ from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
 from elldelta.audit.result import Audit
 from elldelta.audit.targets import audit_targets, read_people
-from elldelta.core.checks import check_count
+from elldelta.core.checks import check_whole
 from elldelta.engines.database_source import Query, TableName
 from elldelta.engines.frames import is_frame
 from elldelta.engines.running import running
@@ -195,7 +195,7 @@ def _described(
 
 def _wanted(ell: int | None, evidence: Evidence) -> int:
     if ell is not None:
-        return check_count("ell", ell)
+        return check_whole("ell", ell)
     if evidence.promised is None:
         raise ParameterError(
             "There is no ell to compare with.",

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.additive_error import check_eta
-from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
 from elldelta.core.mass_table import to_dense
 from elldelta.core.occupancy import poisson_rates
 from elldelta.errors import ParameterError, RefusedError
@@ -43,7 +42,7 @@ class ReleaseEvent:
     releases: int = 1
 
     def __post_init__(self) -> None:
-        check_count("the number of records", self.n_records)
+        check_whole("the number of records", self.n_records)
         check_releases(self.releases)
         cells = np.array(self.cells, dtype=np.float64, order="C", copy=True)
         if cells.ndim != 2 or cells.shape[0] != self.partition.n_classes:

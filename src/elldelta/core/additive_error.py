@@ -7,26 +7,14 @@ pays once, because the worst case puts the whole error into one class (`docs/the
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.errors import ParameterError
+from elldelta.core.checks import check_eta
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-
-def check_eta(eta: float) -> float:
-    """Returns `eta` if it lies in [0, 1)."""
-    if isinstance(eta, bool) or not isinstance(eta, Real) or not 0.0 <= eta < 1.0:
-        raise ParameterError(
-            "eta, the error of P in total variation, must lie in [0, 1).",
-            found=f"eta is {eta}.",
-            remedy="0 means that P is taken as exact; certificates need no eta at all.",
-        )
-    return float(eta)
 
 
 def cellwise_lower(probabilities: ArrayLike, eta: float) -> NDArray[np.float64]:

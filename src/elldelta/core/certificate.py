@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.core.checks import check_ell, check_releases, check_whole
 from elldelta.core.diversity import as_count_table
 from elldelta.core.partition import Partition, sum_by_class
 from elldelta.errors import ParameterError, RefusedError
@@ -56,7 +56,7 @@ class CertificateTerms:
             )
         ell = check_ell(self.ell, membership.shape[1])
         releases = check_releases(self.releases)
-        min_records = check_count("the number of records of a witness", self.min_records)
+        min_records = check_whole("the number of records of a witness", self.min_records)
         spare = membership.sum(axis=1) - ell
         # Python's whole numbers, not numpy's: t b must not wrap around for an absurdly large t.
         too_large = sum(
@@ -103,7 +103,7 @@ class CertificateTerms:
 
         Allowances that are not given are the largest that t releases can share, floor((a_c - ell) / t).
         """
-        n_values = check_count("the number of sensitive values", n_values)
+        n_values = check_whole("the number of sensitive values", n_values)
         releases = check_releases(releases)
         lengths = np.array([len(values) for values in witnesses], dtype=np.int64)
         positions = np.array([value for values in witnesses for value in values], dtype=np.int64)

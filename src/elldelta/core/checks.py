@@ -1,50 +1,78 @@
-"""Range checks for the parameters that every part of the core shares."""
+"""Checks of the parameters that every part shares: what comes back is a plain number in its range."""
 
 from __future__ import annotations
 
-import math
-from numbers import Real
+from numbers import Integral, Real
+from typing import TYPE_CHECKING
 
 from elldelta.errors import ParameterError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def check_ell(ell: int, n_values: int) -> int:
+MOST_RECORDS = 10**12
+"""Plans are not made for more records, and searches for a number of records end here."""
+
+
+def check_whole(name: str, value: object, least: int = 1, most: int | None = None, of: str = "") -> int:
+    """Returns `value` if it is a whole number, of any type that is one, in least..most.
+
+    >>> check_whole("ell", 4.0)
+    Traceback (most recent call last):
+    ...
+    elldelta.errors.ParameterError: Ell must be a whole number, 1 or more. It is 4.0, a float. Write 4.
+    """
+    if not isinstance(value, bool) and isinstance(value, Integral):
+        number = int(value)
+        if least <= number and (most is None or number <= most):
+            return number
+    span = f", {least} or more" if most is None else f" from {least} to {most}"
+    is_written_wrongly = isinstance(value, float) and value.is_integer()
+    raise ParameterError(
+        f"{name[0].upper()}{name[1:]} must be a whole number{span}{of}.",
+        found=f"It is {described(value)}.",
+        remedy=f"Write {value:.0f}." if is_written_wrongly else "Choose a number in that range.",
+    )
+
+
+def check_real(value: object, is_inside: Callable[[float], bool], problem: str, remedy: str = "") -> float:
+    """Returns `value` if it is a number in a range; `problem` says what is wrong otherwise."""
+    if not isinstance(value, bool) and isinstance(value, Real) and is_inside(float(value)):
+        return float(value)
+    raise ParameterError(problem, found=f"It is {described(value)}.", remedy=remedy)
+
+
+def check_ell(ell: object, n_values: int) -> int:
     """Returns `ell` if it is a whole number in 1..n_values."""
-    if isinstance(ell, bool) or not _is_whole(ell) or not 1 <= ell <= n_values:
-        raise ParameterError(
-            f"ell must be a whole number from 1 to {n_values}, the number of sensitive values.",
-            found=f"ell is {ell}.",
-            remedy="Choose an ell in that range.",
-        )
-    return int(ell)
+    return check_whole("ell", ell, 1, n_values, ", the number of sensitive values")
 
 
-def check_delta(delta: float) -> float:
+def check_delta(delta: object) -> float:
     """Returns `delta` if it lies strictly between 0 and 1."""
-    if not _is_number(delta) or not 0.0 < delta < 1.0:
-        raise ParameterError(
-            "delta must lie strictly between 0 and 1.",
-            found=f"delta is {delta}.",
-            remedy="A usual choice is 0.01 per release.",
-        )
-    return float(delta)
+    return check_real(
+        delta,
+        lambda delta: 0.0 < delta < 1.0,
+        "delta must be a number strictly between 0 and 1.",
+        "A usual choice is 0.01 per release.",
+    )
 
 
-def check_releases(releases: int) -> int:
+def check_eta(eta: object) -> float:
+    """Returns `eta` if it lies in [0, 1)."""
+    return check_real(
+        eta,
+        lambda eta: 0.0 <= eta < 1.0,
+        "eta, the error of P in total variation, must be a number in [0, 1).",
+        "0 means that P is taken as exact; certificates need no eta at all.",
+    )
+
+
+def check_releases(releases: object) -> int:
     """Returns `releases` if it is a whole number of at least 1."""
-    return check_count("the number of releases", releases)
+    return check_whole("the number of releases", releases)
 
 
-def check_count(name: str, value: int) -> int:
-    """Returns `value` if it is a whole number of at least 1."""
-    if isinstance(value, bool) or not _is_whole(value) or value < 1:
-        raise ParameterError(
-            f"{name[0].upper()}{name[1:]} must be a whole number, 1 or more.", found=f"It is {value}."
-        )
-    return int(value)
-
-
-def check_p(p: float, p_ell: float, ell: int) -> float:
+def check_p(p: object, p_ell: float, ell: int) -> float:
     """Returns `p` if it lies in (0, p_ell]; a p above p_ell by rounding alone becomes p_ell."""
     if p_ell <= 0.0:
         raise ParameterError(
@@ -52,33 +80,29 @@ def check_p(p: float, p_ell: float, ell: int) -> float:
             found=f"The ell-th largest marginal p_ell is {p_ell}.",
             remedy="Choose a smaller ell.",
         )
-    if not _is_number(p) or not 0.0 < p <= p_ell * (1.0 + 1e-12):
-        raise ParameterError(
-            f"p must lie in (0, {p_ell!r}], where the upper end is p_ell, "
-            f"the {ell}-th largest marginal probability.",
-            found=f"p is {p}.",
-            remedy="Choose a smaller p, or give beta = p / p_ell in (0, 1].",
-        )
-    return min(float(p), p_ell)
+    number = check_real(
+        p,
+        lambda p: 0.0 < p <= p_ell * (1.0 + 1e-12),
+        f"p must be a number in (0, {p_ell!r}], where the upper end is p_ell, "
+        f"the {ell}-th largest marginal probability.",
+        "Choose a smaller p, or give beta = p / p_ell in (0, 1].",
+    )
+    return min(number, p_ell)
 
 
-def check_beta(beta: float) -> float:
+def check_beta(beta: object) -> float:
     """Returns `beta` if it lies in (0, 1]."""
-    if not _is_number(beta) or not 0.0 < beta <= 1.0:
-        raise ParameterError(
-            "beta must lie in (0, 1], because p = beta p_ell.",
-            found=f"beta is {beta}.",
-            remedy="The paper uses 0.01 and 0.02.",
-        )
-    return float(beta)
+    return check_real(
+        beta,
+        lambda beta: 0.0 < beta <= 1.0,
+        "beta must be a number in (0, 1], because p = beta p_ell.",
+        "The paper uses 0.01 and 0.02.",
+    )
 
 
-def _is_number(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
-
-
-def _is_whole(value: object) -> bool:
-    try:
-        return int(value) == value  # type: ignore[call-overload,no-any-return]
-    except (TypeError, ValueError, OverflowError):
-        return False
+def described(value: object) -> str:
+    """A parameter for a message: what it is if that is short, otherwise only its type."""
+    text, kind = repr(value), type(value).__name__
+    if isinstance(value, int) and not isinstance(value, bool):
+        return text
+    return f"{text}, a {kind}" if len(text) < 30 and "\n" not in text else f"of the type {kind}"

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from elldelta.core.checks import check_count, check_delta, check_releases
+from elldelta.core.checks import check_delta, check_releases, check_whole
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ def compose(ell: int, deltas: Sequence[float]) -> ComposedGuarantee:
     if not deltas:
         raise ParameterError("At least one release is needed.", found="No delta was given.")
     total = math.fsum(check_delta(delta) for delta in deltas)
-    return ComposedGuarantee(check_count("ell", ell), min(1.0, total), len(deltas))
+    return ComposedGuarantee(check_whole("ell", ell), min(1.0, total), len(deltas))
 
 
 def compose_equal(ell: int, delta: float, releases: int) -> ComposedGuarantee:
     """Composes t releases of one plan with the same delta: (ell, t delta)-diversity."""
     releases = check_releases(releases)
     delta = check_delta(delta)
-    return ComposedGuarantee(check_count("ell", ell), min(1.0, releases * delta), releases)
+    return ComposedGuarantee(check_whole("ell", ell), min(1.0, releases * delta), releases)

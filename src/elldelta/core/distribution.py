@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.checks import check_count
+from elldelta.core.checks import check_whole
 from elldelta.core.mass_table import column_sums, dense_blocks, frozen, row_sums, sparse_rows
 from elldelta.errors import DistributionError, ParameterError
 
@@ -159,13 +159,13 @@ class JointDistribution:
 
 def uniform_marginal(n_values: int) -> NDArray[np.float64]:
     """The uniform distribution on `n_values` values."""
-    n_values = check_count("the number of values", n_values)
+    n_values = check_whole("the number of values", n_values)
     return _frozen(np.full(n_values, 1.0 / n_values))
 
 
 def geometric_marginal(n_values: int, ratio: float) -> NDArray[np.float64]:
     """P_S(s) proportional to ratio^(s-1), as in the paper's Section 5."""
-    n_values = check_count("the number of values", n_values)
+    n_values = check_whole("the number of values", n_values)
     if not 0.0 < ratio < 1.0:
         raise ParameterError(
             "The ratio of a geometric marginal must lie strictly between 0 and 1.",

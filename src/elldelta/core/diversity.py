@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.checks import check_count
+from elldelta.core.checks import check_whole
 from elldelta.errors import DistributionError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def recursive_c(counts: ArrayLike, ell: int) -> NDArray[np.float64]:
     values. NaN for a class without a record.
     """
     table = as_count_table(counts)
-    ell = check_count("ell", ell)
+    ell = check_whole("ell", ell)
     falling = -np.sort(-table, axis=1)
     tail = falling[:, ell - 1 :].sum(axis=1)
     found = np.full(len(table), np.inf)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.checks import check_count
+from elldelta.core.checks import check_whole
 from elldelta.core.diversity import (
     entropy_diversities,
     recursive_c,
@@ -102,7 +102,7 @@ def measure(counts: ArrayLike, ell: int) -> Exposure:
 
 def measure_shares(parts: Iterable[NDArray[np.int64]], ell: int) -> Shares:
     """Measures linked counts that come in parts, so that a large linkage need not be held at once."""
-    ell = check_count("ell", ell)
+    ell = check_whole("ell", ell)
     classes = records_all = largest_all = 0
     below, exposed = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
     fewest: int | None = None

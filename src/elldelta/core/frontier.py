@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.checks import check_count, check_delta, check_ell
+from elldelta.core.checks import check_delta, check_ell, check_whole
 from elldelta.core.distribution import RELATIVE_TOLERANCE
 from elldelta.core.generalize.greedy import greedy, greedy_at_threshold
 from elldelta.core.mass_table import sum_by_group
@@ -160,7 +160,7 @@ def most_classes(
         RefusedError: Even a single class for everybody needs more records.
     """
     ell = check_ell(ell, distribution.n_values)
-    n_records = check_count("the number of records", n_records)
+    n_records = check_whole("the number of records", n_records)
     marginal, n_rows = distribution.value_marginal, distribution.n_quasi_identifiers
     p_ell = float(distribution.ranked_marginal[ell - 1])
     smallest = smallest_p(marginal, n_rows, ell, delta, n_records, eta)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.core.checks import check_ell, check_releases, check_whole
 from elldelta.core.mass_table import SparseRows, take_rows, to_dense, with_floats
 from elldelta.core.witnesses import Witnesses
 from elldelta.errors import DistributionError, ParameterError
@@ -105,7 +105,7 @@ def class_failures_upper(
     cells = _checked_cells(cells)
     ell = check_ell(ell, cells.shape[1])
     releases = check_releases(releases)
-    n_records = check_count("the number of records", n_records)
+    n_records = check_whole("the number of records", n_records)
     n_apart = records_apart(n_records, shared_records_upper)
     from elldelta.core import occupancy_kernels
 
@@ -165,7 +165,7 @@ def poisson_rates(n_records: float, n_apart: float, releases: int) -> NDArray[np
 
 def _tail_upper(cells: ArrayLike, n_records: int, allowance: int, *, poissonized: bool) -> float:
     row = to_dense(_checked_cells(np.atleast_2d(np.asarray(cells, dtype=np.float64))))
-    n_records = check_count("the number of records", n_records)
+    n_records = check_whole("the number of records", n_records)
     if isinstance(allowance, bool) or int(allowance) != allowance or allowance < 0:
         raise ParameterError("The allowance must be a whole number, 0 or more.", found=f"It is {allowance}.")
     n_values = row.shape[1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from elldelta.core.checks import check_count, check_ell
+from elldelta.core.checks import check_ell, check_whole
 from elldelta.core.mass_table import dense_blocks, sum_by_group
 from elldelta.errors import ParameterError
 
@@ -65,7 +65,7 @@ class Partition:
     @classmethod
     def from_starts(cls, starts: ArrayLike, n_quasi_identifiers: int) -> Partition:
         """Contiguous classes ("runs"), given by the row at which each begins; the first is 0."""
-        n_quasi_identifiers = check_count("the number of quasi-identifiers", n_quasi_identifiers)
+        n_quasi_identifiers = check_whole("the number of quasi-identifiers", n_quasi_identifiers)
         rows = np.asarray(starts, dtype=np.intp)
         if (
             rows.ndim != 1

@@ -11,8 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from elldelta.core.additive_error import check_eta
-from elldelta.core.checks import check_beta, check_count, check_delta, check_ell, check_p
+from elldelta.core.checks import check_beta, check_delta, check_ell, check_eta, check_p, check_whole
 from elldelta.core.distribution import RELATIVE_TOLERANCE, check_marginal, ranked
 from elldelta.errors import ParameterError, RefusedError
 
@@ -61,7 +60,7 @@ class Mechanism:
         The classes are counted under the distribution at hand, so m needs no correction for its error.
         """
         probabilities = ranked(check_marginal(marginal))
-        n_quasi_identifiers = check_count("the number of quasi-identifiers", n_quasi_identifiers)
+        n_quasi_identifiers = check_whole("the number of quasi-identifiers", n_quasi_identifiers)
         ell = check_ell(ell, probabilities.size)
         p_ell = min(1.0, float(probabilities[ell - 1]))  # a sum of shares can exceed 1 in its last digit
         p = check_p(p, p_ell, ell)
@@ -110,7 +109,7 @@ def union_bound(n_classes: float, ell: int, p: float, n_records: int) -> float:
     With the true number of classes in place of m this is the bound called `union`: never worse than the
     paper's, because m is an upper bound on that number.
     """
-    n_records = check_count("the number of records", n_records)
+    n_records = check_whole("the number of records", n_records)
     if p >= 1.0:
         return 0.0
     return min(1.0, math.exp(math.log(n_classes * ell) + n_records * math.log1p(-p)) * _ROUND_UP + _TINY)
@@ -165,7 +164,7 @@ def smallest_p(
     Raises:
         RefusedError: Even p_ell, the coarsest choice, needs more records.
     """
-    check_count("the number of records", n_records)
+    check_whole("the number of records", n_records)
     probabilities = check_marginal(marginal)
     high = Mechanism.from_beta(probabilities, n_quasi_identifiers, ell, 1.0, eta)
     needed = high.records(delta)
@@ -206,7 +205,7 @@ def largest_ell(
     """
     if (p is None) == (beta is None):
         raise ParameterError("Give either p or beta.", found="Both or neither were given.")
-    check_count("the number of records", n_records)
+    check_whole("the number of records", n_records)
     probabilities: NDArray[np.float64] = check_marginal(marginal)
     ranks = ranked(probabilities)
     best = 0

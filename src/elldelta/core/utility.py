@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.checks import check_count
+from elldelta.core.checks import check_whole
 from elldelta.core.tiling import check_positions
 from elldelta.errors import ParameterError
 
@@ -76,14 +76,14 @@ def measure_utility(
         n_records: Forecast for so many records drawn from P, where Σ n_c^2 has the expectation
             Σ (N P(c))^2 + N P(c) (1 - P(c)). None: the distribution's counts are the records.
     """
-    k = check_count("the class size to compare with", k)
+    k = check_whole("the class size to compare with", k)
     if n_records is None and not distribution.is_counted:
         raise ParameterError(
             "Probabilities alone say nothing about class sizes.",
             found="The distribution holds no counts, and no number of records was given.",
             remedy="Give the number of records of a release.",
         )
-    total = int(distribution.total) if n_records is None else check_count("the number of records", n_records)
+    total = int(distribution.total) if n_records is None else check_whole("the number of records", n_records)
     class_mass = class_probabilities(distribution, partition)
     records = total * class_mass
     discernibility = float((records**2).sum())

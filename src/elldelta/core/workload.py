@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.checks import check_count
+from elldelta.core.checks import check_whole
 from elldelta.core.mass_table import column, row_sums
 from elldelta.core.tiling import check_positions
 from elldelta.errors import ParameterError
@@ -97,11 +97,11 @@ def random_workload(
     of attributes it asks for, at a random place, so that about the share `selectivity` of all combinations
     is asked for. With probability `value_share` it also asks for one sensitive value, any equally likely.
     """
-    n_queries = check_count("the number of queries", n_queries)
+    n_queries = check_whole("the number of queries", n_queries)
     for name, share in (("selectivity", selectivity), ("the share of queries with a value", value_share)):
         if not 0.0 <= share <= 1.0:
             raise ParameterError(f"{name[0].upper()}{name[1:]} must lie in [0, 1].", found=f"It is {share}.")
-    domain = np.array([check_count("the size of a domain", size) for size in sizes])
+    domain = np.array([check_whole("the size of a domain", size) for size in sizes])
     n_asked = rng.integers(1, domain.size + 1, n_queries)
     ranks = np.argsort(rng.random((n_queries, domain.size)), axis=1)
     is_asked = ranks < n_asked[:, np.newaxis]

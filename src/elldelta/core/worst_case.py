@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.core.checks import check_ell, check_releases, check_whole
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def repeat_ell(ell: int, releases: int) -> tuple[int, ...]:
 
 
 def _check(n_values: int, ells: Sequence[int]) -> tuple[int, tuple[int, ...]]:
-    n_values = check_count("the number of sensitive values", n_values)
+    n_values = check_whole("the number of sensitive values", n_values)
     if not ells:
         raise ParameterError("At least one release is needed.", found="No diversity was given.")
     return n_values, tuple(check_ell(ell, n_values) for ell in ells)

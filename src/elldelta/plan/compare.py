@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
     from elldelta.core.utility import Utility
     from elldelta.core.workload import WorkloadError
-    from elldelta.model.counts import Counts
     from elldelta.model.model import Model
-    from elldelta.plan.classes import Classes
     from elldelta.plan.plan import Plan
 
 
@@ -30,6 +28,20 @@ class PlanUtility:
     plan: Plan
     utility: Utility
     queries: WorkloadError
+
+    def to_dict(self) -> dict[str, Any]:
+        """The measures as plain JSON values."""
+        return {
+            "shape": self.plan.classes.shape,
+            "bound": self.plan.bound,
+            "classes": self.utility.n_classes,
+            **utility_dict(self.plan, self.utility),
+            "discernibility": self.utility.discernibility,
+            "average_class_size_ratio": self.utility.average_class_size_ratio,
+            "queries": self.queries.n_queries,
+            "query_error_median": self.queries.median,
+            "query_error_mean": self.queries.mean,
+        }
 
 
 def compare_plans(
@@ -49,18 +61,29 @@ def compare_plans(
     return tuple(_measured(plan, reordered(model, plan.schema), seed, n_queries) for plan in plans)
 
 
-def classes_utility(counts: Counts, classes: Classes, ell: int, n_records: int | None = None) -> Utility:
-    """Measures classes on counts: an owner's records, or a model as a forecast for `n_records`."""
-    distribution = counts.to_distribution()
-    _, class_of = np.unique(classes.class_of(counts.schema, counts.ranks), return_inverse=True)
+def plan_utility(plan: Plan, model: Model) -> Utility:
+    """Measures the classes of a plan on a model: a forecast for releases of the plan's records."""
+    counts = reordered(model, plan.schema).counts
+    _, class_of = np.unique(plan.class_of(counts.ranks), return_inverse=True)
     return measure_utility(
-        distribution,
+        counts.to_distribution(),
         Partition(class_of.reshape(-1)),
         counts.positions,
-        counts.schema.sizes,
-        k=ell,
-        n_records=n_records,
+        plan.schema.sizes,
+        k=plan.ell,
+        n_records=plan.records,
     )
+
+
+def utility_dict(plan: Plan, utility: Utility) -> dict[str, Any]:
+    """The measures of a plan's classes as plain JSON values."""
+    return {
+        "ncp": utility.ncp,
+        "ncp_by_column": dict(zip(plan.schema.names, utility.ncp_by_attribute, strict=True)),
+        "smallest_class": utility.smallest_class,
+        "median_class": utility.median_class,
+        "largest_class": utility.largest_class,
+    }
 
 
 def _measured(plan: Plan, model: Model, seed: int, n_queries: int) -> PlanUtility:
@@ -72,5 +95,4 @@ def _measured(plan: Plan, model: Model, seed: int, n_queries: int) -> PlanUtilit
     workload = random_workload(np.random.default_rng(seed), sizes, plan.schema.n_values, n_queries=n_queries)
     truth = true_shares(distribution, counts.positions, workload)
     answers = answered_shares(distribution, partition, lows[used], highs[used], workload)
-    utility = classes_utility(counts, plan.classes, plan.ell, plan.records)
-    return PlanUtility(plan, utility, workload_error(truth, answers))
+    return PlanUtility(plan, plan_utility(plan, model), workload_error(truth, answers))

@@ -1,32 +1,40 @@
-"""Use case: how many classes how many records buy, under the three bounds."""
+"""Use case: how many classes how many records buy, under each bound."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.choices import BOUNDS
 from elldelta.errors import RefusedError
 from elldelta.plan.planner import Planner
-from elldelta.plan.wish import PlanRequest
+from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
-    from elldelta.choices import Bound, ShapeName
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from elldelta.choices import PlanBound, ShapeName
     from elldelta.model.model import Model
 
 
 @dataclass(frozen=True)
 class FrontierRow:
-    """For one number of records, the classes that each bound can promise; None where it can promise none."""
+    """What each bound can promise for so many records; None where it can promise nothing.
+
+    Attributes:
+        records: The number of records.
+        classes: The classes of the plan, by bound.
+        failures_upper: The failure after linkage that it promises at most, by bound.
+    """
 
     records: int
-    classes: dict[Bound, int | None]
+    classes: Mapping[PlanBound, int | None]
+    failures_upper: Mapping[PlanBound, float | None]
 
 
 @dataclass(frozen=True)
-class BoundFrontier:
+class Frontier:
     """Classes against records for one model, ell, delta and number of releases."""
 
     ell: int
@@ -35,18 +43,29 @@ class BoundFrontier:
     shape: ShapeName
     rows: tuple[FrontierRow, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The frontier as plain JSON values."""
+        points = [{"records": row.records, **row.classes} for row in self.rows]
+        return {
+            "ell": self.ell,
+            "delta": self.delta,
+            "releases": self.releases,
+            "shape": self.shape,
+            "points": points,
+        }
 
-def compare_bounds(
+
+def frontier(
     model: Model,
     *,
     ell: int,
     delta: float = 0.01,
     releases: int = 1,
-    records: tuple[int, ...] | None = None,
+    records: Sequence[int] | None = None,
     eta: float = 0.0,
-    shape: ShapeName = "runs",
+    shape: ShapeName | None = None,
     n_points: int = 12,
-) -> BoundFrontier:
+) -> Frontier:
     """Classes under each bound for several numbers of records.
 
     Args:
@@ -57,22 +76,29 @@ def compare_bounds(
         records: The numbers of records to try; by default `n_points` of them, from the fewest that promise
             anything to ten times the records of the model.
         eta: An error of the model in total variation.
-        shape: The shape of the classes.
+        shape: The shape of the classes; as for a plan by default.
         n_points: How many numbers of records to try by default.
     """
-    options: dict[str, Any] = {"delta": delta, "releases": releases, "eta": eta, "shape": shape}
+    wish = Wish(ell=ell, delta=delta, releases=releases, eta=eta, shape=shape, classes=1)
     if records is None:
-        fewest = Planner(model, PlanRequest(ell=ell, classes=1, **options)).records()
+        fewest = Planner(model, wish).records()
         most = 10 * max(model.n_records, fewest)
-        records = tuple(np.unique(np.geomspace(fewest, most, n_points).astype(int)).tolist())
-    planner = Planner(model, PlanRequest(ell=ell, records=records[0], **options))
-    rows = []
+        records = np.unique(np.geomspace(fewest, most, n_points).astype(int)).tolist()
+    tried = [replace(wish, classes=None, records=number).records or 0 for number in records]
+    planner = Planner(model, wish)
+    return Frontier(wish.ell, wish.delta, wish.releases, planner.shape, tuple(frontier_rows(planner, tried)))
+
+
+def frontier_rows(planner: Planner, records: Iterable[int]) -> Iterator[FrontierRow]:
+    """What each bound gives for each number of records, one after the other: it may take a while."""
     for n_records in records:
-        classes: dict[Bound, int | None] = {}
-        for bound in BOUNDS:
+        classes: dict[PlanBound, int | None] = {}
+        failures: dict[PlanBound, float | None] = {}
+        for bound in planner.bounds:
             try:
-                classes[bound] = planner.plan(bound, n_records).n_classes
+                made = planner.plan(bound, n_records)
             except RefusedError:
-                classes[bound] = None
-        rows.append(FrontierRow(n_records, classes))
-    return BoundFrontier(ell, delta, releases, shape, tuple(rows))
+                classes[bound] = failures[bound] = None
+            else:
+                classes[bound], failures[bound] = made.n_classes, made.failure_upper
+        yield FrontierRow(n_records, classes, failures)

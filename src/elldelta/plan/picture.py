@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.errors import ParameterError
+from elldelta.model.model import reordered
 from elldelta.pages.charts import draw_class_map
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def picture_of_classes(plan: Plan, model: Model, columns: Sequence[str] | None =
         model: The model it was made from, for the frequencies.
         columns: The two quasi-identifiers, horizontal first; by default those with most positions.
     """
-    schema, counts = plan.schema, model.counts
+    schema, counts = plan.schema, reordered(model, plan.schema).counts
     if len(schema.names) < 2:
         raise ParameterError(
             "A picture of classes needs two quasi-identifiers.", found="The plan has only one."

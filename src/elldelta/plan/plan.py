@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from elldelta.choices import BOUNDS, GUARANTEES
-from elldelta.core.additive_error import check_eta
-from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.choices import GUARANTEES, PLAN_BOUNDS
+from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
 from elldelta.errors import ElldeltaError, ParameterError
 from elldelta.files.atomic import AtomicFiles
 from elldelta.files.json_file import as_bytes, changed, read_json, seal, unseal
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from elldelta.choices import Bound, Guarantee
+    from elldelta.choices import Guarantee, PlanBound
     from elldelta.core.certificate import CertificateTerms
     from elldelta.core.coarsen import Unions
     from elldelta.core.hull_loss import HullLoss
@@ -80,7 +79,7 @@ class Plan(Shown):
     releases: int
     records: int
     failure_upper: float
-    bound: Bound
+    bound: PlanBound
     witnesses: tuple[tuple[int, ...], ...]
     witness_cells: tuple[tuple[float, ...], ...]
     p: float | None
@@ -98,9 +97,9 @@ class Plan(Shown):
         self._check_types()
         check_ell(self.ell, self.schema.n_values)
         check_releases(self.releases)
-        check_count("the number of records", self.records)
-        if self.bound not in BOUNDS:
-            raise ParameterError(f"The bound of a plan must be one of {', '.join(BOUNDS)}.")
+        check_whole("the number of records", self.records)
+        if self.bound not in PLAN_BOUNDS:
+            raise ParameterError(f"The bound of a plan must be one of {', '.join(PLAN_BOUNDS)}.")
         if self.guarantee not in GUARANTEES:
             raise ParameterError(f"The guarantee of a plan must be one of {', '.join(GUARANTEES)}.")
         certain = self.guarantee == "certified"
@@ -108,7 +107,7 @@ class Plan(Shown):
             raise ParameterError("The failure probability of a plan must lie between 0 and 1.")
         if self.delta is not None and not 0.0 < self.delta < 1.0:
             raise ParameterError("delta must lie strictly between 0 and 1.")
-        check_count("the number of records per witness", self.min_records)
+        check_whole("the number of records per witness", self.min_records)
         if len(self.witnesses) != self.classes.n_classes or any(
             len(set(values)) != len(values)
             or len(values) < self.ell
@@ -291,6 +290,27 @@ class Plan(Shown):
         if self.notes:  # no key where there is none: older plans keep their digest
             content["notes"] = list(self.notes)
         return seal(KIND, FORMAT_VERSION, content)
+
+    def summary(self) -> dict[str, Any]:
+        """What the plan promises as plain JSON values, without its classes and witnesses."""
+        return {
+            "classes": self.n_classes,
+            "records": self.records,
+            "ell": self.ell,
+            "delta": self.delta,
+            "releases": self.releases,
+            "failure_upper": self.failure_upper,
+            "bound": self.bound,
+            "shape": self.classes.shape,
+            "guarantee": self.guarantee,
+            "waiting_risk": self.waiting_risk,
+            "p": self.p,
+            "eta": self.eta,
+            "digest": self.digest,
+            "promise": self.promise,
+            "conditions": list(self.conditions),
+            "notes": list(self.notes),
+        }
 
     @cached_property
     def digest(self) -> str:

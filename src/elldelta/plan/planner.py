@@ -1,129 +1,181 @@
-"""Use case: from a model to a plan, and what the other bounds would have given."""
+"""Use case: from a model and a wish to a plan."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import os
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from elldelta.choices import BOUNDS
-from elldelta.core.checks import check_ell
-from elldelta.core.frontier import most_classes
+from elldelta.core.checks import MOST_RECORDS, check_ell
+from elldelta.core.distribution import RELATIVE_TOLERANCE
 from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
 from elldelta.core.generalize.runs import evaluate_classes
+from elldelta.core.generalize.sweep import SharpOptions
 from elldelta.core.mass_table import dense_blocks, without_below
-from elldelta.core.sample_size import Mechanism, p_ell
-from elldelta.core.union import union_failure_upper, union_search
-from elldelta.errors import RefusedError
+from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
+from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.plan.plan import Plan
 from elldelta.plan.shapes import SHAPES, default_shape
-from elldelta.plan.wish import PlanRequest
+from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
-    from elldelta.choices import Bound
+    from elldelta.choices import Bound, CategoryOrder, Guarantee, PlanBound, ShapeName
     from elldelta.core.generalize.criteria import Criterion
     from elldelta.core.generalize.runs import SharpPlan
     from elldelta.core.mass_table import MassTable
     from elldelta.core.partition import Partition
     from elldelta.model.model import Model
     from elldelta.plan.classes import Classes
+    from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
 TRIES = 5
 """How often classes are made again for a smaller failure before they are made for fewer records."""
 
-MANY_COMBINATIONS = 1 << 15
-"""From here on the search for the union bound's p tries few partitions: each takes seconds."""
 
-MOST_RECORDS = 1 << 40
-"""The search for the records that give a number of classes stops here."""
+def plan(
+    model: Model,
+    *,
+    ell: int,
+    releases: int = 1,
+    records: int | None = None,
+    delta: float = 0.01,
+    p: float | None = None,
+    beta: float | None = None,
+    classes: int | None = None,
+    bound: Bound = "sharp",
+    eta: float = 0.0,
+    shared_records: int | None = None,
+    shape: ShapeName | None = None,
+    guarantee: Guarantee = "certified",
+    waiting_risk: float | Literal["auto"] | None = None,
+    min_records: int = 1,
+    fewest_past: int = 1,
+    category_order: CategoryOrder = "given",
+    hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None,
+) -> Plan:
+    """Makes a plan from a model, for example ``plan(model, ell=5, releases=2, records=30_000)``.
 
+    Exactly one of records, p, beta and classes must be given.
 
-@dataclass(frozen=True)
-class Alternative:
-    """What one bound gives for the same records; None where it gives nothing."""
-
-    bound: Bound
-    classes: int | None
-    records: int
-    failure_upper: float | None
-
-
-@dataclass(frozen=True)
-class PlannedResult:
-    """A plan, and the three bounds side by side at the same number of records."""
-
-    plan: Plan
-    alternatives: tuple[Alternative, ...]
-
-
-def plan(model: Model, **wishes: Any) -> Plan:  # noqa: ANN401 (the fields of PlanRequest)
-    """Makes a plan from a model; the arguments are the attributes of `PlanRequest`.
-
-    For example ``plan(model, ell=5, releases=2, records=30_000)``.
-    """
-    planner = Planner(model, PlanRequest(**wishes))
-    return planner.plan(planner.request.bound, planner.records())
-
-
-def make_plan(model: Model, request: PlanRequest) -> PlannedResult:
-    """Makes a plan from a model, and compares the bounds at the same number of records.
+    Args:
+        model: The model.
+        ell: Sensitive values to be left for everybody.
+        releases: How many releases may be linked; the failure after linkage is at most releases x delta.
+        records: The records every owner can wait for.
+        delta: Failure probability of one release.
+        p: The paper's parameter; decides the records.
+        beta: The same as a share of p_ell.
+        classes: A number of classes to reach with as few records as possible.
+        bound: "sharp" counts any ell values of a class, "paper" particular ones.
+        eta: An error of the model in total variation that the promise must survive.
+        shared_records: Promise only for releases that share at most so many records.
+        shape: "boxes" or "runs"; None for boxes where there are two or more quasi-identifiers.
+        guarantee: "certified": each release is checked before it is published. "probabilistic": publish
+            at N records without looking, as the paper does.
+        waiting_risk: Instead of delta: the chance that a class needs merging; "auto" tries several.
+        min_records: A witness value counts as present only with so many records.
+        fewest_past: A value is a witness of a class only if it occurs so often in its past records.
+        category_order: "profile" orders unordered categories by their sensitive profiles.
+        hierarchies: Groups of the values of some quasi-identifiers, or files that hold them.
 
     Raises:
+        ParameterError: The wish contradicts itself, or a number is of the wrong type or out of range.
         RefusedError: Not even a single class for everybody can be promised; the message says what could.
     """
-    planner = Planner(model, request)
-    n_records = planner.records()
-    made = planner.plan(request.bound, n_records)
-    alternatives = []
-    for bound in BOUNDS if request.min_records == 1 else (request.bound,):
-        try:
-            other = made if bound == request.bound else planner.plan(bound, n_records)
-            alternatives.append(Alternative(bound, other.n_classes, n_records, other.failure_upper))
-        except RefusedError:
-            alternatives.append(Alternative(bound, None, n_records, None))
-    return PlannedResult(made, tuple(alternatives))
+    wish = Wish(
+        ell=ell,
+        delta=delta,
+        releases=releases,
+        records=records,
+        p=p,
+        beta=beta,
+        classes=classes,
+        bound=bound,
+        eta=eta,
+        shared_records=shared_records,
+        shape=shape,
+        guarantee=guarantee,
+        waiting_risk=waiting_risk,
+        min_records=min_records,
+        fewest_past=fewest_past,
+        category_order=category_order,
+    )
+    return make_plan(model, wish, hierarchies)
+
+
+def make_plan(
+    model: Model,
+    wish: Wish,
+    hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None,
+) -> Plan:
+    """Makes the plan that a wish asks for; see `plan`."""
+    from elldelta.model.rearrange import order_categories, order_note, with_hierarchies
+    from elldelta.schema.hierarchies import read_rows
+
+    rows = {
+        name: read_rows(given) if isinstance(given, str | os.PathLike) else given
+        for name, given in (hierarchies or {}).items()
+    }
+    model = with_hierarchies(model, rows)
+    notes: tuple[str, ...] = ()
+    if wish.category_order == "profile":
+        model, changed = order_categories(model)
+        notes = tuple(order_note(name, model.schema.sensitive.name) for name in changed)
+    return Planner(model, wish, notes).made()
 
 
 class Planner:
-    """One model and one request, and the plans that the three bounds make of them."""
+    """One model in its final order, one wish, and the plans that the bounds make of them."""
 
-    def __init__(self, model: Model, request: PlanRequest) -> None:
+    def __init__(self, model: Model, wish: Wish, notes: tuple[str, ...] = ()) -> None:
         self.model = model
-        self.request = request
+        self.wish = wish
+        self.notes = notes
         self.distribution = model.to_distribution()
-        self._shape = SHAPES[request.shape or default_shape(model)]
-        check_ell(request.ell, self.distribution.n_values)
+        self.shape: ShapeName = wish.shape or default_shape(model)
+        check_ell(wish.ell, self.distribution.n_values)
+        self._risk = self._chosen_risk() if wish.waiting_risk == "auto" else wish.waiting_risk
+
+    @property
+    def bounds(self) -> tuple[PlanBound, ...]:
+        """The bounds that can be compared for this wish."""
+        return BOUNDS if self.wish.min_records == 1 else (self.wish.bound,)
+
+    def made(self) -> Plan:
+        """The plan that the wish asks for, whichever of the four ways it takes to say how many records."""
+        if self.wish.classes is not None:
+            return self._with_fewest_records(self.wish.classes)
+        return self.plan(self.wish.bound, self.records())
 
     def records(self) -> int:
-        """The number of records, from whichever of the four ways the request takes."""
-        request = self.request
-        if request.records is not None:
-            return request.records
-        if request.classes is not None:
-            return self._fewest_records(request.classes)
-        p = request.p if request.p is not None else self._mechanism(beta=request.beta).p
-        return self._mechanism(self._snapped(self._admissible(p)[0])).records(request.delta)
+        """The number of records of the plan."""
+        wish = self.wish
+        if wish.records is not None:
+            return wish.records
+        if wish.classes is not None:
+            return self.made().records
+        p = wish.p if wish.p is not None else self._mechanism(beta=wish.beta).p
+        return self._mechanism(self._snapped(self._admissible(p)[0])).records(wish.delta)
 
-    def plan(self, bound: Bound, n_records: int) -> Plan:
+    def plan(self, bound: PlanBound, n_records: int) -> Plan:
         """The plan that one bound makes with so many records."""
         if bound == "sharp":
             return self._sharp(n_records)
-        partition, classes = (
-            self._paper_classes(n_records) if bound == "paper" else self._union_classes(n_records)
-        )
-        p, request = self._snapped(partition), self.request
-        masses = self._shown(partition)
-        if bound == "paper":
-            failure = self._mechanism(p).delta_reached(n_records)
-        else:
-            failure = union_failure_upper(
-                masses, self.distribution.total, request.ell, n_records, request.eta
+        if bound != "paper":
+            raise ParameterError(
+                f"Plans with the bound {bound!r} are no longer made.",
+                found="Those that were made are still read, and their promises hold.",
+                remedy="Ask for 'sharp', which gives more classes for the same records.",
             )
-        witnesses = most_probable(masses, request.ell)
-        return self._finished(bound, n_records, classes, masses, witnesses, request.releases * failure, p)
+        partition, classes = self._paper_classes(n_records)
+        masses, p = self._shown(partition), self._snapped(partition)
+        failure = self.wish.releases * self._mechanism(p).delta_reached(n_records)
+        witnesses = most_probable(masses, self.wish.ell)
+        return self._finished(bound, n_records, classes, masses, witnesses, failure, p)
 
     def _sharp(self, n_records: int) -> Plan:
         """Classes for any ell values, with no witness that is rarer in the past records than was allowed.
@@ -133,10 +185,10 @@ class Planner:
         records asked for, from the witnesses that remain.
         """
         planned_for = n_records
-        while planned_for >= self.request.min_records:
+        while planned_for >= self.wish.min_records:
             share = 1.0
             for _ in range(TRIES):
-                partition, classes = self._shape(
+                partition, classes = SHAPES[self.shape](
                     self.model, self.distribution, self._criterion(planned_for, share)
                 )
                 masses = self._shown(partition)
@@ -151,52 +203,66 @@ class Planner:
             planned_for //= 2
         raise self._model_too_small()
 
+    def _chosen_risk(self) -> float:
+        from elldelta.plan.waiting_risk import choose_waiting_risk
+
+        return choose_waiting_risk(self.model, self.wish)
+
+    @property
+    def _options(self) -> SharpOptions:
+        """What the sharp bound assumes."""
+        return SharpOptions(
+            certifiable=self.wish.guarantee == "certified",
+            eta=self.wish.eta,
+            shared_records_upper=self.wish.shared_records,
+        )
+
     def _criterion(self, n_records: int, share: float) -> Criterion:
         """What the planner is asked for, with a share of the failure that is allowed."""
-        request = self.request
+        wish = self.wish
         # r records of a value: cut a release into r parts of N / r records. If the value is in every part, it
         # has r records, so t releases that need r records each fail no more often than r t that need one.
-        part, releases = n_records // request.min_records, request.releases * request.min_records
-        if request.waiting_risk is None:
-            return TotalFailure(request.ell, part, releases, request.budget * share, request.sharp_options)
-        risk = request.waiting_risk * share / request.min_records
-        return EachFailure(request.ell, part, releases, risk, request.sharp_options)
+        part, releases = n_records // wish.min_records, wish.releases * wish.min_records
+        if self._risk is None:
+            return TotalFailure(wish.ell, part, releases, wish.budget * share, self._options)
+        risk = self._risk * share / wish.min_records
+        return EachFailure(wish.ell, part, releases, risk, self._options)
 
     def _evaluated(self, partition: Partition, masses: MassTable, n_records: int) -> SharpPlan:
         """The sharp bound of classes, from their masses alone."""
-        request = self.request
+        wish = self.wish
         return evaluate_classes(
             partition,
             masses,
             self.distribution.total,
-            request.ell,
-            n_records // request.min_records,
-            request.releases * request.min_records,
-            request.sharp_options,
+            wish.ell,
+            n_records // wish.min_records,
+            wish.releases * wish.min_records,
+            self._options,
         )
 
     def _excess(self, sharp: SharpPlan) -> float:
-        """By what factor classes exceed what the request allows; at most 1 is within."""
-        request = self.request
-        if request.waiting_risk is None:
-            return sharp.failure_upper / request.budget
-        return float(sharp.class_failures_upper.max()) * request.min_records / request.waiting_risk
+        """By what factor classes exceed what the wish allows; at most 1 is within."""
+        wish = self.wish
+        if self._risk is None:
+            return sharp.failure_upper / wish.budget
+        return float(sharp.class_failures_upper.max()) * wish.min_records / self._risk
 
     def _shown(self, partition: Partition) -> MassTable:
         """The masses of the classes, without cells that are rare in the past records."""
-        return without_below(partition.class_masses(self.distribution), self.request.fewest_past)
+        return without_below(partition.class_masses(self.distribution), self.wish.fewest_past)
 
     def _model_too_small(self) -> RefusedError:
         return RefusedError(
             "The past records are too few for such a plan.",
-            found=f"No classes were found whose witnesses occur at least {self.request.fewest_past} times in "
+            found=f"No classes were found whose witnesses occur at least {self.wish.fewest_past} times in "
             f"them; there are {self.model.n_records} past records.",
             remedy="Estimate from more records, or choose a smaller ell or a smaller limit.",
         )
 
     def _finished(
         self,
-        bound: Bound,
+        bound: PlanBound,
         n_records: int,
         classes: Classes,
         masses: MassTable,
@@ -204,13 +270,13 @@ class Planner:
         failure_upper: float,
         p: float | None,
     ) -> Plan:
-        request = self.request
+        wish = self.wish
         return Plan(
             schema=self.model.schema,
             classes=classes,
-            ell=request.ell,
-            delta=request.delta if request.waiting_risk is None else None,
-            releases=request.releases,
+            ell=wish.ell,
+            delta=wish.delta if self._risk is None else None,
+            releases=wish.releases,
             records=n_records,
             failure_upper=min(1.0, failure_upper),
             bound=bound,
@@ -221,52 +287,52 @@ class Planner:
                 for row, cells in enumerate(block)
             ),
             p=p,
-            eta=request.eta,
-            shared_records=request.shared_records if bound == "sharp" else None,
-            guarantee=request.guarantee,
-            waiting_risk=request.waiting_risk if bound == "sharp" else None,
-            min_records=request.min_records,
+            eta=wish.eta,
+            shared_records=wish.shared_records if bound == "sharp" else None,
+            guarantee=wish.guarantee,
+            waiting_risk=self._risk if bound == "sharp" else None,
+            min_records=wish.min_records,
             model_digest=self.model.digest,
-            notes=request.notes,
+            notes=self.notes,
         )
 
     def _paper_classes(self, n_records: int) -> tuple[Partition, Classes]:
-        """The finest classes that the paper's N pays for."""
-        request, made = self.request, _Remembered(self._admissible)
-        partition, _ = most_classes(
-            self.distribution, request.ell, request.delta, n_records, request.eta, made.partition
-        )
-        return partition, made.classes(partition)
+        """The finest classes that the paper's mechanism can promise with N records.
 
-    def _union_classes(self, n_records: int) -> tuple[Partition, Classes]:
-        request, made = self.request, _Remembered(self._admissible)
-        try:
-            p_start = self._snapped(self._paper_classes(n_records)[0])
-        except RefusedError:
-            p_start = self._p_ell
-        partition = union_search(
-            self.distribution,
-            request.ell,
-            request.delta,
+        R falls and N falls as p grows, so the smallest p that N records can pay for gives the most classes.
+
+        Raises:
+            RefusedError: Even a single class for everybody needs more records.
+        """
+        wish, distribution = self.wish, self.distribution
+        smallest = smallest_p(
+            distribution.value_marginal,
+            distribution.n_quasi_identifiers,
+            wish.ell,
+            wish.delta,
             n_records,
-            made.partition,
-            p_start=p_start,
-            eta=request.eta,
-            n_steps=24 if self.distribution.n_quasi_identifiers < MANY_COMBINATIONS else 5,
+            wish.eta,
         )
-        return partition, made.classes(partition)
+        # The tolerance may let in a cell below p, which N then does not pay for: try a p that is clear of it,
+        # and at last one class for everybody, which `smallest_p` has found affordable.
+        for p in (smallest, min(self._p_ell, smallest * (1.0 + 3.0 * RELATIVE_TOLERANCE)), self._p_ell):
+            partition, classes = self._admissible(p)
+            if self._mechanism(self._snapped(partition)).records(wish.delta) <= n_records:
+                return partition, classes
+        raise InternalError("One class for everybody was affordable and then was not.")
 
-    def _fewest_records(self, n_classes: int) -> int:
-        """The fewest records for which the bound gives so many classes: doubling, then halving."""
+    def _with_fewest_records(self, n_classes: int) -> Plan:
+        """The plan with the fewest records for which the bound gives so many classes: doubling, halving."""
 
-        def enough(n_records: int) -> bool:
+        def enough(n_records: int) -> Plan | None:
             try:
-                return self.plan(self.request.bound, n_records).n_classes >= n_classes
+                found = self.plan(self.wish.bound, n_records)
             except RefusedError:
-                return False
+                return None
+            return found if found.n_classes >= n_classes else None
 
-        high = max(1, self.request.ell)
-        while not enough(high):
+        high = max(1, self.wish.ell)
+        while (best := enough(high)) is None:
             high *= 2
             if high > MOST_RECORDS:
                 raise RefusedError(
@@ -277,44 +343,32 @@ class Planner:
         low = high // 2
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high
+            found = enough(middle)
+            if found is None:
+                low = middle
+            else:
+                high, best = middle, found
+        return best
 
     @property
     def _p_ell(self) -> float:
-        return p_ell(self.distribution.value_marginal, self.request.ell)
+        return p_ell(self.distribution.value_marginal, self.wish.ell)
 
     def _admissible(self, p: float) -> tuple[Partition, Classes]:
         """Classes with ell cells >= p, and no witness that is rare in the past records."""
-        fewest = self.request.fewest_past / self.distribution.total
+        fewest = self.wish.fewest_past / self.distribution.total
         if fewest > self._p_ell:
             raise self._model_too_small()
-        return self._shape(self.model, self.distribution, Admissible(self.request.ell, max(p, fewest)))
+        return SHAPES[self.shape](self.model, self.distribution, Admissible(self.wish.ell, max(p, fewest)))
 
     def _snapped(self, partition: Partition) -> float:
-        return min(partition.snapped_p(self.distribution, self.request.ell), self._p_ell)
+        return min(partition.snapped_p(self.distribution, self.wish.ell), self._p_ell)
 
     def _mechanism(self, p: float | None = None, *, beta: float | None = None) -> Mechanism:
         marginal, n_rows = self.distribution.value_marginal, self.distribution.n_quasi_identifiers
         if p is None:
-            return Mechanism.from_beta(marginal, n_rows, self.request.ell, beta or 0.0, self.request.eta)
-        return Mechanism.create(marginal, n_rows, self.request.ell, p, self.request.eta)
-
-
-class _Remembered:
-    """Remembers the classes of every partition that a search has made."""
-
-    def __init__(self, make: Callable[[float], tuple[Partition, Classes]]) -> None:
-        self._make = make
-        self._classes: dict[Partition, Classes] = {}
-
-    def partition(self, p: float) -> Partition:
-        partition, classes = self._make(p)
-        self._classes[partition] = classes
-        return partition
-
-    def classes(self, partition: Partition) -> Classes:
-        return self._classes[partition]
+            return Mechanism.from_beta(marginal, n_rows, self.wish.ell, beta or 0.0, self.wish.eta)
+        return Mechanism.create(marginal, n_rows, self.wish.ell, p, self.wish.eta)
 
 
 def most_probable(masses: MassTable, ell: int) -> tuple[tuple[int, ...], ...]:

@@ -2,92 +2,119 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from elldelta.choices import BOUNDS, GUARANTEES
-from elldelta.core.additive_error import check_eta
-from elldelta.core.checks import check_count, check_delta, check_releases
-from elldelta.core.generalize.sweep import SharpOptions
+from elldelta.choices import GUARANTEES, PLAN_BOUNDS, CategoryOrder, Guarantee, PlanBound, ShapeName
+from elldelta.core.checks import (
+    MOST_RECORDS,
+    check_beta,
+    check_delta,
+    check_eta,
+    check_real,
+    check_whole,
+    described,
+)
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.choices import Bound, Guarantee, ShapeName
+    from collections.abc import Mapping, Sequence
+
+_WHOLE: Mapping[str, tuple[str, int, int | None]] = {
+    "ell": ("ell", 1, None),
+    "releases": ("the number of releases", 1, None),
+    "records": ("the number of records", 1, MOST_RECORDS),
+    "classes": ("the number of classes", 1, None),
+    "shared_records": ("the number of shared records", 0, MOST_RECORDS),
+    "min_records": ("the number of records per witness", 1, None),
+    "fewest_past": ("the number of past records per witness", 1, None),
+}
+"""What each whole number is called, and its range."""
 
 
 @dataclass(frozen=True)
-class PlanRequest:
-    """A wish for a plan. Exactly one of records, p, beta and classes must be given.
+class Wish:
+    """A wish for a plan: the same from Python, the command line, a form or the service.
+
+    Exactly one of records, p, beta and classes must be given.
 
     Attributes:
         ell: Sensitive values to be left for everybody.
         delta: Failure probability of one release.
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.
-        bound: "sharp" counts any ell values, "paper" particular ones, "union" the same unrounded.
         records: The records every owner can wait for.
         p: The paper's parameter; decides the records.
         beta: The same as a share of p_ell.
         classes: A number of classes to reach with as few records as possible.
+        bound: "sharp" counts any ell values of a class, "paper" particular ones. A stored wish may say
+            "union", by which no plan is made any more.
         eta: An error of the model in total variation that the promise must survive.
         shared_records: Promise only for releases that share at most so many records (sharp, probabilistic).
         shape: "boxes" or "runs"; None for boxes where there are two or more quasi-identifiers.
         guarantee: "certified": each release is checked before it is published, and the promise is certain.
             "probabilistic": publish at N without looking, as the paper does.
-        waiting_risk: Instead of delta: the chance that a class needs merging in a certified release.
+        waiting_risk: Instead of delta: the chance that a class needs merging in a certified release; "auto"
+            for the one that is expected to lose least information.
         min_records: A witness value counts as present only with so many records (certified).
         fewest_past: A value is a witness of a class only if it occurs so often in its past records: a plan
             names its witnesses, so it would give away that somebody in the past had a rare value.
-        notes: Remarks for the readers of the plan, which it carries.
+        category_order: "given": categories stay in the order of the schema. "profile": unordered categories
+            without a hierarchy are ordered so that similar sensitive profiles are neighbours.
     """
 
     ell: int
     delta: float = 0.01
     releases: int = 1
-    bound: Bound = "sharp"
     records: int | None = None
     p: float | None = None
     beta: float | None = None
     classes: int | None = None
+    bound: PlanBound = "sharp"
     eta: float = 0.0
     shared_records: int | None = None
     shape: ShapeName | None = None
     guarantee: Guarantee = "certified"
-    waiting_risk: float | None = None
+    waiting_risk: float | Literal["auto"] | None = None
     min_records: int = 1
     fewest_past: int = 1
-    notes: tuple[str, ...] = ()
+    category_order: CategoryOrder = "given"
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_releases(self.releases)
-        check_eta(self.eta)
-        check_count("the number of records per witness", self.min_records)
-        check_count("the number of past records per witness", self.fewest_past)
-        if self.bound not in BOUNDS:
-            raise ParameterError(
-                f"The bound must be one of {', '.join(BOUNDS)}.", found=f"It is {self.bound!r}."
-            )
-        if self.guarantee not in GUARANTEES:
-            raise ParameterError(
-                f"The guarantee must be one of {', '.join(GUARANTEES)}.", found=f"It is {self.guarantee!r}."
-            )
+        for name, (words, least, most) in _WHOLE.items():
+            value = getattr(self, name)
+            if value is not None or name not in ("records", "classes", "shared_records"):
+                object.__setattr__(self, name, check_whole(words, value, least, most))
+        object.__setattr__(self, "delta", check_delta(self.delta))
+        object.__setattr__(self, "eta", check_eta(self.eta))
+        if self.p is not None:  # its upper end depends on the model
+            p = check_real(self.p, lambda p: 0.0 < p <= 1.0, "p must be a number in (0, 1].")
+            object.__setattr__(self, "p", p)
+        if self.beta is not None:
+            object.__setattr__(self, "beta", check_beta(self.beta))
+        _check_choice("bound", self.bound, PLAN_BOUNDS)
+        _check_choice("guarantee", self.guarantee, GUARANTEES)
+        _check_choice("shape", self.shape, (None, *get_args(ShapeName)))
+        _check_choice("category order", self.category_order, get_args(CategoryOrder))
         self._check_budget()
         self._check_ways()
         self._check_combination()
 
     def _check_budget(self) -> None:
-        if self.waiting_risk is None and self.releases * self.delta >= 1.0:
-            raise ParameterError(
-                "The failure after linkage, releases x delta, must stay below 1 to mean anything.",
-                found=f"{self.releases} x {self.delta:g} is {self.releases * self.delta:g}.",
-                remedy="Choose a smaller delta.",
+        if self.waiting_risk is None:
+            if self.releases * self.delta >= 1.0:
+                raise ParameterError(
+                    "The failure after linkage, releases x delta, must stay below 1 to mean anything.",
+                    found=f"{self.releases} x {self.delta:g} is {self.releases * self.delta:g}.",
+                    remedy="Choose a smaller delta.",
+                )
+        elif self.waiting_risk != "auto":
+            risk = check_real(
+                self.waiting_risk,
+                lambda risk: 0.0 < risk < 1.0,
+                "The waiting risk must be a number strictly between 0 and 1, or auto.",
+                "Useful values are 0.05 to 0.2.",
             )
-        if self.waiting_risk is not None and not 0.0 < self.waiting_risk < 1.0:
-            raise ParameterError(
-                "The waiting risk must lie strictly between 0 and 1.",
-                found=f"It is {self.waiting_risk}.",
-                remedy="Useful values are 0.05 to 0.2.",
-            )
+            object.__setattr__(self, "waiting_risk", risk)
 
     def _check_ways(self) -> None:
         given = [way for way in (self.records, self.p, self.beta, self.classes) if way is not None]
@@ -126,11 +153,28 @@ class PlanRequest:
         """The failure that linkage may cost: releases x delta."""
         return self.releases * self.delta
 
-    @property
-    def sharp_options(self) -> SharpOptions:
-        """What the sharp bound assumes."""
-        return SharpOptions(
-            certifiable=self.guarantee == "certified",
-            eta=self.eta,
-            shared_records_upper=self.shared_records,
+    def to_dict(self) -> dict[str, Any]:
+        """The wish as plain JSON values; `from_dict` is the inverse."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Wish:
+        """Reads what `to_dict` wrote, in this version or an earlier one that said less."""
+        unknown = document.keys() - {field.name for field in fields(cls)}
+        if unknown or "ell" not in document:
+            raise ParameterError(
+                "A wish says ell, and nothing that is not known here.",
+                found=f"{len(unknown)} names are not known." if unknown else "There is no ell.",
+                remedy=f"Choose from: {', '.join(field.name for field in fields(cls))}.",
+            )
+        return cls(**document)
+
+
+def _check_choice(name: str, value: object, known: Sequence[object]) -> None:
+    if value not in known:
+        words = ", ".join(str(word) for word in known if word is not None)
+        raise ParameterError(
+            f"The {name} must be one of {words}.",
+            found=f"It is {described(value)}.",
+            remedy=f"Leave it out for what is usual, or write one of {words}.",
         )

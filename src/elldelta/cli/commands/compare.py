@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from elldelta.cli import options, output
-
-if TYPE_CHECKING:
-    from elldelta.plan.compare import PlanUtility
 
 
 def register(app: typer.Typer) -> None:
@@ -50,7 +47,7 @@ def _run(
         write_picture(draw_comparison(names, bars), picture, overwrite=overwrite)
     if json:
         output.print_json(
-            {"plans": [_as_dict(name, item) for name, item in zip(names, measured, strict=True)]}
+            {"plans": [{"plan": name, **item.to_dict()} for name, item in zip(names, measured, strict=True)]}
         )
         return
     output.print_table(
@@ -82,23 +79,3 @@ def _run(
         "NCP: how much of a column's range the class of a random record spans; 0 is exact, 1 tells nothing.",
         f"Query error: median relative error of {queries:,} random range counts answered from the classes.",
     )
-
-
-def _as_dict(name: str, item: PlanUtility) -> dict[str, object]:
-    utility, queries = item.utility, item.queries
-    return {
-        "plan": name,
-        "shape": item.plan.classes.shape,
-        "bound": item.plan.bound,
-        "classes": utility.n_classes,
-        "smallest_class": utility.smallest_class,
-        "median_class": utility.median_class,
-        "largest_class": utility.largest_class,
-        "ncp": utility.ncp,
-        "ncp_by_column": dict(zip(item.plan.schema.names, utility.ncp_by_attribute, strict=True)),
-        "discernibility": utility.discernibility,
-        "average_class_size_ratio": utility.average_class_size_ratio,
-        "queries": queries.n_queries,
-        "query_error_median": queries.median,
-        "query_error_mean": queries.mean,
-    }

@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     """Adds the command to the application."""
     app.command(
         "frontier",
-        help="How many classes how many records buy, under the paper's bound, the union bound and ours.",
+        help="How many classes how many records buy, under the paper's bound and ours.",
         epilog="Example: elldelta frontier model.parquet --ell 5 --releases 2 --picture frontier.png",
     )(_run)
 
@@ -31,19 +31,20 @@ def _run(
     ] = "",
     eta: options.Eta = 0.0,
     shape: Annotated[
-        ShapeName, typer.Option("--shape", help="Shape of the classes: runs or boxes.")
-    ] = "runs",
+        ShapeName | None,
+        typer.Option("--shape", help="Shape of the classes: boxes or runs; as for a plan by default."),
+    ] = None,
     picture: options.Picture = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     from elldelta.files.atomic import check_writable
     from elldelta.model.model import read_model
-    from elldelta.plan.frontier import compare_bounds
+    from elldelta.plan.frontier import frontier
 
     if picture is not None:
         check_writable(picture, overwrite=overwrite)
-    result = compare_bounds(
+    result = frontier(
         read_model(model),
         ell=ell,
         delta=delta,
@@ -61,8 +62,7 @@ def _run(
         figure = draw_frontier([row.records for row in result.rows], curves, title)
         write_picture(figure, picture, overwrite=overwrite)
     if json:
-        rows = [{"records": row.records, **row.classes} for row in result.rows]
-        output.print_json({"ell": ell, "delta": delta, "releases": releases, "shape": shape, "points": rows})
+        output.print_json(result.to_dict())
         return
     output.print_table(
         f"Classes for ell = {ell}, {releases} linked releases, failure at most {releases * delta:g}",

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from elldelta.choices import Bound, CategoryOrder, Guarantee, ShapeName
 from elldelta.cli import options, output
 from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from elldelta.model.model import Model
+    from elldelta.plan.plan import Plan
+    from elldelta.plan.wish import Wish
 
 
 def register(app: typer.Typer) -> None:
@@ -44,8 +49,7 @@ def _run(
         Bound,
         typer.Option(
             "--bound",
-            help="sharp: any ell values of a class count. paper: the ell most probable ones must be there. "
-            "union: the paper's, without its roundings.",
+            help="sharp: any ell values of a class count. paper: the ell most probable ones must be there.",
         ),
     ] = "sharp",
     eta: options.Eta = 0.0,
@@ -107,27 +111,28 @@ def _run(
     picture_columns: Annotated[
         str, typer.Option("--picture-columns", help="The two columns to draw, such as age,education.")
     ] = "",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also tell what each bound gives for the same records.")
+    ] = False,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     from elldelta.files.atomic import check_writable
     from elldelta.model.model import read_model
-    from elldelta.model.rearrange import order_categories, order_note, with_hierarchies
-    from elldelta.plan.compare import classes_utility
+    from elldelta.plan.compare import plan_utility, utility_dict
     from elldelta.plan.plan import write_plan
     from elldelta.plan.planner import make_plan
-    from elldelta.plan.wish import PlanRequest
-    from elldelta.schema.hierarchies import read_hierarchies
+    from elldelta.plan.wish import Wish
 
-    request = PlanRequest(
+    wish = Wish(
         ell=ell,
         delta=delta,
         releases=releases,
-        bound=bound,
         records=records,
         p=p,
         beta=beta,
         classes=classes,
+        bound=bound,
         eta=eta,
         shared_records=shared_records,
         shape=shape,
@@ -135,22 +140,12 @@ def _run(
         waiting_risk=_risk(waiting_risk),
         min_records=min_records,
         fewest_past=fewest_past,
+        category_order=category_order,
     )
     for path in (target, *([picture] if picture else [])):
         check_writable(path, overwrite=overwrite)
-    files = options.named_files(hierarchy, "--hierarchy")
-    loaded = with_hierarchies(read_model(model), read_hierarchies(files))
-    if category_order == "profile":
-        loaded, changed = order_categories(loaded)
-        notes = tuple(order_note(name, loaded.schema.sensitive.name) for name in changed)
-        request = replace(request, notes=notes)
-    if waiting_risk == "auto":
-        from elldelta.plan.waiting_risk import choose_waiting_risk
-
-        request = replace(request, waiting_risk=choose_waiting_risk(loaded, request)[0])
-    planned = make_plan(loaded, request)
-    made = planned.plan
-    utility = classes_utility(loaded.counts, made.classes, made.ell, made.records)
+    loaded = read_model(model)
+    made = make_plan(loaded, wish, options.named_files(hierarchy, "--hierarchy"))
     if picture is not None:
         from elldelta.pages.charts import write_picture
         from elldelta.plan.picture import picture_of_classes
@@ -158,72 +153,63 @@ def _run(
         columns = [name.strip() for name in picture_columns.split(",")] if picture_columns else None
         write_picture(picture_of_classes(made, loaded, columns), picture, overwrite=overwrite)
     write_plan(made, target, overwrite=overwrite)
-    result = {
-        "plan": str(target),
-        "classes": made.n_classes,
-        "records": made.records,
-        "ell": made.ell,
-        "delta": made.delta,
-        "releases": made.releases,
-        "failure_upper": made.failure_upper,
-        "bound": made.bound,
-        "shape": made.classes.shape,
-        "guarantee": made.guarantee,
-        "waiting_risk": made.waiting_risk,
-        "p": made.p,
-        "eta": made.eta,
-        "ncp": utility.ncp,
-        "ncp_by_column": dict(zip(made.schema.names, utility.ncp_by_attribute, strict=True)),
-        "smallest_class": utility.smallest_class,
-        "median_class": utility.median_class,
-        "largest_class": utility.largest_class,
-        "digest": made.digest,
-        "promise": made.promise,
-        "conditions": list(made.conditions),
-        "notes": list(made.notes),
-        "bounds": [
-            {
-                "bound": other.bound,
-                "classes": other.classes,
-                "records": other.records,
-                "failure_upper": other.failure_upper,
-            }
-            for other in planned.alternatives
-        ],
-    }
+    utility = plan_utility(made, loaded)
+    bounds = _bounds(made, loaded, wish) if compare else []
     if json:
-        output.print_json(result)
+        result = {"plan": str(target), **made.summary(), **utility_dict(made, utility)}
+        output.print_json({**result, "bounds": bounds} if compare else result)
         return
     output.print_text(made.promise, "", "What must be true:")
     output.print_text(*(f"  - {condition}" for condition in made.conditions), "")
     if made.notes:
         output.print_text(*made.notes, "")
+    if compare:
+        _print_bounds(made, bounds)
+    output.print_text(
+        f"{made.n_classes:,} classes. Expected records per class: {utility.smallest_class:,.0f} to "
+        f"{utility.largest_class:,.0f}. Information loss (NCP, 0 to 1): {utility.ncp:.4f}",
+        f"Wrote {target}  {made.digest}",
+    )
+
+
+def _bounds(made: Plan, model: Model, wish: Wish) -> list[dict[str, Any]]:
+    """What each bound gives for the records of the plan."""
+    from elldelta.model.model import reordered
+    from elldelta.plan.frontier import frontier_rows
+    from elldelta.plan.planner import Planner
+
+    planner = Planner(reordered(model, made.schema), replace(wish, waiting_risk=made.waiting_risk))
+    (row,) = frontier_rows(planner, [made.records])
+    return [
+        {
+            "bound": bound,
+            "classes": row.classes[bound],
+            "records": row.records,
+            "failure_upper": row.failures_upper[bound],
+        }
+        for bound in row.classes
+    ]
+
+
+def _print_bounds(made: Plan, bounds: list[dict[str, Any]]) -> None:
     output.print_table(
         f"The bounds side by side, at {made.records:,} records",
         ("bound", "classes", "failure after linkage, at most", ""),
         [
             (
-                other.bound,
-                "none" if other.classes is None else f"{other.classes:,}",
-                "" if other.failure_upper is None else f"{other.failure_upper:.3g}",
-                "this plan" if other.bound == made.bound else "",
+                row["bound"],
+                "none" if row["classes"] is None else f"{row['classes']:,}",
+                "" if row["failure_upper"] is None else f"{row['failure_upper']:.3g}",
+                "this plan" if row["bound"] == made.bound else "",
             )
-            for other in planned.alternatives
+            for row in bounds
         ],
     )
-    output.print_text(
-        f"Expected records per class: {utility.smallest_class:,.0f} to {utility.largest_class:,.0f}. "
-        f"Information loss (NCP, 0 to 1): {utility.ncp:.4f}",
-        f"Wrote {target}  {made.digest}",
-    )
 
 
-def _risk(text: str | None) -> float | None:
-    """The waiting risk; a placeholder for `auto`, which is decided once the model is there."""
-    if text is None:
-        return None
-    if text == "auto":
-        return 0.1
+def _risk(text: str | None) -> float | Literal["auto"] | None:
+    if text is None or text == "auto":
+        return None if text is None else "auto"
     try:
         return float(text)
     except ValueError:

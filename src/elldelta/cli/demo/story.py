@@ -22,10 +22,10 @@ from elldelta.model.demo_hospitals import HOSPITALS, make_region
 from elldelta.model.estimate import estimate
 from elldelta.model.model import write_model
 from elldelta.pages.charts import as_png, draw_before_after
-from elldelta.plan.frontier import compare_bounds
+from elldelta.plan.frontier import frontier, frontier_rows
 from elldelta.plan.plan import write_plan
-from elldelta.plan.planner import make_plan
-from elldelta.plan.wish import PlanRequest
+from elldelta.plan.planner import Planner
+from elldelta.plan.wish import Wish
 from elldelta.release.published import values_left
 from elldelta.release.release import release
 from elldelta.schema.schema import Schema
@@ -77,27 +77,29 @@ def run_demo(folder: Path, *, seed: int = 1, overwrite: bool = False) -> DemoRes
         model = estimate(past, schema, engine=engine)
         write_model(model, folder / "model.parquet", overwrite=overwrite)
         records = min(len(hospital) for hospital in region.hospitals)
-        request = PlanRequest(ell=ELL, delta=DELTA, releases=len(HOSPITALS), records=records)
-        planned = make_plan(model, request)
-        write_plan(planned.plan, folder / "plan.json", overwrite=overwrite)
+        wish = Wish(ell=ELL, delta=DELTA, releases=len(HOSPITALS), records=records)
+        planner = Planner(model, wish)
+        plan = planner.made()
+        write_plan(plan, folder / "plan.json", overwrite=overwrite)
         released = [folder / f"release_{name.lower()}.parquet" for name in HOSPITALS]
         for source, target in zip(own, released, strict=True):
-            release(source, planned.plan, to=target, overwrite=overwrite, engine=engine)
+            release(source, plan, to=target, overwrite=overwrite, engine=engine)
         with_plan = _side(released, schema, people, engine)
-    frontier = compare_bounds(model, ell=ELL, delta=DELTA, releases=len(HOSPITALS), n_points=8)
+    (at_records,) = frontier_rows(planner, [records])
+    curve = frontier(model, ell=ELL, delta=DELTA, releases=len(HOSPITALS), n_points=8)
     numbers = DemoNumbers(
         ell=ELL,
         n_hospitals=len(HOSPITALS),
         n_records=records,
         n_common=len(region.common),
-        promise=planned.plan.promise,
-        conditions=planned.plan.conditions,
-        classes={str(other.bound): other.classes for other in planned.alternatives},
+        promise=plan.promise,
+        conditions=plan.conditions,
+        classes={str(bound): n_classes for bound, n_classes in at_records.classes.items()},
         without=without,
         with_plan=with_plan,
-        frontier_records=tuple(row.records for row in frontier.rows),
+        frontier_records=tuple(row.records for row in curve.rows),
         frontier_classes={
-            bound: tuple(row.classes[bound] for row in frontier.rows) for bound in ("paper", "union", "sharp")
+            bound: tuple(row.classes[bound] for row in curve.rows) for bound in ("paper", "sharp")
         },
     )
     picture = draw_before_after(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.checks import check_count, check_ell, check_p
+from elldelta.core.checks import check_ell, check_p, check_whole
 from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
 from elldelta.core.generalize.runs import evaluate_sharp, fewest_records
 from elldelta.core.mass_table import take_rows, with_floats
@@ -116,7 +116,7 @@ def boxes(
     Raises:
         RefusedError: Not even the single class of everything fulfils the criterion; says what would.
     """
-    sizes = tuple(check_count("the size of a domain", size) for size in sizes)
+    sizes = tuple(check_whole("the size of a domain", size) for size in sizes)
     points = check_positions(positions, sizes)
     if points.shape[0] != distribution.n_quasi_identifiers:
         raise ParameterError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from elldelta.core.checks import check_count, check_releases
+from elldelta.core.checks import check_releases, check_whole
 from elldelta.core.generalize.runs import ANY_DEPENDENCE, CERTIFIABLE
 from elldelta.errors import ParameterError
 
@@ -74,7 +74,7 @@ Criterion = TotalFailure | EachFailure | Admissible
 
 
 def _check(n_records: int, releases: int, chance: float) -> None:
-    check_count("the number of records", n_records)
+    check_whole("the number of records", n_records)
     check_releases(releases)
     if isinstance(chance, bool) or not 0.0 < chance < 1.0:
         raise ParameterError(

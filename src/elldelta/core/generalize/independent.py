@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.checks import check_count, check_ell, check_p
+from elldelta.core.checks import check_ell, check_p, check_whole
 from elldelta.core.distribution import RELATIVE_TOLERANCE
 from elldelta.core.partition import Partition
 from elldelta.errors import DistributionError
@@ -50,7 +50,7 @@ def uniform_classes(n_quasi_identifiers: int, p: float, p_ell: float) -> int:
     max(1, floor(|Q| / ceil(|Q| p / p_ell))): Corollary 2 with the number of quasi-identifiers per class
     rounded up to a whole one. Greedy-Generalize attains it.
     """
-    n_quasi_identifiers = check_count("the number of quasi-identifiers", n_quasi_identifiers)
+    n_quasi_identifiers = check_whole("the number of quasi-identifiers", n_quasi_identifiers)
     return max(1, n_quasi_identifiers // _run_length(n_quasi_identifiers, p, p_ell))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from elldelta.core.checks import check_count
+from elldelta.core.checks import check_whole
 from elldelta.core.generalize.sweep import SharpOptions, Sweeper
 from elldelta.core.mass_table import dense_blocks
 from elldelta.core.occupancy import class_failures_upper
@@ -237,7 +237,7 @@ def fewest_records_for_classes(
     Raises:
         RefusedError: No number of records is enough.
     """
-    n_classes = check_count("the number of classes", n_classes)
+    n_classes = check_whole("the number of classes", n_classes)
     budget = _check_budget(failure_upper_budget)
 
     def at(n_records: int) -> SharpPlan | None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.additive_error import check_eta, total_failure_upper
-from elldelta.core.checks import check_count, check_ell, check_releases
+from elldelta.core.additive_error import total_failure_upper
+from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
 from elldelta.core.occupancy import records_apart
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError
@@ -119,7 +119,7 @@ class Sweeper:
         self.n_rows: int = distribution.n_quasi_identifiers
         self.scale = 1.0 / distribution.total
         self.ell = check_ell(ell, distribution.n_values)
-        self.n_records = check_count("the number of records", n_records)
+        self.n_records = check_whole("the number of records", n_records)
         self.releases = check_releases(releases)
         self.options = options
         self.n_apart = records_apart(n_records, options.shared_records_upper)

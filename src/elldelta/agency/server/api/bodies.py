@@ -90,7 +90,7 @@ class NewRequest(Body):
     releases: int = Field(default=1, ge=1, le=MOST_RELEASES)
     shape: Literal["boxes", "runs"] | None = None
     guarantee: Literal["certified", "probabilistic"] = "certified"
-    bound: Literal["sharp", "union", "paper"] = "sharp"
+    bound: Literal["sharp", "paper"] = "sharp"
     eta: float = Field(default=0.0, ge=0.0, lt=1.0)
     waiting_risk: float | None = Field(default=None, gt=0.0, lt=1.0)
     min_records: int = Field(default=1, ge=1, le=MOST_RELEASES)

@@ -14,7 +14,7 @@ from elldelta.agency.server.services.populations import current_model_id, find_p
 from elldelta.agency.server.services.requests import FEWEST_PAST, Wishes, preview_subject
 from elldelta.errors import RefusedError
 from elldelta.plan.planner import Planner
-from elldelta.plan.wish import PlanRequest
+from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
     from elldelta.agency.server.agency import Agency
@@ -88,7 +88,7 @@ def _paper(model: Model, wishes: Wishes) -> PaperCost:
     is_searched = len(model.ranks) * model.schema.n_values <= MANY_CELLS
     options = {"ell": wishes.ell, "delta": wishes.delta, "releases": wishes.releases}
     try:
-        request = PlanRequest(
+        request = Wish(
             **options,  # type: ignore[arg-type]
             beta=1.0,
             bound="paper",

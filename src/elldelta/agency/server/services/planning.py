@@ -12,18 +12,17 @@ from elldelta.agency.server.services.jobs import finish_job
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import load_model
 from elldelta.agency.server.services.requests import Wishes, open_request
-from elldelta.choices import BOUNDS
 from elldelta.errors import RefusedError
-from elldelta.plan.planner import Planner, make_plan
-from elldelta.plan.wish import PlanRequest
+from elldelta.plan.frontier import frontier_rows
+from elldelta.plan.planner import Planner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.services.jobs import Claim
+    from elldelta.plan.frontier import FrontierRow
     from elldelta.plan.plan import Plan
-    from elldelta.plan.planner import PlannedResult
 
     Tell = Callable[[float, str], None]
 
@@ -38,27 +37,22 @@ def preview(agency: Agency, claim: Claim, tell: Tell) -> dict[str, Any]:
     wishes = Wishes(**claim.arguments["wishes"])
     request = wishes.plan_request(claim.arguments["fewest_past"])
     tell(0.05, "planning for the records asked for")
-    planned, refusal = None, None
+    planner = Planner(model, request)
+    plan, refusal = None, None
     try:
-        planned = make_plan(model, request)
+        plan = planner.plan(request.bound, wishes.records)
     except RefusedError as error:
         refusal = {"problem": error.problem, "found": error.found, "remedy": error.remedy}
+    (compared,) = frontier_rows(planner, [wishes.records])
     # Around what was asked for, from a quarter to sixteen times of it: what would more or fewer records give?
     numbers = np.unique(np.geomspace(max(1, wishes.records // 4), 16 * wishes.records, N_POINTS).astype(int))
-    planner = Planner(model, request)
     rows = []
-    for place, n_records in enumerate(numbers.tolist()):
+    for place, row in enumerate(frontier_rows(planner, numbers.tolist())):
         tell(0.3 + 0.7 * place / len(numbers), f"frontier, {place + 1} of {len(numbers)}")
-        classes: dict[str, int | None] = {}
-        for bound in BOUNDS if request.min_records == 1 else (request.bound,):
-            try:
-                classes[bound] = planner.plan(bound, n_records).n_classes
-            except RefusedError:
-                classes[bound] = None
-        rows.append({"records": n_records, "classes": classes})
+        rows.append({"records": row.records, "classes": dict(row.classes)})
     return {
         "wishes": claim.arguments["wishes"],
-        "plan": None if planned is None else _described(planned),
+        "plan": None if plan is None else _described(plan, compared),
         "refusal": refusal,
         "frontier": rows,
     }
@@ -69,7 +63,7 @@ def plan_and_issue(agency: Agency, claim: Claim, tell: Tell) -> dict[str, Any]:
     tell(0.02, "reading the model")
     model = load_model(agency, claim.arguments["model"])
     wishes = Wishes(**claim.arguments["wishes"])
-    request: PlanRequest = wishes.plan_request(claim.arguments["fewest_past"])
+    request = wishes.plan_request(claim.arguments["fewest_past"])
     tell(0.05, "planning")
     plan = Planner(model, request).plan(request.bound, wishes.records)
     tell(0.95, "signing and issuing")
@@ -92,22 +86,16 @@ def _issue(agency: Agency, claim: Claim, plan: Plan) -> dict[str, Any]:
     return result
 
 
-def _described(planned: PlannedResult) -> dict[str, Any]:
-    plan = planned.plan
+def _described(plan: Plan, compared: FrontierRow) -> dict[str, Any]:
     return {
-        "classes": plan.n_classes,
-        "records": plan.records,
-        "failure_upper": plan.failure_upper,
-        "guarantee": plan.guarantee,
-        "promise": plan.promise,
-        "conditions": list(plan.conditions),
+        **plan.summary(),
         "alternatives": [
             {
-                "bound": other.bound,
-                "classes": other.classes,
-                "records": other.records,
-                "failure_upper": other.failure_upper,
+                "bound": bound,
+                "classes": compared.classes[bound],
+                "records": compared.records,
+                "failure_upper": compared.failures_upper[bound],
             }
-            for other in planned.alternatives
+            for bound in compared.classes
         ],
     }

@@ -19,7 +19,7 @@ from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER
 from elldelta.agency.server.services.plans import require_status
 from elldelta.agency.server.tables import Party, Progress
 from elldelta.agency.server.tables import Plan as PlanRow
-from elldelta.core.checks import check_count
+from elldelta.core.checks import check_whole
 from elldelta.errors import ElldeltaError, ParameterError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Report:
 
     def __post_init__(self) -> None:
         if self.records != 0:
-            check_count("the number of records", self.records)
+            check_whole("the number of records", self.records)
         if self.records > MOST_RECORDS:
             raise ParameterError(f"Nobody has more than {MOST_RECORDS} records.")
 

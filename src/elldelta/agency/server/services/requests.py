@@ -15,10 +15,10 @@ from elldelta.agency.server.services.names import check_text
 from elldelta.agency.server.services.paging import BEGINNING, Order, Window, read_part
 from elldelta.agency.server.services.populations import current_model_id, find_population
 from elldelta.agency.server.tables import Job, ModelFile, Party, Request
-from elldelta.core.checks import check_count, check_ell
+from elldelta.core.checks import check_ell, check_whole
 from elldelta.errors import ParameterError
 from elldelta.files.canonical import digest
-from elldelta.plan.wish import PlanRequest
+from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ RequestStatus = Literal["filed", "planned", "declined"]
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a client asks for; see `PlanRequest` for what the words mean.
+    """What a client asks for; see `Wish` for what the words mean.
 
     Attributes:
         ell: Sensitive values to be left for everybody.
@@ -71,8 +71,8 @@ class Wishes:
     shared_records: int | None = None
 
     def __post_init__(self) -> None:
-        check_count("ell", self.ell)
-        check_count("the number of records", self.records)
+        check_whole("ell", self.ell)
+        check_whole("the number of records", self.records)
         for name, most in (
             ("records", MOST_RECORDS),
             ("releases", MOST_RELEASES),
@@ -85,9 +85,9 @@ class Wishes:
                 )
         self.plan_request()
 
-    def plan_request(self, fewest_past: int = FEWEST_PAST) -> PlanRequest:
+    def plan_request(self, fewest_past: int = FEWEST_PAST) -> Wish:
         """The same for the planner; checks everything that can be checked without a model."""
-        return PlanRequest(**asdict(self), fewest_past=fewest_past)
+        return Wish(**asdict(self), fewest_past=fewest_past)
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def begin_job(
             issues.
         fewest_past: A plan names a value of a class only if so many past records had it there.
     """
-    check_count("the number of past records per witness", fewest_past)
+    check_whole("the number of past records per witness", fewest_past)
     with agency.database.writing() as session:
         request = open_request(session, request_id)
         model_id = current_model_id(session, request.population)

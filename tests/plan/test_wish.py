@@ -1,0 +1,99 @@
+"""Wishes: checked once, whoever makes them; kept as JSON; wrong types are told like wrong numbers."""
+
+import json
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from elldelta.errors import ParameterError
+from elldelta.plan.wish import Wish
+
+SMALL = {"ell": 3, "records": 2000}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("ell", 4.0, "4.0, a float"),
+        ("ell", "4", "'4', a str"),
+        ("ell", True, "True, a bool"),
+        ("ell", None, "None"),
+        ("ell", 0, "0"),
+        ("ell", np.array([4, 5]), "ndarray"),
+        ("ell", np.zeros(1000), "of the type ndarray"),
+        ("releases", 2.5, "2.5"),
+        ("releases", -1, "-1"),
+        ("records", "2000", "'2000'"),
+        ("records", 10**12 + 1, "1000000000001"),
+        ("delta", "0.01", "'0.01'"),
+        ("delta", float("nan"), "nan"),
+        ("delta", 0, "0"),
+        ("eta", 1.0, "1.0"),
+        ("eta", None, "None"),
+        ("waiting_risk", "often", "'often'"),
+        ("waiting_risk", 1.5, "1.5"),
+        ("bound", "exact", "'exact'"),
+        ("bound", ["sharp"], "['sharp']"),
+        ("shape", "circles", "'circles'"),
+        ("guarantee", None, "None"),
+        ("min_records", 0, "0"),
+        ("fewest_past", False, "False"),
+        ("category_order", "random", "'random'"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_told_in_three_parts(name, value, found):
+    with pytest.raises(ParameterError) as caught:
+        Wish(**{**SMALL, name: value})
+    assert caught.value.problem
+    assert found in caught.value.found
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("ways", [{}, {"records": 10, "p": 0.1}, {"classes": 3, "beta": 0.5}], ids=str)
+def test_one_way_to_say_how_many_records(ways):
+    with pytest.raises(ParameterError, match="exactly one"):
+        Wish(ell=3, **ways)
+
+
+def test_numbers_of_numpy_become_plain_ones():
+    wish = Wish(ell=np.int64(3), records=np.int32(2000), delta=np.float64(0.02), releases=np.uint8(2))
+    assert wish == Wish(ell=3, records=2000, delta=0.02, releases=2)
+    assert [type(getattr(wish, name)) for name in ("ell", "records", "delta")] == [int, int, float]
+    assert hash(wish) == hash(Wish(ell=3, records=2000, delta=0.02, releases=2))
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        Wish(**SMALL),
+        Wish(ell=2, beta=0.1, bound="paper"),
+        Wish(ell=2, p=0.001, releases=3, eta=1e-4, shape="runs"),
+        Wish(ell=2, classes=5, guarantee="probabilistic", shared_records=0),
+        Wish(**SMALL, waiting_risk="auto", min_records=2, fewest_past=5, category_order="profile"),
+    ],
+)
+def test_a_wish_survives_being_stored(wish):
+    document = json.loads(json.dumps(wish.to_dict()))
+    assert Wish.from_dict(document) == wish
+    assert set(document) == {field.name for field in fields(Wish)}
+
+
+def test_a_stored_wish_of_an_earlier_version_is_read():
+    """As the service stored it: with fewer names, and with a bound that is offered no more."""
+    stored = {
+        "ell": 3, "records": 2000, "delta": 0.01, "releases": 2, "shape": None, "guarantee": "certified",
+        "bound": "union", "eta": 0.0, "waiting_risk": None, "min_records": 1, "shared_records": None,
+    }  # fmt: skip
+    wish = Wish.from_dict(stored)
+    assert (wish.bound, wish.fewest_past) == ("union", 1)
+    assert replace(wish, bound="sharp") == Wish(ell=3, records=2000, releases=2)
+
+
+@pytest.mark.parametrize("document", [{}, {"records": 5}, {"ell": 3, "records": 5, "l": 4}], ids=str)
+def test_documents_that_are_no_wish(document):
+    with pytest.raises(ParameterError, match="A wish says ell") as caught:
+        Wish.from_dict(document)
+    assert caught.value.found
+    assert "category_order" in caught.value.remedy
