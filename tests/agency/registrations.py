@@ -8,8 +8,7 @@ from elldelta.agency.registration import Registered, check_registration
 from elldelta.agency.registration_file import Registration
 from elldelta.core.diversity import class_diversities
 from elldelta.core.tiling import Tiling
-from elldelta.files.canonical import digest
-from elldelta.files.json_file import seal
+from elldelta.files import digest, seal
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
 from elldelta.plan.plan import Plan
 from elldelta.release.manifest import Manifest, content_digest

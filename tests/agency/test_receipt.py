@@ -7,12 +7,12 @@ from tests.agency.registrations import make_plan
 
 from elldelta.agency.receipt import Receipt, read_receipt, receipt_path, sign_admission
 from elldelta.errors import FileError, RefusedError
-from elldelta.files.json_file import seal
-from elldelta.plan.signature import AgencyKey, sign_plan, signed_digest
+from elldelta.files import PrivateKey, seal
+from elldelta.plan.signature import sign_plan, signed_digest
 
 DIGEST = "sha256:" + "5e" * 32
 RECEIPT = Receipt("https://agency.example", "hospital-a", DIGEST, DIGEST, DIGEST, 3, DIGEST)
-KEY = AgencyKey.create()
+KEY = PrivateKey.create()
 SIGNED = replace(
     RECEIPT,
     **sign_admission(
@@ -37,7 +37,7 @@ def test_a_signed_receipt_survives_its_file_and_is_the_agencys(tmp_path):
         {"content_digest": "sha256:" + "6f" * 32},
         {"sequence": 4},
         {"hash": "sha256:" + "6f" * 32},
-        {"key_id": AgencyKey.create().id},
+        {"key_id": PrivateKey.create().id},
         {"key_id": None, "signature": None},
     ],
     ids="-".join,
@@ -49,7 +49,7 @@ def test_what_the_agency_has_not_signed_is_refused(changes):
 
 def test_another_key_and_a_signature_that_is_none():
     with pytest.raises(RefusedError, match="another key"):
-        SIGNED.verify(AgencyKey.create().public_key)
+        SIGNED.verify(PrivateKey.create().public_key)
     for text in ("", "A", "ü" * 88, "A" * 88 + "=", SIGNED.signature[:-1]):
         with pytest.raises(FileError):
             replace(SIGNED, signature=text).verify(KEY.public_key)

@@ -31,7 +31,7 @@ from elldelta.agency.registration import (
 )
 from elldelta.agency.registration_file import MOST_RECORDS, Registration
 from elldelta.errors import FileError, InputError, InternalError, ParameterError, RefusedError
-from elldelta.files.json_file import seal
+from elldelta.files import seal
 from elldelta.ledger.report import verify_ledger
 from elldelta.schema.schema import Schema
 

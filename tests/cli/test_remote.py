@@ -15,8 +15,9 @@ from elldelta.agency import http as agency_http
 from elldelta.agency.receipt import read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
 from elldelta.agency.remote import idempotency_key
+from elldelta.files import PrivateKey, write_key
 from elldelta.plan.plan import write_plan
-from elldelta.plan.signature import AgencyKey, sign_plan, write_public_key, write_signature
+from elldelta.plan.signature import sign_plan, write_signature
 
 PLAN = make_plan(records=300)
 SECRET_A, SECRET_B = "token-of-hospital-a", "token-of-hospital-b"
@@ -64,7 +65,7 @@ def remote(elldelta, url, tokens):
 @pytest.fixture
 def key(tiny, tmp_path):
     path = tmp_path / "agency.pem"
-    write_public_key(tiny.key.public_key, path)
+    write_key(tiny.key.public_key, path)
     return path
 
 
@@ -140,7 +141,7 @@ class TestTheWholeWay:
         assert checked.json["key_id"] == tiny.key.id
         elldelta("ledger", "verify", ledger, "--agency-key", key, code=2)
         other = tmp_path / "other.pem"
-        write_public_key(AgencyKey.create().public_key, other)
+        write_key(PrivateKey.create().public_key, other)
         elldelta("ledger", "verify", ledger, "--release", release, "--agency-key", other, code=3)
         receipt_path(release).unlink()
         elldelta("ledger", "verify", ledger, "--release", release, "--agency-key", key, code=2)
@@ -194,7 +195,7 @@ class TestRefusals:
     def test_a_plan_without_the_agencys_signature(self, remote, tiny, released, plan_file, key):
         refused = remote("register", released, "--plan", plan_file, "--agency-key", key, code=2)
         assert "without a signature" in refused.error["problem"]
-        other = AgencyKey.create()
+        other = PrivateKey.create()
         plan_file.with_name("plan.json.sig").write_text(json.dumps(sign_plan(PLAN, other)))
         refused = remote("register", released, "--plan", plan_file, "--agency-key", key, code=3)
         assert other.id in refused.error["found"]
@@ -271,8 +272,8 @@ class TestHostileServers:
             ("/file", lambda _: b"{}"),
             ("/file", lambda _: b"[" * 100_000),
             ("/file", lambda _: json.dumps(make_plan(records=1).to_dict()).encode()),
-            ("/signature", lambda _: sign_plan(PLAN, AgencyKey.create())),
-            ("/signature", lambda _: sign_plan(make_plan(records=1), AgencyKey.create())),
+            ("/signature", lambda _: sign_plan(PLAN, PrivateKey.create())),
+            ("/signature", lambda _: sign_plan(make_plan(records=1), PrivateKey.create())),
             ("/signature", lambda content: {**json.loads(content), "signature": "A" * 88}),
             ("/signature", lambda content: {**json.loads(content), "format": 2}),
             ("/signature", lambda _: []),
@@ -286,7 +287,7 @@ class TestHostileServers:
         assert sorted(path.name for path in tmp_path.iterdir()) == before
 
     def test_another_key_than_the_known_one(self, remote, tiny, tmp_path, key):
-        tiny.key = AgencyKey.create()
+        tiny.key = PrivateKey.create()
         refused = remote("plan", PLAN.digest, "-o", tmp_path / "p.json", "--agency-key", key, code=3)
         assert "another key" in refused.error["problem"]
         # What the agency has not signed is not even fetched.
@@ -414,7 +415,7 @@ class TestHostileServers:
         assert "does not hold a line" in cut.error["problem"]
 
     def test_a_key_that_is_not_the_one_it_names(self, remote, tiny, tmp_path):
-        other = AgencyKey.create().id
+        other = PrivateKey.create().id
         tiny.spoil = tampered("/key", lambda content: {**json.loads(content), "id": other})
         remote("key", "-o", tmp_path / "agency.pem", code=2)
         assert not (tmp_path / "agency.pem").exists()
@@ -430,14 +431,14 @@ class TestFirstKey:
         ).json
         assert not again["key_is_new"]
         before = key.read_bytes()
-        tiny.key = AgencyKey.create()
+        tiny.key = PrivateKey.create()
         remote(
             "plan", PLAN.digest, "-o", tmp_path / "p.json", "--trust-first-key", key, "--overwrite", code=3
         )
         assert key.read_bytes() == before
 
     def test_a_key_is_not_kept_if_the_plan_is_not_signed_with_it(self, remote, tiny, tmp_path):
-        tiny.spoil = tampered("/signature", lambda _: sign_plan(PLAN, AgencyKey.create()))
+        tiny.spoil = tampered("/signature", lambda _: sign_plan(PLAN, PrivateKey.create()))
         key = tmp_path / "first.pem"
         remote("plan", PLAN.digest, "-o", tmp_path / "p.json", "--trust-first-key", key, code=3)
         assert not key.exists()

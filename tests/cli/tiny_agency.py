@@ -16,8 +16,8 @@ from elldelta.agency.receipt import sign_admission
 from elldelta.agency.registration import ledger_export
 from elldelta.agency.registration_file import Registration
 from elldelta.errors import ElldeltaError, RefusedError
-from elldelta.files.json_file import as_bytes
-from elldelta.plan.signature import AgencyKey, sign_plan
+from elldelta.files import PrivateKey, as_bytes
+from elldelta.plan.signature import sign_plan
 
 TOKENS = {"token-of-hospital-a": "A", "token-of-hospital-b": "B"}
 
@@ -31,7 +31,7 @@ class Server(ThreadingHTTPServer):
 
 class TinyAgency:
     def __init__(self, *plans):
-        self.key = AgencyKey.create()
+        self.key = PrivateKey.create()
         self.plans = {plan.digest: plan for plan in plans}
         self.agency = Agency(*plans)
         self.progress = {}

@@ -18,8 +18,7 @@ from tests.oracles import tables as oracle
 
 from elldelta.engines.database_source import Query, TableName
 from elldelta.errors import DataError, FileError, ParameterError
-from elldelta.files.atomic import AtomicFiles
-from elldelta.files.csv_format import CsvFormat
+from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count
 from elldelta.release.class_map import ClassMap
 from elldelta.release.counts import count_release

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from elldelta.engines import connect
 from elldelta.errors import ElldeltaError
-from elldelta.files.atomic import AtomicFiles
+from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
 from elldelta.release.class_map import ClassMap
 from elldelta.release.write import write_release

@@ -21,8 +21,7 @@ import pytest
 from tests.contracts.placement import Placement, needs
 
 from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
-from elldelta.files.atomic import AtomicFiles
-from elldelta.files.csv_format import CsvFormat
+from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count
 from elldelta.release.class_map import ClassMap
 from elldelta.release.counts import count_release

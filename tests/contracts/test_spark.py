@@ -25,7 +25,7 @@ from elldelta.engines.spark.engine import connect
 from elldelta.engines.spark.session import MEANING
 from elldelta.engines.texts import count_texts
 from elldelta.errors import DataError, FileError, ParameterError
-from elldelta.files.atomic import AtomicFiles
+from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
 from elldelta.model.estimate import estimate
 from elldelta.plan.planner import plan

@@ -18,7 +18,7 @@ from elldelta.engines import duckdb
 from elldelta.engines.database_source import Query, TableName
 from elldelta.engines.postgres.engine import connect
 from elldelta.errors import DataError, ElldeltaError, FileError, InputError, ParameterError
-from elldelta.files.atomic import AtomicFiles
+from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
 from elldelta.release.counts import count_release
 from elldelta.release.write import release_frame, write_quarantine, write_release

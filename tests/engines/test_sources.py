@@ -8,7 +8,7 @@ from elldelta.engines import connect
 from elldelta.engines.frames import from_arrow, is_frame, to_arrow
 from elldelta.engines.sources import find_files, format_of, inspect_file
 from elldelta.errors import DataError, FileError, ParameterError
-from elldelta.files.csv_format import CsvFormat, read_header
+from elldelta.files import CsvFormat, read_header
 
 
 def test_formats_are_told_by_the_name():

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from elldelta.errors import FileError, ParameterError
-from elldelta.files.atomic import AtomicFiles
+from elldelta.files import AtomicFiles
 from elldelta.ledger.pending import StagedFiles
 
 
@@ -104,7 +104,7 @@ def test_a_folder_that_takes_no_files_is_named(tmp_path):
 def test_a_full_disk_is_named_and_leaves_nothing(tmp_path):
     code = """
 import resource, sys
-from elldelta.files.atomic import AtomicFiles
+from elldelta.files import AtomicFiles
 from elldelta.ledger.pending import StagedFiles
 from elldelta.errors import FileError
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

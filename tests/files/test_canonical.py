@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from elldelta.errors import ParameterError
-from elldelta.files.canonical import canonical_json, digest
+from elldelta.files import canonical_json, digest
 from elldelta.release import manifest
 from elldelta.release.manifest import content_digest
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import elldelta as ed
 from elldelta.errors import FileError, ParameterError
-from elldelta.files.json_file import seal
+from elldelta.files import seal
 from elldelta.plan.plan import FORMAT_VERSION, Plan, rounded_up
 from elldelta.schema.schema import Schema
 

@@ -8,7 +8,7 @@ import pytest
 
 import elldelta as ed
 from elldelta.errors import FileError, ParameterError, RefusedError
-from elldelta.files.json_file import as_bytes, seal
+from elldelta.files import as_bytes, seal
 from elldelta.release.manifest import FORMAT_VERSION, KIND, content_digest, manifest_path
 from elldelta.schema.schema import Schema
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import elldelta as ed
 from elldelta.errors import DataError, FileError, ParameterError, SchemaError
-from elldelta.files.csv_format import CsvFormat
+from elldelta.files import CsvFormat
 from elldelta.model.model import reordered
 from elldelta.model.rearrange import order_categories, with_hierarchies
 from elldelta.schema.hierarchies import (

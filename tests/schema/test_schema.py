@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elldelta.errors import ParameterError, SchemaError
-from elldelta.files.canonical import canonical_json, digest
+from elldelta.files import canonical_json, digest
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
 AGE = Column("age", Integers(0, 99))

@@ -11,7 +11,7 @@ from elldelta.release.manifest import manifest_path, read_manifest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from elldelta.plan.signature import PublicKey
+    from elldelta.files import PublicKey
 
 
 def admitted_hash(release: Path, agency_key: PublicKey | None = None) -> str:

@@ -11,22 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from elldelta.errors import RefusedError
-from elldelta.files.canonical import canonical_json, is_digest
-from elldelta.files.json_file import as_bytes, changed, read_json, seal, unseal
-from elldelta.plan.signature import ALGORITHM, signature_from_text, signature_text
+from elldelta.files import as_bytes, changed, holds, is_digest, read_json, seal, sign, unseal
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from elldelta.plan.signature import AgencyKey, PublicKey
+    from elldelta.files import PrivateKey, PublicKey
 
 FORMAT_VERSION = 2
 """Version of the file; old versions are read for ever, newer ones refused."""
 
 KIND = "receipt"
 
-_DOMAIN = b"elldelta/receipt-signature\n"
+_PURPOSE = b"elldelta/receipt-signature\n"
 """What the signed text begins with: a signature of a plan is none of a receipt."""
 
 
@@ -68,7 +66,7 @@ class Receipt:
         elif self.key_id != key.id:
             problem = f"{source} was signed with another key."
             found = f"It names the key {self.key_id}; the agency's key is {key.id}."
-        elif not key.holds(self._message(key.id), signature_from_text(self.signature, source)):
+        elif not holds(key, _PURPOSE, self._said(), self.signature, source):
             problem, found = (
                 f"The signature of {source.lower()} does not hold.",
                 "It is about something else.",
@@ -82,8 +80,8 @@ class Receipt:
             "release again fetches its receipt once more.",
         )
 
-    def _message(self, key_id: str) -> bytes:
-        return _message(key_id, self.owner, self.plan_digest, self.content_digest, self.sequence, self.hash)
+    def _said(self) -> dict[str, Any]:
+        return _said(self.owner, self.plan_digest, self.content_digest, self.sequence, self.hash)
 
     def to_dict(self) -> dict[str, Any]:
         """The receipt as plain JSON values, with its digest."""
@@ -116,11 +114,11 @@ class Receipt:
 
 
 def sign_admission(
-    key: AgencyKey, *, owner: str, plan_digest: str, content_digest: str, sequence: int, own_hash: str
+    key: PrivateKey, *, owner: str, plan_digest: str, content_digest: str, sequence: int, own_hash: str
 ) -> dict[str, str]:
     """What the agency adds to its answer: its key and its signature of the line that a release has."""
-    message = _message(key.id, owner, plan_digest, content_digest, sequence, own_hash)
-    return {"key_id": key.id, "signature": signature_text(key.sign(message))}
+    said = _said(owner, plan_digest, content_digest, sequence, own_hash)
+    return {"key_id": key.id, "signature": sign(key, _PURPOSE, said)}
 
 
 def receipt_path(release: str | os.PathLike[str]) -> Path:
@@ -134,18 +132,13 @@ def read_receipt(path: str | os.PathLike[str]) -> Receipt:
     return Receipt.from_dict(read_json(Path(path), KIND), source=f"The receipt {path}")
 
 
-def _message(
-    key_id: str, owner: str, plan_digest: str, content_digest: str, sequence: int, own_hash: str
-) -> bytes:
+def _said(owner: str, plan_digest: str, content_digest: str, sequence: int, own_hash: str) -> dict[str, Any]:
     """What is signed."""
-    said = {
+    return {
         "format": 1,
-        "algorithm": ALGORITHM,
-        "key_id": key_id,
         "owner": owner,
         "plan_digest": plan_digest,
         "content_digest": content_digest,
         "sequence": sequence,
         "hash": own_hash,
     }
-    return _DOMAIN + canonical_json(said)

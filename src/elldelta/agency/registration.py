@@ -26,7 +26,7 @@ from elldelta.core.differencing import isolate
 from elldelta.core.exposure import least_left
 from elldelta.core.partition import Partition
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError, RefusedError
-from elldelta.files.canonical import digest
+from elldelta.files import digest
 from elldelta.ledger.admission import Admission, admit, check_owner
 from elldelta.ledger.chain import (
     LedgerHeader,

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta.errors import FileError
-from elldelta.files.canonical import is_digest
-from elldelta.files.json_file import as_bytes, changed, seal, unseal
+from elldelta.files import as_bytes, changed, is_digest, seal, unseal
 from elldelta.release import manifest as manifest_file
 
 if TYPE_CHECKING:

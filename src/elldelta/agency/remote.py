@@ -16,17 +16,18 @@ from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
 from elldelta.core.checks import check_whole
 from elldelta.errors import FileError, ParameterError, RefusedError, RemoteError
-from elldelta.files.atomic import AtomicFiles, check_writable
-from elldelta.files.canonical import digest, is_digest
+from elldelta.files import (
+    AtomicFiles,
+    PublicKey,
+    as_bytes,
+    check_writable,
+    digest,
+    is_digest,
+    read_public_key,
+)
 from elldelta.ledger.chain import LedgerHeader, check_plan, check_state, parse_chain
 from elldelta.plan.plan import Plan
-from elldelta.plan.signature import (
-    PublicKey,
-    read_public_key,
-    signature_bytes,
-    signature_path,
-    signed_digest,
-)
+from elldelta.plan.signature import signature_path, signed_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -171,7 +172,7 @@ def fetch_plan(
     with AtomicFiles(overwrite=overwrite) as files:
         if is_first and trust_first_key is not None:
             files.stage(trust_first_key).write_bytes(key.to_pem())
-        files.stage(signature_path(output)).write_bytes(signature_bytes(signature))
+        files.stage(signature_path(output)).write_bytes(as_bytes(signature))
         files.stage(output).write_bytes(content)
     return FetchedPlan(plan, key, is_first)
 

@@ -18,7 +18,7 @@ from elldelta.engines.database_source import Query, TableName
 from elldelta.engines.frames import is_frame
 from elldelta.engines.running import running
 from elldelta.errors import DataError, ParameterError
-from elldelta.files.atomic import check_writable
+from elldelta.files import check_writable
 from elldelta.release.database_table import read_table_manifest
 from elldelta.release.manifest import manifest_path, read_manifest
 from elldelta.release.published import read_published
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from elldelta.audit.foreign_release import Understanding
     from elldelta.audit.gate import Gate
     from elldelta.engines.table import Engine, Progress
-    from elldelta.files.csv_format import CsvFormat
+    from elldelta.files import CsvFormat
     from elldelta.model.model import Model
     from elldelta.plan.plan import Plan
     from elldelta.release.manifest import Manifest

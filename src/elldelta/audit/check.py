@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from elldelta.engines.table import Engine, Progress
-    from elldelta.files.csv_format import CsvFormat
+    from elldelta.files import CsvFormat
 
 
 @dataclass(frozen=True)

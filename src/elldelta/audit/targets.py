@@ -11,7 +11,7 @@ import numpy as np
 from elldelta.engines.running import running
 from elldelta.engines.sources import format_of
 from elldelta.errors import DataError, RefusedError
-from elldelta.files.atomic import AtomicFiles
+from elldelta.files import AtomicFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from elldelta.audit.evidence import Candidates, Evidence
     from elldelta.engines.table import Engine
-    from elldelta.files.csv_format import CsvFormat
+    from elldelta.files import CsvFormat
 
 _LINES_AT_ONCE = 1 << 18
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 import typer
 
 from elldelta.errors import ParameterError
-from elldelta.files.csv_format import CsvFormat
+from elldelta.files import CsvFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable

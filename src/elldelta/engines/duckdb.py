@@ -24,8 +24,7 @@ from elldelta.engines.sources import SourceFile, SourceTable, check_distinct, hi
 from elldelta.engines.table import Capability, Table, TableColumn, ValueKind, require
 from elldelta.engines.task import Task
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError
-from elldelta.files.atomic import unwritable
-from elldelta.files.csv_format import CsvFormat, transcode, wrong_encoding
+from elldelta.files import CsvFormat, transcode, unwritable, wrong_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

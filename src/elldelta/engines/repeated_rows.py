@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.files.atomic import unwritable
+from elldelta.files import unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

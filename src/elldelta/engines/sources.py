@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
-from elldelta.files.csv_format import CsvFormat, CsvHeader, read_header, unreadable
+from elldelta.files import CsvFormat, CsvHeader, damaged_csv, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -205,7 +205,7 @@ def _parquet_head(path: Path) -> tuple[Any, int]:
         with pq.ParquetFile(path) as file:
             return file.schema_arrow, file.metadata.num_rows
     except PermissionError:
-        problem = unreadable(path, "Reading it is not permitted.")
+        problem = damaged_csv(path, "Reading it is not permitted.")
     except (pa.ArrowException, OSError):
         problem = FileError(
             f"{path} is not a whole Parquet file.",

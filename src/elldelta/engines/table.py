@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from elldelta.engines.sources import FileFormat
-    from elldelta.files.csv_format import CsvFormat
+    from elldelta.files import CsvFormat
 
 Progress = Callable[[float], None]
 """Is told the share of the work that is done, from 0 to 1."""

@@ -1,5 +1,87 @@
 """Files: what every file format shares.
 
-Atomic writing, sealed canonical JSON, locks, and how CSV files are written. Nothing in here knows
+Atomic writing, sealed canonical JSON, how CSV files are written, keys and signatures. Nothing in here knows
 what a plan or a release is.
 """
+
+from elldelta.files.atomic import (
+    AtomicFiles,
+    check_writable,
+    folders_to_disk,
+    is_table_in_parts,
+    part_name,
+    remove,
+    to_disk,
+    unwritable,
+)
+from elldelta.files.csv_format import (
+    CsvFormat,
+    CsvHeader,
+    damaged_csv,
+    read_header,
+    transcode,
+    wrong_encoding,
+)
+from elldelta.files.reading import read_bytes, read_text, unreadable
+from elldelta.files.sealed_json import (
+    as_bytes,
+    canonical_json,
+    changed,
+    digest,
+    digest_of_parts,
+    is_digest,
+    read_json,
+    seal,
+    unseal,
+)
+from elldelta.files.signatures import (
+    ALGORITHM,
+    PrivateKey,
+    PublicKey,
+    damaged_signature,
+    holds,
+    read_private_key,
+    read_public_key,
+    sign,
+    write_key,
+    write_key_pair,
+)
+
+__all__ = [
+    "ALGORITHM",
+    "AtomicFiles",
+    "CsvFormat",
+    "CsvHeader",
+    "PrivateKey",
+    "PublicKey",
+    "as_bytes",
+    "canonical_json",
+    "changed",
+    "check_writable",
+    "damaged_csv",
+    "damaged_signature",
+    "digest",
+    "digest_of_parts",
+    "folders_to_disk",
+    "holds",
+    "is_digest",
+    "is_table_in_parts",
+    "part_name",
+    "read_bytes",
+    "read_header",
+    "read_json",
+    "read_private_key",
+    "read_public_key",
+    "read_text",
+    "remove",
+    "seal",
+    "sign",
+    "to_disk",
+    "transcode",
+    "unreadable",
+    "unseal",
+    "unwritable",
+    "write_key",
+    "write_key_pair",
+    "wrong_encoding",
+]

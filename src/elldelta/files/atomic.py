@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from elldelta.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
 _PART = re.compile(r"part-[0-9]{5}[.](parquet|csv)|_SUCCESS|[.].*[.]crc")
@@ -111,8 +111,7 @@ class AtomicFiles:
                 temporary.replace(target)
                 if not existed:
                     placed.append((target, None))
-            for folder in {target.parent for target in self._staged}:
-                _folder_to_disk(folder)
+            folders_to_disk(target.parent for target in self._staged)
         except BaseException as problem:
             for target, aside in placed:
                 remove(target)
@@ -187,7 +186,7 @@ def to_disk(path: Path) -> None:
         return
     for part in path.iterdir():
         to_disk(part)
-    _folder_to_disk(path)
+    folders_to_disk([path])
 
 
 def remove(path: Path) -> None:
@@ -216,11 +215,13 @@ def _hidden(target: Path, purpose: str) -> Path:
     return target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.{purpose}")
 
 
-def _folder_to_disk(folder: Path) -> None:
-    # Not every file system can synchronise a folder; the rename has happened all the same.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def folders_to_disk(folders: Iterable[Path]) -> None:
+    """Brings renamings to the disk."""
+    for folder in set(folders):
+        # Not every file system can synchronise a folder; the rename has happened all the same.
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

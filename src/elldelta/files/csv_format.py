@@ -82,9 +82,9 @@ def read_header(path: Path, csv_format: CsvFormat) -> CsvHeader:
     if problem == "encoding":
         raise wrong_encoding(path, csv_format)
     if problem == "unreadable":
-        raise unreadable(path, "The system or the decompression stopped.")
+        raise damaged_csv(path, "The system or the decompression stopped.")
     if problem == "header" or found is None:
-        raise unreadable(path, "Its first line is not a header.")
+        raise damaged_csv(path, "Its first line is not a header.")
     if not found[0]:
         raise FileError(
             f"{path} is empty.", found="It has no header.", remedy="Give a file with a line of column names."
@@ -104,7 +104,7 @@ def transcode(path: Path, csv_format: CsvFormat, target: Path) -> None:
     except UnicodeError:
         problem = wrong_encoding(path, csv_format)
     except (OSError, EOFError, zlib.error):
-        problem = unreadable(path, "The file could not be read, or there was no room for a copy in UTF-8.")
+        problem = damaged_csv(path, "The file could not be read, or there was no room for a copy in UTF-8.")
     if problem:
         raise problem
 
@@ -118,7 +118,7 @@ def wrong_encoding(path: Path, csv_format: CsvFormat) -> FileError:
     )
 
 
-def unreadable(path: Path, found: str) -> FileError:
+def damaged_csv(path: Path, found: str) -> FileError:
     """The error for a file that cannot be read."""
     return FileError(f"{path} cannot be read.", found=found, remedy="Check that the file is whole.")
 

@@ -20,7 +20,7 @@ import numpy as np
 from elldelta.core.grouping import grouping_from_merged
 from elldelta.core.ledger_state import LedgerState
 from elldelta.errors import ElldeltaError, FileError, ParameterError
-from elldelta.files.canonical import canonical_json, digest
+from elldelta.files import canonical_json, digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

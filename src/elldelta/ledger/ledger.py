@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 
 from elldelta.errors import ElldeltaError, FileError, InternalError
-from elldelta.files.atomic import check_writable, unwritable
-from elldelta.files.lock import lock
+from elldelta.files import check_writable, folders_to_disk, unwritable
 from elldelta.ledger.admission import admit, check_owner
 from elldelta.ledger.chain import (
     LedgerHeader,
@@ -41,7 +40,8 @@ from elldelta.ledger.chain import (
     line_bytes,
     parse_chain,
 )
-from elldelta.ledger.pending import Pending, StagedFiles, folders_to_disk, pending_path
+from elldelta.ledger.lock import lock
+from elldelta.ledger.pending import Pending, StagedFiles, pending_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

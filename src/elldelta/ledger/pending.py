@@ -13,11 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elldelta.errors import FileError, ParameterError
-from elldelta.files.atomic import check_writable, is_table_in_parts, remove, to_disk, unwritable
-from elldelta.files.json_file import as_bytes, changed, read_json, seal, unseal
+from elldelta.files import (
+    as_bytes,
+    changed,
+    check_writable,
+    folders_to_disk,
+    is_table_in_parts,
+    read_json,
+    remove,
+    seal,
+    to_disk,
+    unseal,
+    unwritable,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 PENDING_VERSION = 1
 """Version of the pending file, which lives from a commit to its end."""
@@ -209,15 +220,3 @@ def _is_trusted(pending: Path, ledger: Path) -> bool:
 def _mark(path: Path) -> tuple[int, int, int]:
     found = path.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def folders_to_disk(folders: Iterable[Path]) -> None:
-    """Brings renamings to the disk."""
-    for folder in set(folders):
-        # Not every file system can synchronise a folder; the rename has happened all the same.
-        with contextlib.suppress(OSError):
-            descriptor = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elldelta.errors import FileError
-from elldelta.files.lock import lock
 from elldelta.ledger.chain import (
     LedgerChain,
     LedgerHeader,
@@ -18,6 +17,7 @@ from elldelta.ledger.chain import (
     other_plan,
     parse_chain,
 )
+from elldelta.ledger.lock import lock
 from elldelta.ledger.pending import pending_path
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from elldelta.model.model import Model
 
 if TYPE_CHECKING:
     from elldelta.engines.table import Engine, Progress
-    from elldelta.files.csv_format import CsvFormat
+    from elldelta.files import CsvFormat
     from elldelta.model.counting import UnknownPolicy
     from elldelta.schema.schema import Schema
 

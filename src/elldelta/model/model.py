@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.errors import ElldeltaError, FileError, SchemaError
-from elldelta.files.atomic import AtomicFiles
-from elldelta.files.canonical import canonical_json, digest
+from elldelta.files import AtomicFiles, canonical_json, digest
 from elldelta.model.counts import Accounting, Counts, merge_counts
 from elldelta.pages.shown import Shown
 from elldelta.schema.schema import Categories, Schema

@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any, Literal
 
 from elldelta.errors import FileError
-from elldelta.files.atomic import AtomicFiles
+from elldelta.files import AtomicFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

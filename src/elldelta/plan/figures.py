@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elldelta.files.atomic import AtomicFiles, unwritable
+from elldelta.files import AtomicFiles, unwritable
 from elldelta.plan.paper_figures import draw
 from elldelta.plan.paper_series import paper_series, series_as_csv
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from elldelta.choices import GUARANTEES, PLAN_BOUNDS
 from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
 from elldelta.errors import ElldeltaError, ParameterError
-from elldelta.files.atomic import AtomicFiles
-from elldelta.files.json_file import as_bytes, changed, read_json, seal, unseal
+from elldelta.files import AtomicFiles, as_bytes, changed, read_json, seal, unseal
 from elldelta.pages.shown import Shown
 from elldelta.plan.classes import Merged, Runs, class_labels, classes_from_dict
 from elldelta.schema.schema import Schema

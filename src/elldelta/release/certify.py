@@ -14,7 +14,7 @@ from elldelta.core.diversity import class_diversities
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.partition import Partition
 from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
-from elldelta.files.canonical import digest
+from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
 from elldelta.release.class_map import LEFT_OUT, ClassMap
 from elldelta.release.manifest import content_digest

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from elldelta.engines import sql
 from elldelta.engines.table import Engine, require
 from elldelta.errors import FileError, ParameterError
-from elldelta.files.json_file import as_bytes
+from elldelta.files import as_bytes
 from elldelta.release.manifest import Manifest
 from elldelta.release.recheck import check_table
 from elldelta.release.write import JoinedRows, account_of, check_release, generated_rows

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.errors import ElldeltaError
-from elldelta.files.canonical import canonical_json, digest_of_parts
-from elldelta.files.json_file import changed, read_json, seal, unseal
+from elldelta.files import canonical_json, changed, digest_of_parts, read_json, seal, unseal
 from elldelta.plan.classes import class_labels, classes_from_dict
 from elldelta.schema.schema import Schema
 

@@ -14,8 +14,7 @@ from elldelta.engines.database_source import TableName
 from elldelta.engines.running import running
 from elldelta.engines.sources import format_of
 from elldelta.errors import ParameterError
-from elldelta.files.atomic import AtomicFiles, check_writable
-from elldelta.files.json_file import as_bytes
+from elldelta.files import AtomicFiles, as_bytes, check_writable
 from elldelta.model.counting import count
 from elldelta.pages.shown import Shown
 from elldelta.plan.signature import given_plan
@@ -37,11 +36,10 @@ if TYPE_CHECKING:
 
     from elldelta.choices import OnFailure
     from elldelta.engines.table import Engine, Progress
-    from elldelta.files.csv_format import CsvFormat
+    from elldelta.files import CsvFormat, PublicKey
     from elldelta.model.counting import UnknownPolicy
     from elldelta.model.counts import Accounting
     from elldelta.plan.plan import Plan
-    from elldelta.plan.signature import PublicKey
     from elldelta.release.certify import Publishable
     from elldelta.release.write import Order
 

@@ -19,7 +19,7 @@ from elldelta.engines.repeated_rows import RepeatedRows
 from elldelta.engines.sources import format_of
 from elldelta.engines.table import require
 from elldelta.errors import InternalError, ParameterError, SchemaError
-from elldelta.files.atomic import part_name
+from elldelta.files import part_name
 from elldelta.release.recheck import check_file, check_frame
 from elldelta.schema.domains import UNKNOWN
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.engines.table import Engine, Progress
-    from elldelta.files.atomic import AtomicFiles
+    from elldelta.files import AtomicFiles
     from elldelta.model.counting import CountedTable, Encoding
     from elldelta.model.counts import Accounting
     from elldelta.release.class_map import ClassMap

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elldelta.errors import FileError, ParameterError
-from elldelta.files.atomic import AtomicFiles
-from elldelta.files.csv_format import CsvFormat, unreadable, wrong_encoding
-from elldelta.files.text_file import read_text
+from elldelta.files import AtomicFiles, CsvFormat, damaged_csv, read_text, wrong_encoding
 from elldelta.schema.domains import Dates, Integers
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
@@ -169,7 +167,7 @@ def _text(path: Path, csv_format: CsvFormat) -> str:
             f"There is no hierarchy {path}.", found="The file does not exist.", remedy="Check its name."
         ) from None
     except OSError as problem:
-        raise unreadable(path, f"{type(problem).__name__}.") from None
+        raise damaged_csv(path, f"{type(problem).__name__}.") from None
     encoding = "utf-8-sig" if csv_format.encoding == "utf-8" else csv_format.encoding
     if content.startswith(_UTF16):
         encoding = "utf-16"

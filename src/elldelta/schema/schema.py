@@ -16,7 +16,7 @@ import numpy as np
 
 from elldelta.engines.cells import UnreadableTypeError
 from elldelta.errors import DataError, ParameterError, SchemaError
-from elldelta.files.canonical import digest
+from elldelta.files import digest
 from elldelta.pages.shown import Shown
 from elldelta.schema import labels
 from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Domain, Integers
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from elldelta.core.generalize.cuts import CutTree
     from elldelta.engines.table import Engine, Progress
-    from elldelta.files.csv_format import CsvFormat
+    from elldelta.files import CsvFormat
     from elldelta.schema.hierarchy import HierarchyRows
 
 __all__ = ["NULL", "UNKNOWN", "Bins", "Categories", "Column", "Dates", "Integers", "NullPolicy", "Schema"]

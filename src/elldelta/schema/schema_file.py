@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from elldelta.choices import DateUnit
 from elldelta.errors import SchemaError
-from elldelta.files.atomic import AtomicFiles
-from elldelta.files.text_file import read_text
+from elldelta.files import AtomicFiles, read_text
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers, date_from_text
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.schema import FORMAT_VERSION, Column, NullPolicy, Schema

@@ -22,9 +22,10 @@ from elldelta.agency.server import logs
 from elldelta.agency.server.envelope import HEADERS
 from elldelta.agency.server.services.parties import create_party
 from elldelta.errors import ElldeltaError
+from elldelta.files import PublicKey
 from elldelta.ledger.report import verify_ledger
 from elldelta.plan.plan import Plan
-from elldelta.plan.signature import PublicKey, verify_plan_signature
+from elldelta.plan.signature import signed_digest
 
 UNLIMITED = {f"{who}_{what}": 1e9 for who in ("principal", "address", "login") for what in ("rate", "burst")}
 JSON = {"Content-Type": "application/json"}
@@ -216,7 +217,7 @@ def test_what_was_tampered_with_on_its_way_is_detected(open_service, tmp_path):
     ledger = service.get("owner", f"/plans/{plan.digest}/ledger").content
 
     def check_plan(plan_file, signature):
-        verify_plan_signature(Plan.from_dict(json.loads(plan_file)), json.loads(signature), key)
+        assert signed_digest(json.loads(signature), key) == Plan.from_dict(json.loads(plan_file)).digest
 
     def check_ledger(content):
         path = tmp_path / "ledger"

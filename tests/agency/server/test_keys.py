@@ -11,7 +11,8 @@ from elldelta.agency.server.agency import Agency, prepare, renew_key
 from elldelta.agency.server.settings import Settings
 from elldelta.cli.main import execute
 from elldelta.errors import FileError, RefusedError
-from elldelta.plan.signature import PublicKey, read_agency_key, read_public_key, verify_plan_signature
+from elldelta.files import PublicKey, read_private_key, read_public_key
+from elldelta.plan.signature import signed_digest
 
 
 class Again(Service):
@@ -43,9 +44,9 @@ def test_old_plans_keep_their_key_and_new_ones_have_the_new_one(settings):
             assert given == key
             assert told["id"] == key.id
             signature = service.get("owner", f"/plans/{plan.digest}/signature").json()
-            verify_plan_signature(plan, signature, given)
+            assert signed_digest(signature, given) == plan.digest
             with pytest.raises(RefusedError):
-                verify_plan_signature(plan, signature, other)
+                signed_digest(signature, other)
             person = visitor(service, "owner")
             assert person.send("GET", f"/plans/{plan.digest}/key.pem").content == key.to_pem()
             assert f'/plans/{plan.digest}/key.pem"' in person.send("GET", f"/plans/{plan.digest}").text
@@ -70,9 +71,9 @@ def test_the_command_makes_a_key_that_only_the_agency_may_read(tmp_path, capsys)
         renew_key(settings)
     assert execute(["serve", "--data", str(settings.folder), "--new-key"]) == 2
     prepare(settings)
-    old = read_agency_key(settings.key_file)
+    old = read_private_key(settings.key_file)
     assert execute(["serve", "--data", str(settings.folder), "--new-key"]) == 0
-    new = read_agency_key(settings.key_file)
+    new = read_private_key(settings.key_file)
     told = capsys.readouterr().out
     assert new.id != old.id
     assert new.id in told.replace("\n", "")

@@ -17,8 +17,7 @@ from elldelta.agency.server.services.plans import list_plans
 from elldelta.agency.server.services.releases import list_refusals, list_releases, register_release
 from elldelta.agency.server.settings import Settings
 from elldelta.agency.server.tables import Base
-from elldelta.files.canonical import digest
-from elldelta.files.json_file import as_bytes
+from elldelta.files import as_bytes, digest
 
 MOMENT = utc_now()
 

@@ -16,14 +16,7 @@ from elldelta.agency.server.migrations import migrate
 from elldelta.agency.server.settings import MIB
 from elldelta.agency.server.turns import Queues, Turns
 from elldelta.errors import FileError
-from elldelta.files.atomic import AtomicFiles
-from elldelta.plan.signature import (
-    AgencyKey,
-    PublicKey,
-    read_agency_key,
-    read_public_key,
-    write_agency_key,
-)
+from elldelta.files import AtomicFiles, PrivateKey, PublicKey, read_private_key, read_public_key, write_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -77,7 +70,7 @@ class Agency:
 
     settings: Settings
     database: Database
-    key: AgencyKey
+    key: PrivateKey
     former_keys: Mapping[str, PublicKey]
     clock: Callable[[], dt.datetime]
     random: Callable[[int], bytes]
@@ -161,7 +154,7 @@ def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:
             found=f"There is no file {settings.key_file}.",
             remedy="Check --data. The first start makes a key.",
         )
-    old, new = read_agency_key(settings.key_file).public_key, AgencyKey.create()
+    old, new = read_private_key(settings.key_file).public_key, PrivateKey.create()
     settings.former_keys.mkdir(exist_ok=True, mode=0o700)
     kept = settings.former_keys / f"{old.id.removeprefix('sha256:')}.pem"
     with AtomicFiles(overwrite=True) as files:
@@ -182,7 +175,7 @@ def _bytes_of(release: Registered) -> int:
     return own.rows.nbytes + own.values.nbytes + own.counts.nbytes + table + 8 * len(repr(own.manifest))
 
 
-def _key(settings: Settings) -> AgencyKey:
+def _key(settings: Settings) -> PrivateKey:
     """The agency's key; a new one if there is none yet."""
     path = settings.key_file
     try:
@@ -195,8 +188,8 @@ def _key(settings: Settings) -> AgencyKey:
         ) from None
     if not path.exists():
         try:
-            write_agency_key(AgencyKey.create(), path)
+            write_key(PrivateKey.create(), path)
         except FileError:
             if not path.exists():  # otherwise another process was faster
                 raise
-    return read_agency_key(path)
+    return read_private_key(path)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from elldelta.audit.gate import Gate
     from elldelta.audit.result import Audit
     from elldelta.engines.table import Engine
-    from elldelta.files.csv_format import CsvFormat
+    from elldelta.files import CsvFormat
     from elldelta.schema.schema import Schema
 
 _SHOWN = 20
@@ -102,7 +102,7 @@ def _run(
 ) -> None:
     from elldelta.audit.audit import audit
     from elldelta.audit.document import audit_document
-    from elldelta.files.atomic import check_writable
+    from elldelta.files import check_writable
     from elldelta.model.model import read_model
     from elldelta.schema.schema_file import read_schema
 
@@ -165,7 +165,7 @@ def _run(
         write_picture(draw_histogram(bars, result.ell), picture, overwrite=overwrite)
     if report is not None:
         from elldelta.audit.page import render_audit
-        from elldelta.files.atomic import AtomicFiles
+        from elldelta.files import AtomicFiles
 
         with AtomicFiles(overwrite=overwrite) as files:
             page = render_audit(audit_document(result, labels=True, public=public))

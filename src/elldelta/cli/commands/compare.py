@@ -29,7 +29,7 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.files.atomic import check_writable
+    from elldelta.files import check_writable
     from elldelta.model.model import read_model
     from elldelta.plan.compare import compare_plans
     from elldelta.plan.plan import read_plan

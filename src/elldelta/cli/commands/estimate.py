@@ -27,7 +27,7 @@ def _run(
     where: options.WhereFrom,
     json: options.Json = False,
 ) -> None:
-    from elldelta.files.atomic import check_writable
+    from elldelta.files import check_writable
     from elldelta.model.estimate import estimate
     from elldelta.model.model import write_model
     from elldelta.schema.schema_file import read_schema

@@ -38,7 +38,7 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.files.atomic import check_writable
+    from elldelta.files import check_writable
     from elldelta.model.model import read_model
     from elldelta.plan.frontier import frontier
 

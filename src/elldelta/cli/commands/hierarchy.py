@@ -71,7 +71,7 @@ def _make(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.files.atomic import check_writable
+    from elldelta.files import check_writable
     from elldelta.schema.hierarchies import write_hierarchy
 
     if sum((bool(integers), bool(dates), codes is not None)) != 1:
@@ -136,7 +136,7 @@ def _rename(
     csv: options.Csv,
     json: options.Json = False,
 ) -> None:
-    from elldelta.files.atomic import check_writable
+    from elldelta.files import check_writable
     from elldelta.schema.hierarchies import read_rows, write_hierarchy
     from elldelta.schema.hierarchy import renamed
     from elldelta.schema.schema_file import read_schema

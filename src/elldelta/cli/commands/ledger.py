@@ -96,9 +96,9 @@ def _verify(
     json: options.Json = False,
 ) -> None:
     from elldelta.agency.admitted import admitted_hash
+    from elldelta.files import read_public_key
     from elldelta.ledger.report import verify_ledger
     from elldelta.plan.plan import read_plan
-    from elldelta.plan.signature import read_public_key
 
     if agency_key is not None and release is None:
         raise ParameterError(

@@ -117,7 +117,7 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.files.atomic import check_writable
+    from elldelta.files import check_writable
     from elldelta.model.model import read_model
     from elldelta.plan.compare import plan_utility, utility_dict
     from elldelta.plan.plan import write_plan

@@ -54,11 +54,11 @@ def _key(
     json: options.Json = False,
 ) -> None:
     from elldelta.agency.remote import fetch_key
-    from elldelta.plan.signature import ALGORITHM, write_public_key
+    from elldelta.files import ALGORITHM, write_key
 
     key = fetch_key(connection.open(needs_token=False))
     if target is not None:
-        write_public_key(key, target, overwrite=overwrite)
+        write_key(key, target, overwrite=overwrite)
     if json:
         result = {"id": key.id, "algorithm": ALGORITHM, "public_key": key.to_pem().decode("ascii")}
         output.print_json({**result, "file": str(target) if target else None})
@@ -209,11 +209,11 @@ def _register(
     json: options.Json = False,
 ) -> None:
     from elldelta.agency.remote import register_release, write_registration
-    from elldelta.cli.signed_plan import read_plan_file
-    from elldelta.plan.signature import read_public_key
+    from elldelta.files import read_public_key
+    from elldelta.plan.signature import given_plan
 
     if only_write is not None:
-        known = read_plan_file(plan, agency_key)
+        known, _ = given_plan(plan, agency_key)
         with progress_bar("Reading") as progress:
             written = write_registration(release, known, only_write, overwrite=overwrite, progress=progress)
         if json:
@@ -224,7 +224,7 @@ def _register(
         output.print_text(f"Wrote {only_write}. Nothing was sent.")
         return
     at = connection.open()
-    known = read_plan_file(plan, agency_key)
+    known, _ = given_plan(plan, agency_key)
     with progress_bar("Reading") as progress:
         done = register_release(
             at,

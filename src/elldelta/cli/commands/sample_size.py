@@ -9,7 +9,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.errors import FileError, ParameterError, RefusedError
-from elldelta.files.text_file import read_text
+from elldelta.files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

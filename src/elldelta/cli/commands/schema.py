@@ -51,7 +51,7 @@ def _infer(
     where: options.WhereFrom,
     json: options.Json = False,
 ) -> None:
-    from elldelta.files.atomic import check_writable
+    from elldelta.files import check_writable
     from elldelta.schema.hierarchies import read_hierarchies
     from elldelta.schema.schema import Schema
     from elldelta.schema.schema_file import write_schema

@@ -38,9 +38,9 @@ def _key(
     public: Annotated[Path, typer.Option("--public", help="The public key, for everybody.")],
     json: options.Json = False,
 ) -> None:
-    from elldelta.plan.signature import AgencyKey, write_key_pair
+    from elldelta.files import PrivateKey, write_key_pair
 
-    key = AgencyKey.create()
+    key = PrivateKey.create()
     write_key_pair(key, private, public)
     if json:
         output.print_json({"id": key.id, "private": str(private), "public": str(public)})
@@ -54,10 +54,11 @@ def _sign(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    from elldelta.files import read_private_key
     from elldelta.plan.plan import read_plan
-    from elldelta.plan.signature import read_agency_key, sign_plan, signature_path, write_signature
+    from elldelta.plan.signature import sign_plan, signature_path, write_signature
 
-    agency_key = read_agency_key(key)
+    agency_key = read_private_key(key)
     known = read_plan(plan)
     write_signature(sign_plan(known, agency_key), plan, overwrite=overwrite)
     if json:
@@ -78,7 +79,8 @@ def _verify(
     agency_key: Annotated[Path, typer.Option("--agency-key", help="The agency's public key, a .pem file.")],
     json: options.Json = False,
 ) -> None:
-    from elldelta.plan.signature import read_public_key, read_signed_plan
+    from elldelta.files import read_public_key
+    from elldelta.plan.signature import read_signed_plan
 
     key = read_public_key(agency_key)
     known = read_signed_plan(plan, key)

@@ -16,7 +16,7 @@ from elldelta.cli.demo.page import DemoNumbers, Side, render_demo
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 from elldelta.engines.running import running
-from elldelta.files.atomic import AtomicFiles, check_writable, unwritable
+from elldelta.files import AtomicFiles, check_writable, unwritable
 from elldelta.model.counting import count
 from elldelta.model.demo_hospitals import HOSPITALS, make_region
 from elldelta.model.estimate import estimate

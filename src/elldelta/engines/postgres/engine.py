@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from elldelta.engines.sources import FileFormat
     from elldelta.engines.table import Progress
-    from elldelta.files.csv_format import CsvFormat
+    from elldelta.files import CsvFormat
 
 OLDEST = 15
 """The oldest version that works: REGEXP_LIKE came with it."""

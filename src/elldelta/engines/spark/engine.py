@@ -25,7 +25,7 @@ from elldelta.engines.spark.session import Session, given_session, start_session
 from elldelta.engines.spark.sources import Sources
 from elldelta.engines.table import Capability, Table
 from elldelta.errors import ElldeltaError, InternalError, ParameterError
-from elldelta.files.atomic import unwritable
+from elldelta.files import unwritable
 
 if TYPE_CHECKING:
     import os
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from elldelta.engines.sources import FileFormat
     from elldelta.engines.table import Progress
-    from elldelta.files.csv_format import CsvFormat
+    from elldelta.files import CsvFormat
 
     Result = TypeVar("Result")
 

@@ -6,7 +6,7 @@ import errno
 from typing import TYPE_CHECKING
 
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError
-from elldelta.files.atomic import unwritable
+from elldelta.files import unwritable
 
 if TYPE_CHECKING:
     from pathlib import Path

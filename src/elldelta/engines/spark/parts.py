@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from elldelta.errors import FileError
-from elldelta.files.atomic import part_name, remove
+from elldelta.files import part_name, remove
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,7 @@ from elldelta.engines.sources import SourceTable, check_distinct, hidden_names
 from elldelta.engines.spark.types import common_types, kind_of, parquet_column, plain_table, quoted
 from elldelta.engines.table import TableColumn
 from elldelta.errors import ElldeltaError, FileError, ParameterError
-from elldelta.files.atomic import unwritable
-from elldelta.files.csv_format import CsvFormat
+from elldelta.files import CsvFormat, unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -18,7 +18,7 @@ from elldelta.agency.server.services.names import NAME_PATTERN
 from elldelta.agency.server.services.plans import PlanDetails, PlanView
 from elldelta.agency.server.services.progress import ProgressView, Report
 from elldelta.agency.server.together import Together
-from elldelta.plan.signature import PublicKey
+from elldelta.files import PublicKey
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["plans"])
 

@@ -23,7 +23,7 @@ from elldelta.agency.server.services.plans import list_plans, plan_key, show_pla
 from elldelta.agency.server.services.progress import Report, report_progress, show_progress
 from elldelta.agency.server.services.releases import list_refusals, list_releases
 from elldelta.errors import ElldeltaError
-from elldelta.plan.signature import PublicKey
+from elldelta.files import PublicKey
 
 MOST_REFUSALS = 10
 """Refusals on the page of a plan, the newest; all are on a page of their own."""

@@ -12,7 +12,7 @@ from elldelta.agency.server.services.plans import find_plan, load_plan, lock_pla
 from elldelta.audit.document import audit_document
 from elldelta.audit.evidence import OwnReleases
 from elldelta.audit.measures import summarize
-from elldelta.files.canonical import digest
+from elldelta.files import digest
 
 if TYPE_CHECKING:
     from elldelta.agency.server.agency import Agency

@@ -14,7 +14,7 @@ from elldelta.agency.server.services.names import check_text
 from elldelta.agency.server.services.paging import BEGINNING, Order, Window, read_part
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Population
-from elldelta.files.json_file import as_bytes
+from elldelta.files import as_bytes
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import sign_plan
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.services.paging import Part
-    from elldelta.plan.signature import PublicKey
+    from elldelta.files import PublicKey
 
 PlanStatus = Literal["issued", "superseded", "withdrawn"]
 

@@ -26,7 +26,7 @@ from elldelta.agency.server.services.retention import forget_refusals
 from elldelta.agency.server.tables import Answer, LedgerLine, Party, Population, Refusal
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.errors import RefusedError
-from elldelta.files.canonical import digest
+from elldelta.files import digest
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -17,7 +17,7 @@ from elldelta.agency.server.services.populations import current_model_id, find_p
 from elldelta.agency.server.tables import Job, ModelFile, Party, Request
 from elldelta.core.checks import check_ell, check_whole
 from elldelta.errors import ParameterError
-from elldelta.files.canonical import digest
+from elldelta.files import digest
 from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:

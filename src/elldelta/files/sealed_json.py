@@ -1,18 +1,23 @@
-"""One spelling of every JSON document, so that the same content has the same digest everywhere."""
+"""JSON documents under a digest: one spelling for each, and one way to seal, check and read them.
+
+Plans, manifests, receipts and whatever comes next have the same digest everywhere for the same content.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import os
 import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from elldelta.errors import ParameterError
+from elldelta.errors import ElldeltaError, FileError, ParameterError
+from elldelta.files.reading import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _LISTS = {list, tuple}
@@ -40,12 +45,7 @@ def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON valu
 
 def digest(document: Any) -> str:  # noqa: ANN401 (any plain JSON value)
     """The SHA-256 of the canonical bytes, as `sha256:` and 64 hexadecimal digits."""
-    return digest_of_bytes(canonical_json(document))
-
-
-def digest_of_bytes(content: bytes) -> str:
-    """The SHA-256 of bytes that are canonical already."""
-    return digest_of_parts([content])
+    return digest_of_parts([canonical_json(document)])
 
 
 def digest_of_parts(parts: Iterable[bytes | memoryview]) -> str:
@@ -59,6 +59,71 @@ def digest_of_parts(parts: Iterable[bytes | memoryview]) -> str:
 def is_digest(value: object) -> bool:
     """Whether something is written like our digests: `sha256:` and 64 hexadecimal digits."""
     return isinstance(value, str) and _DIGEST.match(value) is not None
+
+
+def seal(kind: str, version: int, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Adds the kind, the version of the format, and the digest of everything."""
+    document = {"kind": f"elldelta {kind}", "format": version, **content}
+    return {**document, "digest": digest(document)}
+
+
+def unseal(kind: str, version: int, document: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Checks what `seal` added and returns the rest.
+
+    Raises:
+        FileError: It is another kind of document, of a newer version, or does not match its digest.
+    """
+    if document.get("kind") != f"elldelta {kind}":
+        raise FileError(
+            f"{source} is not a {kind}.",
+            found="It is JSON of another kind.",
+            remedy=f"Give a {kind} that elldelta has written.",
+        )
+    found = document.get("format")
+    if not isinstance(found, int) or isinstance(found, bool) or found > version:
+        raise FileError(
+            f"{source} was written by a newer elldelta.",
+            found=f"Its format is {found if isinstance(found, int) else 'unreadable'}; "
+            f"the newest known here is {version}.",
+            remedy="Update elldelta.",
+        )
+    content = {key: value for key, value in document.items() if key != "digest"}
+    try:
+        intact = digest(content) == document.get("digest")
+    except (ElldeltaError, RecursionError):  # nested deeper than anything of ours
+        intact = False
+    if not intact:
+        raise changed(source)
+    return {key: value for key, value in content.items() if key not in ("kind", "format")}
+
+
+def changed(source: str) -> FileError:
+    """The error for a document that somebody has edited, or a disk has damaged."""
+    return FileError(
+        f"{source} has been changed or damaged.",
+        found="Its content does not match its digest.",
+        remedy="Fetch the original from whoever made it.",
+    )
+
+
+def as_bytes(document: Mapping[str, Any]) -> bytes:
+    """The canonical bytes of a sealed document, as they stand in its file."""
+    return canonical_json(dict(document)) + b"\n"
+
+
+def read_json(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
+    """Reads a JSON object from a file, or says what is wrong with the file."""
+    try:
+        document = json.loads(read_bytes(path, kind))
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise FileError(
+            f"{os.fspath(path)} is not a {kind}.",
+            found="It is not a JSON object.",
+            remedy=f"Give a {kind} that elldelta has written.",
+        )
+    return document
 
 
 def _check_plain(document: object) -> None:

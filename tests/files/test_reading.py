@@ -3,7 +3,7 @@
 import pytest
 
 from elldelta.errors import FileError
-from elldelta.files.text_file import read_text
+from elldelta.files import read_text
 
 
 def test_the_mark_of_some_editors_is_left_out(tmp_path):
