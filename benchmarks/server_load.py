@@ -18,12 +18,12 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from elldelta.agency.server.agency import Agency
 from elldelta.agency.server.demo import POPULATION, fill
 from elldelta.agency.server.services.parties import create_party
 from elldelta.agency.server.services.plans import list_plans
 from elldelta.agency.server.services.tokens import create_token
 from elldelta.agency.server.settings import Settings
+from elldelta.agency.server.state import Agency
 
 N_CLIENTS = 32
 N_REQUESTS = 3000

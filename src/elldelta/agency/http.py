@@ -355,7 +355,7 @@ def _checked_url(url: str, *, insecure_http: bool) -> str:
             found="It has a user, a question or a fragment in it.",
             remedy="Give the address alone; who you are is said by the token.",
         )
-    if parts.scheme == "http" and not insecure_http and not _is_this_machine(host):
+    if parts.scheme == "http" and not insecure_http and not is_loopback(host):
         raise ParameterError(
             "Over http:// everybody on the way can read your token and change what you are told.",
             found="The server is on another machine.",
@@ -364,13 +364,12 @@ def _checked_url(url: str, *, insecure_http: bool) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
-def _is_this_machine(host: str) -> bool:
-    if host == "localhost":
-        return True
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address means this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return False
+        return host == "localhost"
 
 
 def _json_object(content: bytes) -> dict[str, Any] | None:

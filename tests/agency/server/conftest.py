@@ -43,7 +43,7 @@ def new_database(server_url, template="template1"):
 @pytest.fixture
 def database(database_url):
     """An empty database that nothing has been done to."""
-    opened = Database(Settings(folder=None, database=database_url).database_url)
+    opened = Database(Settings(folder="", database=database_url).database_url)
     yield opened
     opened.close()
 
@@ -65,7 +65,7 @@ def postgresql_template(postgresql):
 
 
 def _migrate(url):
-    opened = Database(Settings(folder=None, database=url).database_url)
+    opened = Database(Settings(folder="", database=url).database_url)
     migrate(opened)
     opened.close()
 
@@ -102,7 +102,8 @@ def make_service(settings):
     opened = []
 
     def make(**limits):
-        running = Service(settings.with_limits(**limits), Clock())
+        chosen = settings.limits.model_copy(update=limits)
+        running = Service(settings.model_copy(update={"limits": chosen}), Clock())
         opened.append(running)
         return running.__enter__()
 

@@ -8,17 +8,13 @@ import time
 
 import uvicorn
 
-from elldelta.agency.server.patience import PatientProtocol
-
 
 @contextlib.contextmanager
 def listening(app):
     """Serves an application on a free port; yields host and port."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
-        uvicorn.Config(
-            app, http=PatientProtocol, ws="none", log_config=None, access_log=False, lifespan="off"
-        )
+        uvicorn.Config(app, http="h11", ws="none", log_config=None, access_log=False, lifespan="off")
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
@@ -62,12 +58,6 @@ class RawConnection:
             return None, None
         head, _, body = content.partition(b"\r\n\r\n")
         return int(head.split()[1]), json.loads(body) if body else None
-
-    def is_closed(self):
-        """Whether the other side has closed the connection; waits for it."""
-        with contextlib.suppress(ConnectionError):
-            return self._socket.recv(1) == b""
-        return True
 
     def close(self):
         self._socket.close()

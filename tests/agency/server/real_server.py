@@ -16,13 +16,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from elldelta.agency.server.agency import Agency, prepare
 from elldelta.agency.server.rights import Caller
 from elldelta.agency.server.services.parties import create_party, find_party
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import create_population, find_population
 from elldelta.agency.server.services.tokens import create_token
 from elldelta.agency.server.settings import Settings
+from elldelta.agency.server.state import Agency, prepare
 
 COMMAND = (sys.executable, "-c", "from elldelta.cli.main import run; run()")
 POPULATION = "region"

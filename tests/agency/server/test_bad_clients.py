@@ -29,7 +29,8 @@ from elldelta.plan.signature import signed_digest
 
 UNLIMITED = {f"{who}_{what}": 1e9 for who in ("principal", "address", "login") for what in ("rate", "burst")}
 JSON = {"Content-Type": "application/json"}
-FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+OWN = {"Origin": "http://agency.test"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded", **OWN}
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_forms_come_in_the_encoding_of_browsers(open_service, charset):
     part = b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
     content = part % (b"name", b"\\ud800+2AA-") + part % (b"password", b"xn--a..\\ud800") + b"--XX--\r\n"
     kind = f"multipart/form-data; boundary=XX; charset={charset}"
-    answer = open_service.send("POST", "/sign-in", content=content, headers={"Content-Type": kind})
+    answer = open_service.send("POST", "/sign-in", content=content, headers={"Content-Type": kind, **OWN})
     assert answer.status_code == 415
     assert set(map(str.lower, HEADERS)) <= set(answer.headers)
 
@@ -288,7 +289,7 @@ def test_a_small_file_that_unpacks_to_a_huge_one_is_not_unpacked(make_service):
 
 def test_slow_clients_do_not_hold_up_others(make_service):
     """More slow bodies than there are threads: others are served meanwhile, and then they are cut off."""
-    service = make_service(**UNLIMITED, pause_seconds=3.0, body_seconds=3.0)
+    service = make_service(**UNLIMITED, body_seconds=3.0)
     token = service.tokens["agency"]
     with listening(service.app) as address, contextlib.ExitStack() as stack:
         slow = [stack.enter_context(contextlib.closing(RawConnection(address))) for _ in range(60)]

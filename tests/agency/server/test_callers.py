@@ -167,7 +167,7 @@ def cookie_of(service):
     return cookie
 
 
-def test_what_a_login_changes_needs_the_token_of_its_form(person):
+def test_what_a_login_changes_must_come_from_our_own_pages(person):
     person.add_model()
     login = log_in(person.agency, "person", PASSWORD, address="a")
     cookie = {"Cookie": f"{cookie_name(person.settings)}={login.cookie}"}
@@ -176,13 +176,29 @@ def test_what_a_login_changes_needs_the_token_of_its_form(person):
     def file(**headers):
         return person.send("POST", "/api/v1/requests", json=wish, headers={**cookie, **headers}).status_code
 
-    other = log_in(person.agency, "person", PASSWORD, address="a").caller.csrf_token
-    assert file() == 403
-    assert file(**{"X-CSRF-Token": "x"}) == 403
-    assert file(**{"X-CSRF-Token": other}) == 403
-    assert file(**{"X-CSRF-Token": login.caller.csrf_token}) == 201
-    assert file(**{"X-CSRF-Token": login.caller.csrf_token, "Origin": "http://evil.test"}) == 403
-    assert file(**{"X-CSRF-Token": login.caller.csrf_token, "Origin": "http://agency.test"}) == 201
+    own, site = {"Origin": "http://agency.test"}, "Sec-Fetch-Site"
+    assert file() == 403  # who says nothing may be anybody
+    for origin in ("http://evil.test", "null", "https://agency.test", "http://agency.test:81", ""):
+        assert file(Origin=origin) == 403, origin
+    for value in ("cross-site", "same-site", "none", ""):
+        assert file(**{site: value}) == 403, value
+        assert file(**own, **{site: value}) == 403, value
+    assert file(**{"Origin": "http://evil.test", site: "same-origin"}) == 403
+    assert person.get("agency", "/requests").json()["requests"] == []
+    assert file(**own) == 201
+    assert file(**{site: "same-origin"}) == 201
+    assert file(**own, **{site: "same-origin"}) == 201
+
+
+def test_a_token_needs_no_origin_but_not_a_foreign_one(service):
+    """No browser sends a token by itself; one that another site's page sends is refused all the same."""
+    for headers, status in (
+        ({}, 201),
+        ({"Origin": "http://evil.test"}, 403),
+        ({"Sec-Fetch-Site": "none"}, 403),
+    ):
+        document = {"name": f"party-{status}-{len(headers)}", "role": "owner"}
+        service.post("agency", "/parties", document, headers=headers, status=status)
 
 
 def test_guessing_passwords_is_slow(make_service):

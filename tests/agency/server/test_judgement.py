@@ -5,11 +5,11 @@ from tests.agency.registrations import full, make_plan, make_registration
 from tests.agency.server.test_registration import ROOM_FOR_TWO, rows_of
 
 from elldelta.agency.registration import check_registration
-from elldelta.agency.server.agency import Agency
 from elldelta.agency.server.services import judgement
 from elldelta.agency.server.services.plans import withdraw_plan
 from elldelta.agency.server.services.populations import create_population
 from elldelta.agency.server.services.releases import register_release
+from elldelta.agency.server.state import Agency
 
 
 @pytest.fixture

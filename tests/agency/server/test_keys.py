@@ -7,8 +7,8 @@ from tests.agency.registrations import full, make_plan
 from tests.agency.server.service import Clock, Service
 from tests.agency.server.visitor import visitor
 
-from elldelta.agency.server.agency import Agency, prepare, renew_key
 from elldelta.agency.server.settings import Settings
+from elldelta.agency.server.state import Agency, prepare, renew_key
 from elldelta.cli.main import execute
 from elldelta.errors import FileError, RefusedError
 from elldelta.files import PublicKey, read_private_key, read_public_key

@@ -8,11 +8,9 @@ from tests.agency.registrations import full, make_registration
 from tests.agency.server.live import RawConnection, listening
 from tests.agency.server.service import POPULATION, WISH, model_file
 
-from elldelta.agency.server import patience
 from elldelta.agency.server.errors import BusyError, TooManyError
-from elldelta.agency.server.limits import MOST_KEYS, RateLimit
-from elldelta.agency.server.memory import Remembered
-from elldelta.agency.server.turns import Turns
+from elldelta.agency.server.limits import ConcurrencyLimit, RateLimit
+from elldelta.agency.server.state import Cache
 
 JSON = {"Content-Type": "application/json"}
 BINARY = {"Content-Type": "application/octet-stream"}
@@ -106,10 +104,12 @@ def test_a_bucket_fills_again_at_its_rate():
 
 
 def test_a_bucket_does_not_remember_everybody_for_ever():
-    limit = RateLimit(rate=1.0, burst=1.0, clock=lambda: 0.0)
-    for number in range(MOST_KEYS + 100):
+    limit = RateLimit(rate=1.0, burst=1.0, clock=lambda: 0.0, most_keys=100)
+    for number in range(101):
         limit.take(str(number))
-    assert len(limit._buckets) == MOST_KEYS
+    limit.take("0")  # was longest away, and has a full bucket again
+    with pytest.raises(TooManyError):
+        limit.take("100")
 
 
 def test_waiting_jobs_are_limited(make_service):
@@ -127,7 +127,7 @@ def test_waiting_jobs_are_limited(make_service):
 
 @pytest.fixture
 def impatient(make_service):
-    return make_service(pause_seconds=0.3, body_seconds=1.0)
+    return make_service(body_seconds=1.0)
 
 
 def test_a_body_that_stops_arriving_is_cut_off(impatient):
@@ -162,37 +162,37 @@ def test_a_client_has_only_so_many_open_requests(make_service):
     service.post("client", "/requests", WISH, status=409)
 
 
-def test_only_so_many_have_a_turn_and_others_do_not_wait_for_ever():
-    turns = Turns(2, 0.01)
-    with turns.turn():
-        with turns.turn(), pytest.raises(BusyError), turns.turn():
+def test_only_so_many_have_a_slot_and_others_do_not_wait_for_ever():
+    limit = ConcurrencyLimit(2, 0.01)
+    with limit.slot():
+        with limit.slot(), pytest.raises(BusyError), limit.slot():
             pass
-        with turns.turn():  # also after a refusal there are two
+        with limit.slot():  # also after a refusal there are two
             pass
 
 
-def test_a_registration_waits_for_its_turn_to_be_read(service, monkeypatch):
-    monkeypatch.setattr(service.agency.parsing, "_seconds", 0.2)  # the database may take its time
+def test_a_registration_waits_for_its_slot_to_be_read(service, monkeypatch):
+    monkeypatch.setattr(service.agency.parsing, "seconds", 0.2)  # the database may take its time
     plan = service.issue()
-    with service.agency.parsing.turn(), service.agency.parsing.turn():
+    with service.agency.parsing.slot(), service.agency.parsing.slot():
         answer = service.register("owner", plan, full(plan), key="a", status=503)
     assert "Retry-After" in answer.headers
     service.register("owner", plan, full(plan), key="a", status=201)
 
 
-def test_what_is_remembered_has_a_weight():
-    remembered, made = Remembered(100, weigh=len), []
+def test_what_is_cached_has_a_size():
+    cache, made = Cache(100, len), []
 
     def get(letter, size):
-        return remembered.get(letter, lambda: made.append(letter) or letter * size)
+        return cache.get(letter, lambda: made.append(letter) or letter * size)
 
     for letter in "abcab":
         get(letter, 50)
     assert "".join(made) == "abcab"  # two fit
     get("b", 50)
     get("x", 10)  # which costs the one that was longest away
-    assert [remembered.peek(letter) is not None for letter in "abx"] == [False, True, True]
-    assert len(get("y", 101)) == 101  # too heavy to be kept
+    assert [cache.peek(letter) is not None for letter in "abx"] == [False, True, True]
+    assert len(get("y", 101)) == 101  # too large to be kept
 
 
 def test_a_body_that_trickles_is_cut_off(impatient):
@@ -225,20 +225,6 @@ def test_a_body_that_ends_too_early_changes_nothing(service):
                 )
                 connection.send(content[:n_bytes])
     assert service.get("owner", f"/plans/{plan.digest}/releases").json()["releases"] == []
-
-
-def test_a_head_that_never_ends_is_cut_off(service, monkeypatch):
-    monkeypatch.setattr(patience, "HEAD_SECONDS", 0.5)
-    with listening(service.app) as address:
-        for begin in (b"", b"GET /health HTTP/1.1\r\nHost: a"):
-            with contextlib.closing(RawConnection(address)) as connection:
-                connection.send(begin)
-                assert connection.is_closed()
-        with contextlib.closing(RawConnection(address)) as connection:  # also for a second request
-            connection.head("GET", "/health")
-            assert connection.answer()[0] == 200
-            connection.send(b"GET /health HT")
-            assert connection.is_closed()
 
 
 def bearer(service, who="agency"):

@@ -9,13 +9,13 @@ from alembic.runtime.migration import MigrationContext
 from tests.agency.registrations import make_plan, make_registration
 
 from elldelta.agency.registration import check_registration
-from elldelta.agency.server.agency import Agency, utc_now
 from elldelta.agency.server.migrations import NewerDatabaseError, head, is_current, migrate
 from elldelta.agency.server.rights import Caller
 from elldelta.agency.server.services.ledger import export_ledger, show_ledger
 from elldelta.agency.server.services.plans import list_plans
 from elldelta.agency.server.services.releases import list_refusals, list_releases, register_release
 from elldelta.agency.server.settings import Settings
+from elldelta.agency.server.state import Agency, utc_now
 from elldelta.agency.server.tables import Base
 from elldelta.files import as_bytes, digest
 

@@ -7,8 +7,7 @@ import pytest
 from tests.agency.registrations import make_plan
 
 from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError
-from elldelta.agency.server.services.progress import Report, report_together
-from elldelta.agency.server.together import MOST_TOGETHER, Together
+from elldelta.agency.server.services.progress import MOST_IN_BATCH, Batcher, Report, report_batch
 
 
 @pytest.fixture
@@ -95,7 +94,7 @@ def test_reports_that_come_together_are_answered_one_by_one(service, plan):
     gone, unknown = service.issue(make_plan(records=20)), "sha256:" + "0" * 64
     service.post("agency", f"/plans/{gone.digest}/withdraw", {"reason": "a test"})
     a, b, c = (service.caller(name) for name in ("a", "b", "c"))
-    answers = report_together(
+    answers = report_batch(
         service.agency,
         [
             Report(b, plan.digest, 12),
@@ -127,7 +126,7 @@ def test_many_owners_report_at_the_same_time(service, plan):
     assert seen(service, plan, "agency").json()["owners_reached"] == len(names)
 
 
-def test_whoever_comes_meanwhile_is_served_next_and_together():
+def test_whoever_comes_meanwhile_is_served_next_in_one_batch():
     begun, go_on, taken = threading.Event(), threading.Event(), []
 
     def do(asked):
@@ -137,11 +136,11 @@ def test_whoever_comes_meanwhile_is_served_next_and_together():
         return [number + 1 for number in asked]
 
     async def main():
-        together = Together(do)
-        tasks = [asyncio.create_task(together.ask(0))]
+        batcher = Batcher(do)
+        tasks = [asyncio.create_task(batcher.submit(0))]
         while not begun.is_set():
             await asyncio.sleep(0)
-        tasks += [asyncio.create_task(together.ask(number)) for number in range(1, MOST_TOGETHER + 3)]
+        tasks += [asyncio.create_task(batcher.submit(number)) for number in range(1, MOST_IN_BATCH + 3)]
         await asyncio.sleep(0)
         tasks[5].cancel()  # its sender has gone
         go_on.set()
@@ -149,8 +148,8 @@ def test_whoever_comes_meanwhile_is_served_next_and_together():
 
     answers = asyncio.run(main())
     assert isinstance(answers.pop(5), asyncio.CancelledError)
-    assert answers == [number for number in range(1, MOST_TOGETHER + 4) if number != 6]
-    assert taken == [1, MOST_TOGETHER, 2]
+    assert answers == [number for number in range(1, MOST_IN_BATCH + 4) if number != 6]
+    assert taken == [1, MOST_IN_BATCH, 2]
 
 
 def test_what_goes_wrong_for_all_is_told_to_all_and_the_next_ones_are_served():
@@ -163,9 +162,9 @@ def test_what_goes_wrong_for_all_is_told_to_all_and_the_next_ones_are_served():
         return [NotFoundError("plan") if number == 1 else number for number in asked]
 
     async def main():
-        together = Together(do)
-        first = await asyncio.gather(together.ask(0), together.ask(1), return_exceptions=True)
-        return first, await asyncio.gather(together.ask(1), together.ask(2), return_exceptions=True)
+        batcher = Batcher(do)
+        first = await asyncio.gather(batcher.submit(0), batcher.submit(1), return_exceptions=True)
+        return first, await asyncio.gather(batcher.submit(1), batcher.submit(2), return_exceptions=True)
 
     first, second = asyncio.run(main())
     assert [type(answer) for answer in first] == [BusyError, BusyError]

@@ -8,12 +8,12 @@ from tests.agency.registrations import full, make_plan, make_registration
 from tests.agency.server.real_server import RealServer, own_settings, wait_until
 from tests.agency.server.test_registration import ROOM_FOR_TWO, rows_of
 
-from elldelta.agency.server.agency import utc_now
 from elldelta.agency.server.services import retention
 from elldelta.agency.server.services.ledger import show_ledger
 from elldelta.agency.server.services.plans import withdraw_plan
 from elldelta.agency.server.services.releases import list_refusals, register_release
 from elldelta.agency.server.services.retention import forget_answers
+from elldelta.agency.server.state import utc_now
 from elldelta.agency.server.tables import Answer
 
 

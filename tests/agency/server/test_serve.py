@@ -196,6 +196,13 @@ def test_a_limit_from_the_environment_that_is_no_number_is_bad_input(tmp_path):
     assert (done.returncode, "ELLDELTA_SERVER_BODY_BYTES" in done.stderr) == (2, True)
 
 
+def test_on_an_address_that_others_reach_it_says_what_must_stand_in_front(start, tmp_path):
+    process, _ = start("--host", "0.0.0.0")  # noqa: S104
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(300) == 0
+    assert "web server in front" in (tmp_path / "log-0").read_text()
+
+
 def test_without_its_packages_the_command_says_what_to_install(monkeypatch, capsys):
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "fastapi" else real(name))

@@ -2,7 +2,6 @@
 
 import asyncio
 import datetime as dt
-import re
 from html.parser import HTMLParser
 
 import httpx
@@ -91,15 +90,9 @@ class Visitor:
         assert answer.status_code == status, (path, answer.status_code, answer.text[-600:])
         return Page(answer.text)
 
-    def token(self):
-        """The hidden token of this login's forms."""
-        found = re.search(r'name="csrf_token" value="([0-9a-f]+)"', self.send("GET", "/").text)
-        return found[1] if found else ""
-
     def post(self, path, *, files=None, headers=None, **fields):
-        """Sends a form as a browser does: with the hidden token and the Origin."""
-        data = {"csrf_token": self.token(), **fields} if self.cookies else fields
-        return self.send("POST", path, data=data, files=files, headers={"Origin": HOST, **(headers or {})})
+        """Sends a form as a browser does: with the Origin."""
+        return self.send("POST", path, data=fields, files=files, headers={"Origin": HOST, **(headers or {})})
 
 
 def visitor(service, name):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.agency.registration import registration_of
-from elldelta.agency.server.agency import Agency, prepare
 from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, Role
 from elldelta.agency.server.services.parties import create_party, find_party
 from elldelta.agency.server.services.plans import list_plans, load_plan
@@ -22,6 +21,7 @@ from elldelta.agency.server.services.populations import create_population, uploa
 from elldelta.agency.server.services.progress import Report, report_progress
 from elldelta.agency.server.services.releases import list_releases, register_release
 from elldelta.agency.server.services.requests import Wishes, begin_job, file_request, show_request
+from elldelta.agency.server.state import Agency, prepare
 from elldelta.agency.server.worker import run_next
 from elldelta.errors import InternalError
 from elldelta.model.demo_hospitals import make_region

@@ -16,7 +16,7 @@ from elldelta.agency.server.errors import TooManyError, document_of, unforeseen
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from elldelta.agency.server.agency import Agency
+    from elldelta.agency.server.state import Agency
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none'; "

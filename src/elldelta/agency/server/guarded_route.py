@@ -1,38 +1,45 @@
 """The only kind of route there is: it knows who may call it and finds out who calls, before anything else.
 
-In this order: whether the request comes from our own pages, who the caller is, whether they may call the
-route and how often; only then the body is read, within its limits, and the token of the form compared. What
-comes after that is the endpoint.
+In this order: whether the request comes from somebody else's page, who the caller is, whether they may call
+the route and how often; only then the body is read, within its limits. What comes after that is the endpoint.
+
+What changes something needs a token, which no browser sends by itself, or must come from our own pages: a
+browser says so in `Origin` or `Sec-Fetch-Site`, and what says nothing is refused.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.routing import APIRoute, iter_route_contexts
 from python_multipart.multipart import parse_options_header
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
-from elldelta.agency.server.agency import Agency
-from elldelta.agency.server.errors import ForbiddenError, NotLoggedInError, WrongTypeError
-from elldelta.agency.server.limits import read_body
+from elldelta.agency.server.errors import (
+    ForbiddenError,
+    HttpError,
+    NotLoggedInError,
+    TooLargeError,
+    TooSlowError,
+    WrongTypeError,
+)
 from elldelta.agency.server.rights import Caller, Declaration, declaration_of
-from elldelta.agency.server.secret_values import is_same
 from elldelta.agency.server.services.logins import cookie_name, identify_login
 from elldelta.agency.server.services.tokens import identify_token
+from elldelta.agency.server.state import Agency
 from elldelta.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-CSRF_HEADER = "X-CSRF-Token"
-CSRF_FIELD = "csrf_token"
-
 _Found = TypeVar("_Found")
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_PROOFS = frozenset({"authorization", "origin", "sec-fetch-site"})
+"""One of them must come with what changes something."""
 
 
 class GuardedRoute(APIRoute):
@@ -49,7 +56,8 @@ class GuardedRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             agency: Agency = request.app.state.agency
-            if request.method not in _SAFE:
+            is_change = request.method not in _SAFE
+            if is_change:
                 _check_origin(request)
             caller = await _identify(agency, request, declaration)
             request.state.caller = caller
@@ -66,10 +74,10 @@ class GuardedRoute(APIRoute):
                     )
                 if declaration.is_limited:
                     agency.by_principal.take(str(caller.id))
-            if request.method not in _SAFE:
+            if is_change:
+                if _PROOFS.isdisjoint(request.headers.keys()):
+                    raise _from_elsewhere("Neither a token nor the browser says where it comes from.")
                 await _read(agency, request, declaration)
-                if caller is not None and caller.csrf_token is not None:
-                    await _check_csrf(request, caller.csrf_token)
             return await handler(request)
 
         return guarded
@@ -145,19 +153,21 @@ async def _asked(agency: Agency, identify: Callable[[Agency, str], _Found], secr
 
 def _check_origin(request: Request) -> None:
     """Refuses what a browser sends because of somebody else's page; covers the login itself, too."""
-    origin = request.headers.get("origin")
-    if origin is None:
-        return
     own = f"{request.url.scheme}://{request.headers.get('host', '')}"
-    if origin != own:
-        raise ForbiddenError(
-            "This request comes from another site.",
-            found="The Origin of the request is not this service.",
-            remedy="Use the pages of this service.",
-        )
+    if request.headers.get("origin", own) != own:
+        raise _from_elsewhere("The Origin of the request is not this service.")
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise _from_elsewhere("The browser says so.")
+
+
+def _from_elsewhere(found: str) -> ForbiddenError:
+    return ForbiddenError(
+        "This request comes from another site.", found=found, remedy="Use the pages of this service."
+    )
 
 
 async def _read(agency: Agency, request: Request, declaration: Declaration) -> None:
+    """Reads a body as it arrives and stops as soon as it is too large or too slow."""
     _check_charset(request)
     limits = agency.limits
     most_bytes, seconds = {
@@ -166,10 +176,26 @@ async def _read(agency: Agency, request: Request, declaration: Declaration) -> N
         "registration": (limits.registration_bytes, limits.body_seconds),
         "model": (limits.model_bytes, limits.model_seconds),
     }[declaration.body]
-    # The framework finds the body where it would have put it itself.
-    request._body = await read_body(
-        request, most_bytes=most_bytes, seconds=seconds, pause_seconds=limits.pause_seconds
+    too_large = TooLargeError(
+        "The request is too large.",
+        found=f"It is larger than {most_bytes} bytes.",
+        remedy="Send less, or ask whoever runs the service for a larger limit.",
     )
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > most_bytes:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > most_bytes:
+                    raise too_large
+    except TimeoutError:
+        raise TooSlowError from None
+    except ClientDisconnect:
+        raise HttpError("The request ended before its body was complete.", remedy="Send it again.") from None
+    request._body = bytes(body)  # the framework finds it where it would have put it itself
 
 
 def _check_charset(request: Request) -> None:
@@ -180,19 +206,6 @@ def _check_charset(request: Request) -> None:
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind == b"multipart/form-data" and options.get(b"charset", b"utf-8").lower() != b"utf-8":
         raise WrongTypeError("A form is sent in UTF-8.", found="It names another encoding.")
-
-
-async def _check_csrf(request: Request, expected: str) -> None:
-    """Compares what a form, or a script, sends back with what its page was given."""
-    given: object = request.headers.get(CSRF_HEADER)
-    if given is None and request.headers.get("content-type", "").startswith(_FORMS):
-        given = (await request.form()).get(CSRF_FIELD)
-    if not isinstance(given, str) or not is_same(given, expected):
-        raise ForbiddenError(
-            "The form is not one of yours, or is too old.",
-            found="Its hidden token is not that of your login.",
-            remedy="Load the page again.",
-        )
 
 
 def _words(declaration: Declaration) -> str:

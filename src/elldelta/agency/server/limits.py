@@ -1,34 +1,37 @@
-"""How much a caller may ask: the rate of requests, and the size and speed of bodies."""
+"""How much at a time: the rate of each caller, and work that needs much memory or a whole processor.
+
+Every process counts for itself: with several of them a caller can get as many times the rate.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import math
-from collections import OrderedDict
+import threading
 from typing import TYPE_CHECKING
 
-from elldelta.agency.server.errors import HttpError, TooLargeError, TooManyError, TooSlowError
+from cachetools import LRUCache
+
+from elldelta.agency.server.errors import BusyError, TooManyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
+    from collections.abc import Callable, Iterator
 
 MOST_KEYS = 50_000
 """Callers that are remembered; whoever was longest away is forgotten, which gives them a full bucket."""
 
 
 class RateLimit:
-    """A bucket of permits per key, that fills at a steady rate.
+    """A bucket of permits per key, that fills at a steady rate (a token bucket)."""
 
-    Each process counts for itself: with several of them a caller can get as many times the rate.
-    """
-
-    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, rate: float, burst: float, clock: Callable[[], float], *, most_keys: int = MOST_KEYS
+    ) -> None:
         self._rate = rate
         self._burst = burst
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(most_keys)
+        self._lock = threading.Lock()
 
     def take(self, key: str) -> None:
         """Takes one permit.
@@ -36,51 +39,55 @@ class RateLimit:
         Raises:
             TooManyError: There is none; it says when there will be one.
         """
-        now = self._clock()
-        left, since = self._buckets.pop(key, (self._burst, now))
-        left = min(self._burst, left + (now - since) * self._rate)
-        if left < 1.0:
-            self._buckets[key] = (left, now)
+        with self._lock:
+            now = self._clock()
+            left, since = self._buckets.get(key, (self._burst, now))
+            left = min(self._burst, left + (now - since) * self._rate)
+            has_one = left >= 1.0
+            self._buckets[key] = (left - has_one, now)
+        if not has_one:
             raise TooManyError(max(1, math.ceil((1.0 - left) / self._rate)))
-        self._buckets[key] = (left - 1.0, now)
-        while len(self._buckets) > MOST_KEYS:
-            self._buckets.popitem(last=False)
 
 
-async def read_body(request: Request, *, most_bytes: int, seconds: float, pause_seconds: float) -> bytes:
-    """Reads a body as it arrives and stops as soon as it is too large or too slow.
+class ConcurrencyLimit:
+    """Lets a few threads at a time do something.
 
-    Raises:
-        TooLargeError: It is larger than allowed, or says that it will be.
-        TooSlowError: It pauses for too long, or takes too long altogether.
-        HttpError: The sender went away before its end.
+    Attributes:
+        most: How many.
+        seconds: How long another one waits.
     """
-    announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > most_bytes:
-        raise _too_large(most_bytes)
-    chunks: list[bytes] = []
-    n_bytes = 0
-    deadline = asyncio.get_running_loop().time() + seconds
-    while True:
-        left = deadline - asyncio.get_running_loop().time()
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self.most = most
+        self.seconds = seconds
+        self._free = threading.BoundedSemaphore(most)
+
+    @contextlib.contextmanager
+    def slot(self) -> Iterator[None]:
+        """Waits for a slot, and has it.
+
+        Raises:
+            BusyError: There was none in time.
+        """
+        if not self._free.acquire(timeout=self.seconds):
+            raise BusyError("Too many others ask for the same; nothing was changed.")
         try:
-            async with asyncio.timeout(min(pause_seconds, left)):
-                message = await request.receive()
-        except TimeoutError:
-            raise TooSlowError from None
-        if message["type"] == "http.disconnect":
-            raise HttpError("The request ended before its body was complete.", remedy="Send it again.")
-        chunks.append(message.get("body", b""))
-        n_bytes += len(chunks[-1])
-        if n_bytes > most_bytes:
-            raise _too_large(most_bytes)
-        if not message.get("more_body", False):
-            return b"".join(chunks)
+            yield
+        finally:
+            self._free.release()
 
 
-def _too_large(most_bytes: int) -> TooLargeError:
-    return TooLargeError(
-        "The request is too large.",
-        found=f"It is larger than {most_bytes} bytes.",
-        remedy="Send less, or ask whoever runs the service for a larger limit.",
-    )
+class StripedLock:
+    """Locks for things that have numbers; a few for all of them, so that only so many threads are at work.
+
+    Args:
+        stripes: How many locks there are.
+        seconds: How long somebody waits.
+    """
+
+    def __init__(self, stripes: int, seconds: float) -> None:
+        self._stripes = tuple(ConcurrencyLimit(1, seconds) for _ in range(stripes))
+
+    def hold(self, number: int) -> contextlib.AbstractContextManager[None]:
+        """Waits until nobody is at work on the thing of this number, or on another one of its stripe."""
+        return self._stripes[number % len(self._stripes)].slot()

@@ -13,15 +13,14 @@ from starlette.exceptions import HTTPException
 
 from elldelta._version import __version__
 from elldelta.agency.server import logs
-from elldelta.agency.server.agency import Agency
 from elldelta.agency.server.api import health, parties, plans, populations, releases, requests
 from elldelta.agency.server.database import POOL_SIZE
 from elldelta.agency.server.envelope import Envelope
 from elldelta.agency.server.errors import document_of, status_of, unforeseen
 from elldelta.agency.server.guarded_route import check_all_guarded
 from elldelta.agency.server.pages.catalogue import add_pages
-from elldelta.agency.server.services.progress import report_together
-from elldelta.agency.server.together import Together
+from elldelta.agency.server.services.progress import Batcher, report_batch
+from elldelta.agency.server.state import Agency
 from elldelta.errors import ElldeltaError, InputError
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (
     )
     app.state.agency = agency
     app.state.page_error = None
-    app.state.reports = Together(partial(report_together, agency))
+    app.state.reports = Batcher(partial(report_batch, agency))
     # Straight into the one list of routes, the busiest first: an included router is searched several times.
     for module in (plans, releases, parties, populations, requests, health):
         app.router.routes.extend(module.router.routes)

@@ -38,14 +38,13 @@ class Caller:
         id: The number of the party.
         name: Its name.
         role: What it may do.
-        csrf_token: What forms of this login must send back; None for a token, which no browser sends by
-            itself.
+        has_login: Whether it is known by a login, which it can end.
     """
 
     id: int
     name: str
     role: Role
-    csrf_token: str | None = None
+    has_login: bool = False
 
 
 @dataclass(frozen=True)

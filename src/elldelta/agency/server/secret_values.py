@@ -14,7 +14,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from elldelta.agency.server.turns import Turns
+from elldelta.agency.server.limits import ConcurrencyLimit
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ SECRET_BYTES = 32
 FEWEST_PASSWORD_CHARACTERS = 12
 MOST_PASSWORD_CHARACTERS = 200
 
-_HASHING = Turns(2, 10.0)
+_HASHING = ConcurrencyLimit(2, 10.0)
 """Each takes 64 MiB and a processor, on purpose."""
 
 _TOKEN = re.compile(r"elldelta_([0-9a-f]{12})_([A-Za-z0-9_-]{43})\Z")
@@ -71,11 +71,6 @@ def digest_of_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def csrf_token_of(secret: str) -> str:
-    """What forms of a login must send back: nobody who does not hold the cookie can compute it."""
-    return hmac.new(secret.encode(), b"elldelta csrf", hashlib.sha256).hexdigest()
-
-
 def is_same(one: str, other: str) -> bool:
     """Compares secrets in a time that tells nothing about them."""
     return hmac.compare_digest(one.encode(), other.encode())
@@ -96,7 +91,7 @@ def hash_password(password: str) -> str:
     """What is kept of a password."""
     from argon2 import PasswordHasher
 
-    with _HASHING.turn():
+    with _HASHING.slot():
         return PasswordHasher().hash(password)
 
 
@@ -108,7 +103,7 @@ def is_password(password: str, kept: str | None) -> bool:
     hasher = PasswordHasher()
     if len(password) > MOST_PASSWORD_CHARACTERS:
         return False
-    with _HASHING.turn():
+    with _HASHING.slot():
         if kept is None:
             hasher.hash(password)
             return False

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from elldelta.errors import ParameterError
 
@@ -16,9 +17,8 @@ ENVIRONMENT_PREFIX = "ELLDELTA_SERVER_"
 """A limit can be changed by a variable of this prefix and its name in capitals."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What one caller, one request and one job may use.
+class Limits(BaseSettings):
+    """What one caller, one request and one job may use; each can be changed by an environment variable.
 
     Attributes:
         body_bytes: The largest body of an ordinary request.
@@ -27,7 +27,6 @@ class Limits:
         model_cells: The largest table of a model: combinations with a record x sensitive values.
         body_seconds: How long an ordinary body may take to arrive.
         model_seconds: How long a model may take to arrive.
-        pause_seconds: How long a body may pause.
         principal_rate: Requests a second that one party may make in the long run.
         principal_burst: Requests that it may make at once.
         address_rate: The same for one network address, whoever calls from there.
@@ -48,61 +47,35 @@ class Limits:
         page_size: The most entries that one answer lists.
     """
 
-    body_bytes: int = 64 * KIB
-    registration_bytes: int = 16 * MIB
-    model_bytes: int = 64 * MIB
-    model_cells: int = 20_000_000
-    body_seconds: float = 20.0
-    model_seconds: float = 300.0
-    pause_seconds: float = 10.0
-    principal_rate: float = 50.0
-    principal_burst: float = 200.0
-    address_rate: float = 200.0
-    address_burst: float = 600.0
-    login_rate: float = 0.2
-    login_burst: float = 10.0
-    database_seconds: float = 15.0
-    job_seconds: float = 3600.0
-    job_lease_seconds: float = 30.0
-    job_attempts: int = 3
-    jobs_waiting: int = 50
-    requests_open: int = 50
-    session_hours: float = 8.0
-    token_days: int = 366
-    answer_days: int = 30
-    answers_kept: int = 10_000
-    refusals_kept: int = 200
-    page_size: int = 500
+    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, frozen=True)
 
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            if getattr(self, item.name) <= 0:
-                raise ParameterError(
-                    f"The limit {item.name} must be positive.",
-                    found=f"It is {getattr(self, item.name)}.",
-                    remedy="Leave it out, or choose a larger one.",
-                )
-
-    @classmethod
-    def from_environment(cls) -> Self:
-        """The limits, with those that environment variables change."""
-        chosen: dict[str, int | float] = {}
-        for item in fields(cls):
-            name = ENVIRONMENT_PREFIX + item.name.upper()
-            text = os.environ.get(name)
-            if text is None:
-                continue
-            try:
-                chosen[item.name] = int(text) if item.type == "int" else float(text)
-            except ValueError:
-                raise ParameterError(
-                    f"The environment variable {name} must be a number.", remedy="Correct it, or remove it."
-                ) from None
-        return cls(**chosen)  # type: ignore[arg-type]
+    body_bytes: PositiveInt = 64 * KIB
+    registration_bytes: PositiveInt = 16 * MIB
+    model_bytes: PositiveInt = 64 * MIB
+    model_cells: PositiveInt = 20_000_000
+    body_seconds: PositiveFloat = 20.0
+    model_seconds: PositiveFloat = 300.0
+    principal_rate: PositiveFloat = 50.0
+    principal_burst: PositiveFloat = 200.0
+    address_rate: PositiveFloat = 200.0
+    address_burst: PositiveFloat = 600.0
+    login_rate: PositiveFloat = 0.2
+    login_burst: PositiveFloat = 10.0
+    database_seconds: PositiveFloat = 15.0
+    job_seconds: PositiveFloat = 3600.0
+    job_lease_seconds: PositiveFloat = 30.0
+    job_attempts: PositiveInt = 3
+    jobs_waiting: PositiveInt = 50
+    requests_open: PositiveInt = 50
+    session_hours: PositiveFloat = 8.0
+    token_days: PositiveInt = 366
+    answer_days: PositiveInt = 30
+    answers_kept: PositiveInt = 10_000
+    refusals_kept: PositiveInt = 200
+    page_size: PositiveInt = 500
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(BaseModel):
     """Where the service keeps things, where it listens, and its limits.
 
     Attributes:
@@ -119,31 +92,18 @@ class Settings:
         limits: What one caller, one request and one job may use.
     """
 
+    model_config = ConfigDict(frozen=True)
+
     folder: Path
     database: str = ""
     host: str = "127.0.0.1"
-    port: int = 8000
-    workers: int = 1
-    job_workers: int = 1
+    port: int = Field(default=8000, ge=0, le=65535)
+    workers: int = Field(default=1, ge=1, le=64)
+    job_workers: int = Field(default=1, ge=1, le=64)
     behind_proxy: bool = False
     is_demo: bool = False
-    log_level: str = "info"
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.port <= 65535:
-            raise ParameterError("The port must lie between 0 and 65535.", found=f"It is {self.port}.")
-        for name in ("workers", "job_workers"):
-            if not 1 <= getattr(self, name) <= 64:
-                raise ParameterError(
-                    f"The number of {name.replace('_', ' ')} must lie between 1 and 64.",
-                    found=f"It is {getattr(self, name)}.",
-                )
-        if self.log_level not in ("debug", "info", "warning", "error"):
-            raise ParameterError(
-                "The log level must be one of debug, info, warning and error.",
-                found=f"It is {self.log_level!r}.",
-            )
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    limits: Limits = Field(default_factory=Limits)
 
     @property
     def database_url(self) -> str:
@@ -170,6 +130,20 @@ class Settings:
         """The folder of public keys that the agency has signed with before."""
         return self.folder / "former-keys"
 
-    def with_limits(self, **limits: float) -> Settings:
-        """The same settings with some limits changed."""
-        return replace(self, limits=replace(self.limits, **limits))  # type: ignore[arg-type]
+
+def read_settings(**chosen: Any) -> Settings:  # noqa: ANN401 (the fields of Settings)
+    """The settings, with limits from the environment.
+
+    Raises:
+        ParameterError: One of them cannot be used.
+    """
+    try:
+        return Settings(**chosen, limits=Limits())
+    except ValidationError as error:
+        wrong = error.errors()[0]
+    name = str(wrong["loc"][0])
+    if name in Limits.model_fields:
+        name = f"environment variable {ENVIRONMENT_PREFIX}{name.upper()}"
+    else:
+        name = f"option --{name.replace('_', '-')}"
+    raise ParameterError(f"The {name} cannot be used.", found=f"{wrong['msg']}.")

@@ -13,12 +13,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from elldelta.agency.server import logs
-from elldelta.agency.server.agency import Agency
 from elldelta.agency.server.errors import BusyError
 from elldelta.agency.server.services.audits import run_audit
 from elldelta.agency.server.services.jobs import Claim, claim_job, fail_job, finish_job, report_job
 from elldelta.agency.server.services.planning import plan_and_issue, preview
 from elldelta.agency.server.services.retention import forget_answers
+from elldelta.agency.server.state import Agency
 from elldelta.errors import ElldeltaError, InternalError, RefusedError
 
 if TYPE_CHECKING:

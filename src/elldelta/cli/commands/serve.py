@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,10 +85,10 @@ def _serve(
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info",
 ) -> None:
     _require_server()
-    from elldelta.agency.server.agency import renew_key
     from elldelta.agency.server.run import create_admin as add_admin
     from elldelta.agency.server.run import serve
-    from elldelta.agency.server.settings import Limits, Settings
+    from elldelta.agency.server.settings import read_settings
+    from elldelta.agency.server.state import renew_key
 
     if demo and (database or create_admin):
         raise ParameterError(
@@ -95,7 +96,7 @@ def _serve(
             found=f"--demo was given together with {'--database' if database else '--create-admin'}.",
             remedy="Leave one of them out.",
         )
-    settings = Settings(
+    settings = read_settings(
         folder=data / DEMO_FOLDER if demo else data,
         database=database,
         host=host,
@@ -105,7 +106,6 @@ def _serve(
         behind_proxy=behind_proxy,
         is_demo=demo,
         log_level=log_level,
-        limits=Limits.from_environment(),
     )
     if new_key:
         old, new = renew_key(settings)
@@ -121,18 +121,29 @@ def _serve(
         return
     if demo:
         _fill_demo(settings)
-    serve(settings, ready=_tell)
+    serve(settings, ready=partial(_tell, host))
 
 
-def _tell(url: str) -> None:
+def _tell(host: str, url: str) -> None:
+    from elldelta.agency.http import is_loopback
+
     output.print_text(f"Serving on {url} (end with Ctrl-C)")
     sys.stdout.flush()  # whoever waits for this line may read it from a pipe
+    if not is_loopback(host):
+        output.print_note(
+            "Other machines can reach this address, and the service speaks plain http and waits for slow "
+            "callers. Put a web server in front of it that ends https and gives the head of a request a time "
+            "limit, and start with --behind-proxy."
+        )
 
 
 def _require_server() -> None:
     from importlib.util import find_spec
 
-    needed = ("alembic", "argon2", "cryptography", "fastapi", "psycopg", "sqlalchemy", "uvicorn")
+    needed = (
+        *("alembic", "argon2", "cachetools", "cryptography", "fastapi", "psycopg", "pydantic_settings"),
+        *("sqlalchemy", "uvicorn"),
+    )
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         raise InputError(

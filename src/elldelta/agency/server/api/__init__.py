@@ -1,7 +1,7 @@
 """The HTTP interface for programs, under /api/v1. Thin: a router parses, calls a service, returns its values.
 
-Callers send `Authorization: Bearer <token>`; the pages' own scripts send the cookie of a login, and then
-`X-CSRF-Token` with everything that changes something. Every error is
+Callers send `Authorization: Bearer <token>`; the pages' own scripts send the cookie of a login, and what
+changes something must then come from our own pages (`Origin`, `Sec-Fetch-Site`). Every error is
 `{"error": {"problem": ..., "found": ..., "remedy": ...}}` with a status: 401 not known, 403 may not, 404 no
 such thing or not yours, 408 too slow, 409 contradicts what is there or refused, 413 too large, 415 wrong kind
 of body, 422 cannot be used, 429 too often (with Retry-After), 503 busy (with Retry-After). Every answer

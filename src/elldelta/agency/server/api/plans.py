@@ -16,8 +16,7 @@ from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, allow,
 from elldelta.agency.server.services import plans, progress
 from elldelta.agency.server.services.names import NAME_PATTERN
 from elldelta.agency.server.services.plans import PlanDetails, PlanView
-from elldelta.agency.server.services.progress import ProgressView, Report
-from elldelta.agency.server.together import Together
+from elldelta.agency.server.services.progress import Batcher, ProgressView, Report
 from elldelta.files import PublicKey
 
 router = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["plans"])
@@ -203,9 +202,9 @@ def withdraw(agency: CurrentAgency, digest: Digest, body: Reason) -> PlanView:
 async def report(request: Request, digest: Digest, body: NewProgress) -> ProgressView:
     """Takes an owner's own number; a later one replaces it."""
     # Owners report often, and each would need a thread and the database for itself.
-    reports: Together[Report, ProgressView] = request.app.state.reports
+    reports: Batcher[Report, ProgressView] = request.app.state.reports
     caller = await current_caller(request)  # a dependency would take longer
-    return await reports.ask(Report(caller, digest, body.records))
+    return await reports.submit(Report(caller, digest, body.records))
 
 
 @router.get(

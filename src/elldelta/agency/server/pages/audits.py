@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
-from elldelta.agency.server.agency import Agency
 from elldelta.agency.server.api.bodies import Digest
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
@@ -15,6 +14,7 @@ from elldelta.agency.server.pages.rendering import page
 from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, allow
 from elldelta.agency.server.services.audits import ask_audit
 from elldelta.agency.server.services.plans import show_plan
+from elldelta.agency.server.state import Agency
 from elldelta.audit.page import curve_words, histogram_words
 
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elldelta.agency.server.memory import Remembered
 from elldelta.agency.server.pages import (
     assets,
     audits,
@@ -22,8 +21,6 @@ from elldelta.agency.server.pages import (
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-MOST_PICTURES = 100
-
 _CONCEPTS = (
     assets,
     sign_in,
@@ -40,7 +37,6 @@ _CONCEPTS = (
 
 def add_pages(app: FastAPI) -> None:
     """Adds the pages to an application; errors outside of /api/ become pages, too."""
-    app.state.pictures = Remembered(MOST_PICTURES)
     app.state.page_error = rendering.error_page
     for concept in _CONCEPTS:
         app.include_router(concept.router)

@@ -10,14 +10,12 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 from starlette.datastructures import UploadFile
 
-from elldelta.agency.server.guarded_route import CSRF_FIELD
 from elldelta.errors import ParameterError
 
 Number = TypeVar("Number", int, float)
 
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 _DECIMAL = re.compile(r"(?=.{1,30}\Z)([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
-_SECRETS = frozenset({CSRF_FIELD, "password"})
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,7 +92,7 @@ class Posted:
     @property
     def typed(self) -> dict[str, str]:
         """What to show again after an error; never a secret."""
-        return {name: text for name, text in self.texts.items() if name not in _SECRETS}
+        return {name: text for name, text in self.texts.items() if name != "password"}
 
 
 async def _posted(request: Request) -> AsyncIterator[Posted]:

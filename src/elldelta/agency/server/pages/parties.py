@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from fastapi import APIRouter, Request, Response
 
-from elldelta.agency.server.agency import Agency
 from elldelta.agency.server.api.bodies import Name, TokenId
 from elldelta.agency.server.api.windows import NameWindow, TokenWindow
 from elldelta.agency.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
@@ -22,6 +21,7 @@ from elldelta.agency.server.services.parties import (
     show_party,
 )
 from elldelta.agency.server.services.tokens import create_token, list_tokens, revoke_token
+from elldelta.agency.server.state import Agency
 from elldelta.errors import ElldeltaError
 
 CHOICE = (OWNER, CLIENT, AUDITOR, AGENCY)

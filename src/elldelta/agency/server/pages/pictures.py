@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from elldelta.agency.server.memory import Remembered
+    from elldelta.agency.server.state import Agency
 
 Width = Literal["wide", "narrow"]
 
@@ -35,8 +35,8 @@ _DRAWING = threading.Lock()
 def picture(
     request: Request, subject: str, width: Width, draw: Callable[[], Figure], *, is_map: bool = False
 ) -> Response:
-    """A drawing, remembered by its subject, which must name everything that it depends on."""
-    remembered: Remembered[tuple[str, Width], bytes] = request.app.state.pictures
+    """A drawing, cached by its subject, which must name everything that it depends on."""
+    agency: Agency = request.app.state.agency
 
     def made() -> bytes:
         with _DRAWING:
@@ -45,7 +45,7 @@ def picture(
             figure.set_size_inches(across, up + 0.6 * is_map)
             return as_svg(figure)
 
-    return Response(remembered.get((subject, width), made), media_type="image/svg+xml", headers=HEADERS)
+    return Response(agency.pictures.get((subject, width), made), media_type="image/svg+xml", headers=HEADERS)
 
 
 def frontier_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:

@@ -6,13 +6,13 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from elldelta.agency.server.agency import Agency
 from elldelta.agency.server.api.bodies import Digest
 from elldelta.agency.server.guarded_route import CurrentAgency, GuardedRoute
 from elldelta.agency.server.pages.forms import PostedForm
 from elldelta.agency.server.pages.rendering import ForTheForm, form_again, page, see
 from elldelta.agency.server.rights import AGENCY, allow
 from elldelta.agency.server.services.plans import list_plans, show_plan, supersede_plan, withdraw_plan
+from elldelta.agency.server.state import Agency
 from elldelta.errors import ParameterError
 
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)

@@ -6,7 +6,6 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from elldelta.agency.server.agency import Agency
 from elldelta.agency.server.api.bodies import Digest
 from elldelta.agency.server.api.windows import DigestWindow, NumberWindow
 from elldelta.agency.server.errors import NotFoundError
@@ -22,6 +21,7 @@ from elldelta.agency.server.services.paging import BEGINNING, Window
 from elldelta.agency.server.services.plans import list_plans, plan_key, show_plan
 from elldelta.agency.server.services.progress import Report, report_progress, show_progress
 from elldelta.agency.server.services.releases import list_refusals, list_releases
+from elldelta.agency.server.state import Agency
 from elldelta.errors import ElldeltaError
 from elldelta.files import PublicKey
 

@@ -7,7 +7,6 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
-from elldelta.agency.server.agency import Agency
 from elldelta.agency.server.api.bodies import Name
 from elldelta.agency.server.api.windows import DigestWindow, NameWindow
 from elldelta.agency.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
@@ -24,6 +23,7 @@ from elldelta.agency.server.services.populations import (
 )
 from elldelta.agency.server.services.progress import show_progress
 from elldelta.agency.server.services.requests import list_requests
+from elldelta.agency.server.state import Agency
 from elldelta.errors import ElldeltaError
 
 MOST_OWN = 20

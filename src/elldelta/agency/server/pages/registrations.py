@@ -6,7 +6,6 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from elldelta.agency.server.agency import Agency
 from elldelta.agency.server.api.bodies import Digest
 from elldelta.agency.server.errors import NotFoundError
 from elldelta.agency.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
@@ -15,6 +14,7 @@ from elldelta.agency.server.pages.rendering import ForTheForm, form_again, page,
 from elldelta.agency.server.rights import OWNER, allow
 from elldelta.agency.server.services.plans import show_plan
 from elldelta.agency.server.services.releases import KNOWN, register_release
+from elldelta.agency.server.state import Agency
 from elldelta.errors import ParameterError
 
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)

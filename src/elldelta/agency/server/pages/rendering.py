@@ -13,7 +13,6 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from elldelta.agency.server.errors import status_of, unforeseen
-from elldelta.agency.server.guarded_route import CSRF_FIELD
 from elldelta.agency.server.pages.assets import asset_url
 from elldelta.agency.server.pages.words import explained
 from elldelta.errors import ElldeltaError, InputError, RefusedError
@@ -22,7 +21,7 @@ from elldelta.plan.plan import rounded_up
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from elldelta.agency.server.agency import Agency
+    from elldelta.agency.server.state import Agency
 
 ForTheForm = (InputError, RefusedError)
 """What goes wrong because of what somebody sent: told beside the form. Bugs of ours have their own page."""
@@ -58,7 +57,6 @@ def page(request: Request, template: str, *, status: int = 200, **content: Any) 
         .get_template(template)
         .render(
             me=getattr(request.state, "caller", None),
-            csrf_field=CSRF_FIELD,
             path=request.url.path,
             done=DONE.get(request.query_params.get("done", "")),
             is_demo=agency.settings.is_demo,

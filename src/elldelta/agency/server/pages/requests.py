@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from elldelta.agency.server.agency import Agency
 from elldelta.agency.server.api.bodies import JobId, Name, Number
 from elldelta.agency.server.api.windows import NumberWindow
 from elldelta.agency.server.errors import NotFoundError
@@ -31,6 +30,7 @@ from elldelta.agency.server.services.requests import (
     list_requests,
     show_request,
 )
+from elldelta.agency.server.state import Agency
 
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 

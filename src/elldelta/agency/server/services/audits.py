@@ -15,8 +15,8 @@ from elldelta.audit.measures import summarize
 from elldelta.files import digest
 
 if TYPE_CHECKING:
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.rights import Caller
+    from elldelta.agency.server.state import Agency
 
 
 def ask_audit(agency: Agency, caller: Caller, plan_digest: str) -> JobView:

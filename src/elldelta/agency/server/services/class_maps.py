@@ -15,7 +15,7 @@ from elldelta.plan.picture import picture_of_classes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from elldelta.agency.server.agency import Agency
+    from elldelta.agency.server.state import Agency
 
 MOST_POSITIONS = 100_000
 """More pairs of values than this make a picture that takes long to draw and shows nothing."""

@@ -17,7 +17,7 @@ from elldelta.plan.planner import Planner
 from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
-    from elldelta.agency.server.agency import Agency
+    from elldelta.agency.server.state import Agency
     from elldelta.model.model import Model
 
 MANY_CELLS = 1 << 21

@@ -16,8 +16,8 @@ from elldelta.agency.server.tables import Job, Request
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.rights import Caller
+    from elldelta.agency.server.state import Agency
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from elldelta.agency.server.tables import Job
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.rights import Caller
+    from elldelta.agency.server.state import Agency
     from elldelta.errors import ElldeltaError
 
 JobKind = Literal["preview", "plan", "audit"]

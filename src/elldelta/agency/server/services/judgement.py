@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from elldelta.agency.registration import Admission, Registered, Registration
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.rights import Caller
+    from elldelta.agency.server.state import Agency
     from elldelta.plan.plan import Plan as PlanFile
 
     State = tuple[tuple[str, int], ...]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.agency import Agency
+    from elldelta.agency.server.state import Agency
     from elldelta.ledger.chain import LedgerChain
 
 

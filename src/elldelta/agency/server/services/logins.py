@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sqlalchemy import bindparam, delete, select
 
 from elldelta.agency.server.errors import NotLoggedInError
-from elldelta.agency.server.rights import Caller
-from elldelta.agency.server.secret_values import csrf_token_of, digest_of_secret, is_password, new_secret
+from elldelta.agency.server.rights import Caller, Role
+from elldelta.agency.server.secret_values import digest_of_secret, is_password, new_secret
 from elldelta.agency.server.tables import Login, Party
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.settings import Settings
+    from elldelta.agency.server.state import Agency
 
 _KNOWN = (
     select(Login.expires_at, Party.id, Party.name, Party.role, Party.disabled_at)
@@ -72,7 +72,7 @@ def log_in(agency: Agency, name: str, password: str, *, address: str) -> NewLogi
         session.add(
             Login(digest=digest_of_secret(secret), party_id=party.id, created_at=now, expires_at=expires)
         )
-    return NewLogin(secret, _caller(party.id, party.name, party.role, secret), expires)
+    return NewLogin(secret, Caller(party.id, party.name, cast("Role", party.role), has_login=True), expires)
 
 
 def identify_login(agency: Agency, cookie: str) -> Caller | None:
@@ -82,7 +82,7 @@ def identify_login(agency: Agency, cookie: str) -> Caller | None:
     row = agency.database.look_up(_KNOWN, {"login": digest_of_secret(cookie)})
     if row is None or row.disabled_at is not None or row.expires_at <= agency.clock():
         return None
-    return _caller(row.id, row.name, row.role, cookie)
+    return Caller(row.id, row.name, row.role, has_login=True)
 
 
 def log_out(agency: Agency, cookie: str) -> None:
@@ -114,7 +114,3 @@ def clear_cookie(response: Response, settings: Settings) -> None:
     response.delete_cookie(
         cookie_name(settings), path="/", httponly=True, samesite="lax", secure=settings.behind_proxy
     )
-
-
-def _caller(number: int, name: str, role: str, secret: str) -> Caller:
-    return Caller(number, name, role, csrf_token_of(secret))  # type: ignore[arg-type]

@@ -20,8 +20,8 @@ from elldelta.errors import ParameterError
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.services.paging import Part
+    from elldelta.agency.server.state import Agency
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from elldelta.plan.planner import Planner
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.services.jobs import Claim
+    from elldelta.agency.server.state import Agency
     from elldelta.plan.frontier import FrontierRow
     from elldelta.plan.plan import Plan
 

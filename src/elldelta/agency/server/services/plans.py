@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.services.paging import Part
+    from elldelta.agency.server.state import Agency
     from elldelta.files import PublicKey
 
 PlanStatus = Literal["issued", "superseded", "withdrawn"]

@@ -22,9 +22,9 @@ from elldelta.model.model import read_model
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.services.paging import Part
+    from elldelta.agency.server.state import Agency
     from elldelta.model.model import Model
     from elldelta.schema.schema import Column
 

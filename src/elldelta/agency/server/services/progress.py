@@ -2,17 +2,22 @@
 
 No owner sees another one's number. The agency and auditors see every owner. An owner sees its own number and
 how many owners have reached N; a client sees only how many have.
+
+Owners report often: reports that arrive together are written in one batch.
 """
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
+from collections import deque
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
+from starlette.concurrency import run_in_threadpool
 
 from elldelta.agency.server.errors import HttpError, NotFoundError
 from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER
@@ -23,14 +28,19 @@ from elldelta.core.checks import check_whole
 from elldelta.errors import ElldeltaError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sqlalchemy import Connection, Insert, Row
 
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.rights import Caller
+    from elldelta.agency.server.state import Agency
 
 MOST_RECORDS = 10**15
+MOST_IN_BATCH = 100
+"""More would keep others who write waiting for too long."""
+
+_Asked = TypeVar("_Asked")
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -79,13 +89,13 @@ class Report:
 
 def report_progress(agency: Agency, report: Report) -> ProgressView:
     """Takes an owner's own number for a plan that still counts; a later one replaces it."""
-    [answer] = report_together(agency, [report])
+    [answer] = report_batch(agency, [report])
     if isinstance(answer, ElldeltaError):
         raise answer
     return answer
 
 
-def report_together(agency: Agency, reports: Sequence[Report]) -> list[ProgressView | ElldeltaError]:
+def report_batch(agency: Agency, reports: Sequence[Report]) -> list[ProgressView | ElldeltaError]:
     """Takes the numbers of several owners in one transaction; of one owner's the last one stays.
 
     Returns:
@@ -174,3 +184,54 @@ def _view(connection: Connection, caller: Caller, plan: Row[str, int, str, str |
     if caller.role == OWNER:
         own = connection.execute(_OWN, {"plan": plan.digest, "party": caller.id}).scalar_one_or_none()
     return ProgressView(plan.digest, plan.records, reached, own, None)
+
+
+class Batcher(Generic[_Asked, _Answer]):
+    """Collects what is asked for in one event loop: one thread and one transaction for all of it.
+
+    Whoever comes while nothing is under way is served at once; whoever comes meanwhile waits, without a
+    thread, and all who wait are served next. Nobody gets an answer before the transaction has ended.
+
+    Args:
+        do: Does several things, in a thread; an answer for each, or the error that is meant for it alone.
+            What it raises is meant for all of them.
+    """
+
+    def __init__(self, do: Callable[[Sequence[_Asked]], Sequence[_Answer | ElldeltaError]]) -> None:
+        self._do = do
+        self._waiting: deque[tuple[_Asked, asyncio.Future[_Answer]]] = deque()
+        self._worker: asyncio.Task[None] | None = None
+
+    async def submit(self, asked: _Asked) -> _Answer:
+        """Waits until it is done."""
+        answer: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((asked, answer))
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._work())
+        return await answer
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                n_taken = min(len(self._waiting), MOST_IN_BATCH)
+                await self._serve([self._waiting.popleft() for _ in range(n_taken)])
+        finally:
+            self._worker = None
+
+    async def _serve(self, taken: list[tuple[_Asked, asyncio.Future[_Answer]]]) -> None:
+        found: Sequence[_Answer | ElldeltaError | BaseException]
+        try:
+            found = await run_in_threadpool(self._do, [asked for asked, _ in taken])
+        except Exception as error:  # noqa: BLE001 (whoever asked raises it again; nobody may wait for ever)
+            found = [error] * len(taken)
+        except asyncio.CancelledError:
+            for _, answer in taken:
+                answer.cancel()
+            raise
+        for (_, answer), value in zip(taken, found, strict=True):
+            if answer.done():  # whoever asked has gone
+                continue
+            if isinstance(value, BaseException):
+                answer.set_exception(value)
+            else:
+                answer.set_result(value)

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from elldelta.agency.registration import Admission
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.services.paging import Part
+    from elldelta.agency.server.state import Agency
     from elldelta.plan.plan import Plan
 
 CREATED, KNOWN, REFUSED = 201, 200, 409
@@ -103,7 +103,7 @@ def register_release(
     """
     with agency.database.reading() as session:
         population_id = find_plan(session, plan_digest).population_id
-    with agency.parsing.turn():
+    with agency.parsing.slot():
         registration = Registration.from_bytes(content)
     asked = digest({"plan": plan_digest, "registration": registration.digest})
     with agency.database.reading() as session:
@@ -112,7 +112,7 @@ def register_release(
         return answer
     plan = load_plan(agency, plan_digest)
     about = (caller, plan, registration, population_id)
-    with agency.deciding.turn(population_id):
+    with agency.deciding.hold(population_id):
         judged = _judged(agency, *about)
         for _ in range(2):
             try:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.services.paging import Part
+    from elldelta.agency.server.state import Agency
 
 MOST_RECORDS = 10**12
 MOST_RELEASES = 10_000

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.agency import Agency
+    from elldelta.agency.server.state import Agency
 
 BATCH = 500
 """Rows that are removed in one transaction: whoever waits to write must not wait long."""

@@ -18,8 +18,8 @@ from elldelta.agency.server.tables import Party, Token
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.agency.server.agency import Agency
     from elldelta.agency.server.services.paging import Part
+    from elldelta.agency.server.state import Agency
 
 ID_PATTERN = r"^[0-9a-f]{12}$"
 

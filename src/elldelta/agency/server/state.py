@@ -1,20 +1,22 @@
-"""What every service works with: settings, database, key, clock and randomness."""
+"""What every service works with: settings, database, key, clock, randomness, limits and caches."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import secrets
+import threading
 import time
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from cachetools import LRUCache
 
 from elldelta.agency.server.database import Database
-from elldelta.agency.server.limits import RateLimit
-from elldelta.agency.server.memory import Remembered
+from elldelta.agency.server.limits import ConcurrencyLimit, RateLimit, StripedLock
 from elldelta.agency.server.migrations import migrate
 from elldelta.agency.server.settings import MIB
-from elldelta.agency.server.turns import Queues, Turns
 from elldelta.errors import FileError
 from elldelta.files import AtomicFiles, PrivateKey, PublicKey, read_private_key, read_public_key, write_key
 
@@ -27,21 +29,52 @@ if TYPE_CHECKING:
     from elldelta.model.model import Model
     from elldelta.plan.plan import Plan
 
-
 REGISTERED_BYTES = 256 * MIB
-"""What remembered releases may take, about."""
+"""What cached releases may take, about."""
 
 MOST_PARSING = 2
 """Registrations that are read at a time."""
 
-
 MOST_DECIDING = 4
 """Populations of which releases are checked at a time."""
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 def utc_now() -> dt.datetime:
     """The moment."""
     return dt.datetime.now(dt.UTC)
+
+
+class Cache(Generic[_Key, _Value]):
+    """Values that are expensive to read and never change: those that were used last; safe between threads.
+
+    Args:
+        most: The size of all of them together.
+        size_of: The size of a value; otherwise each is of size 1.
+    """
+
+    def __init__(self, most: int, size_of: Callable[[_Value], int] | None = None) -> None:
+        self._values: LRUCache[_Key, _Value] = LRUCache(most, size_of)
+        self._lock = threading.Lock()
+
+    def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
+        """The value of a key, made now if it is not there."""
+        found = self.peek(key)
+        if found is None:
+            found = make()
+            with (
+                self._lock,
+                contextlib.suppress(ValueError),
+            ):  # one that is larger than all may be is not kept
+                self._values[key] = found
+        return found
+
+    def peek(self, key: _Key) -> _Value | None:
+        """The value of a key, if it is there."""
+        with self._lock:
+            return self._values.get(key)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +91,15 @@ class Agency:
         by_principal: The rate of each party.
         by_address: The rate of each network address.
         by_login: The rate of logins, and of wrong tokens.
+        parsing: For reading registrations, which take many times their size while they are read.
+        deciding: For deciding about releases, by population: one that has waited here knows the lines of
+            those before it, and need not be checked twice.
         models: Models that were used lately, by their number.
         plans: Plans that were used lately, by digest.
         plan_files: Files of plans, by digest.
         registered: Releases that were admitted, by plan, number and line.
         costs: What wishes cost, by model and wishes.
-        deciding: Queues for deciding about releases, by population: one that has waited here knows the lines
-            of those before it, and need not be checked twice.
-        parsing: Turns for reading registrations, which take many times their size while they are read.
+        pictures: Drawings, by subject and width.
     """
 
     settings: Settings
@@ -77,15 +111,16 @@ class Agency:
     by_principal: RateLimit
     by_address: RateLimit
     by_login: RateLimit
-    parsing: Turns
-    deciding: Queues
-    models: Remembered[int, Model] = field(default_factory=lambda: Remembered(4))
-    plans: Remembered[str, Plan] = field(default_factory=lambda: Remembered(32))
-    plan_files: Remembered[str, bytes] = field(default_factory=lambda: Remembered(32))
-    registered: Remembered[tuple[str, int, bytes], Registered] = field(
-        default_factory=lambda: Remembered(REGISTERED_BYTES, _bytes_of)
+    parsing: ConcurrencyLimit
+    deciding: StripedLock
+    models: Cache[int, Model] = field(default_factory=lambda: Cache(4))
+    plans: Cache[str, Plan] = field(default_factory=lambda: Cache(32))
+    plan_files: Cache[str, bytes] = field(default_factory=lambda: Cache(32))
+    registered: Cache[tuple[str, int, bytes], Registered] = field(
+        default_factory=lambda: Cache(REGISTERED_BYTES, _bytes_of)
     )
-    costs: Remembered[Hashable, PaperCost] = field(default_factory=lambda: Remembered(2000))
+    costs: Cache[Hashable, PaperCost] = field(default_factory=lambda: Cache(2000))
+    pictures: Cache[tuple[str, str], bytes] = field(default_factory=lambda: Cache(100))
 
     @classmethod
     def open(
@@ -108,8 +143,8 @@ class Agency:
             by_principal=RateLimit(limits.principal_rate, limits.principal_burst, monotonic),
             by_address=RateLimit(limits.address_rate, limits.address_burst, monotonic),
             by_login=RateLimit(limits.login_rate, limits.login_burst, monotonic),
-            parsing=Turns(MOST_PARSING, limits.database_seconds),
-            deciding=Queues(MOST_DECIDING, limits.database_seconds),
+            parsing=ConcurrencyLimit(MOST_PARSING, limits.database_seconds),
+            deciding=StripedLock(MOST_DECIDING, limits.database_seconds),
         )
 
     @property
@@ -169,7 +204,7 @@ def _former_keys(settings: Settings) -> Mapping[str, PublicKey]:
 
 
 def _bytes_of(release: Registered) -> int:
-    """About what a remembered release takes, with its table of counts and the objects of its manifest."""
+    """About what a cached release takes, with its table of counts and the objects of its manifest."""
     own, plan = release.registration, release.plan
     table = 8 * plan.n_classes * plan.schema.n_values
     return own.rows.nbytes + own.values.nbytes + own.counts.nbytes + table + 8 * len(repr(own.manifest))
