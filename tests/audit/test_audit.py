@@ -11,7 +11,6 @@ from tests.oracles import foreign as definition
 
 import elldelta as ed
 from elldelta.audit.audit import audit, audit_before, gather
-from elldelta.audit.document import audit_document, gate_document
 from elldelta.audit.evidence import OwnReleases
 from elldelta.audit.foreign_evidence import ForeignColumns
 from elldelta.audit.targets import values_left
@@ -124,9 +123,9 @@ def test_the_gate_is_the_loop_over_groups_with_the_new_release(engine, seed):
             if where[0] in sets[0] and where[1] in sets[1] and 0 < n < ell
         }
         assert {item.labels for item in result.classes} == failing
-        document = gate_document(result)
+        document = result.to_dict()
         assert document["classes_below"] == len(failing)
-        assert not gate_document(result, public=True)["classes"]
+        assert not result.to_dict(public=True)["classes"]
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -255,7 +254,7 @@ def test_the_posterior_of_a_model_and_of_the_releases(engine):
 def test_the_public_document_has_no_label_and_no_small_count(engine):
     tables = [table_of(random_release(random.Random(seed), disjoint=True)) for seed in (3, 4)]
     result = audit(tables, ell=3, foreign=COLUMNS, same_records=(), engine=engine)
-    full, public = audit_document(result, labels=True), audit_document(result, labels=True, public=True)
+    full, public = result.to_dict(labels=True), result.to_dict(labels=True, public=True)
     assert full.keys() == public.keys()
     assert full["worst_classes"][0]["labels"]
     assert full["labels"]
@@ -268,7 +267,7 @@ def test_the_public_document_has_no_label_and_no_small_count(engine):
     assert full["share_below"] <= public["share_below"] <= full["share_below"] + 0.01
     assert (public["share_below"] * 100) == pytest.approx(round(public["share_below"] * 100))
     assert full["holds"] == public["holds"]
-    assert not any(item["labels"] for item in audit_document(result)["worst_classes"])
+    assert not any(item["labels"] for item in result.to_dict()["worst_classes"])
 
 
 def test_what_cannot_be_asked_is_refused(engine, tmp_path):

@@ -8,7 +8,6 @@ from tests.contracts.engine_contract import parts_of
 from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows
 
 from elldelta.audit.audit import audit, verify
-from elldelta.audit.document import audit_document
 from elldelta.model.estimate import estimate
 from elldelta.plan.planner import plan
 from elldelta.release.release import release
@@ -52,7 +51,7 @@ def tell(engine, source, folder, *, kept=()):
         made.digest,
         [manifest.to_dict() for manifest in manifests],
         [verify(target, made, engine=engine) for target in targets],
-        audit_document(audit(targets, engine=engine), labels=True),
+        audit(targets, engine=engine).to_dict(labels=True),
         [rows_of(target) for target in targets],
     )
 

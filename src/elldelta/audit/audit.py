@@ -19,12 +19,14 @@ from elldelta.engines.frames import is_frame
 from elldelta.engines.running import running
 from elldelta.errors import DataError, ParameterError
 from elldelta.files import check_writable
+from elldelta.model.model import read_model
 from elldelta.release.database_table import read_table_manifest
 from elldelta.release.manifest import manifest_path, read_manifest
 from elldelta.release.published import read_published
 from elldelta.release.release import Release
 from elldelta.release.verify import Verification, verify_published
 from elldelta.schema.foreign_rules import rules_of
+from elldelta.schema.schema_file import read_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,10 +51,10 @@ def audit(
     releases: Sequence[Any],
     *,
     ell: int | None = None,
-    schema: Schema | None = None,
-    model: Model | None = None,
+    schema: Schema | str | os.PathLike[str] | None = None,
+    model: Model | str | os.PathLike[str] | None = None,
     foreign: ForeignColumns | None = None,
-    same_records: Sequence[Sequence[int]] = (),
+    same_records: Sequence[Sequence[int | str]] = (),
     targets: Any = None,  # noqa: ANN401 (a file or a table in memory)
     targets_output: Path | None = None,
     overwrite: bool = False,
@@ -69,8 +71,8 @@ def audit(
         model: Where the adversary's distribution comes from; by default the releases pooled.
         foreign: Which columns to link by and what their labels mean, for releases that neither a manifest
             nor a schema describes.
-        same_records: Sets of releases, by their places from 0, that hold the same records under different
-            classes; subtraction is tried on them.
+        same_records: Sets of releases, by their places from 0 or their names, that hold the same records
+            under different classes; subtraction is tried on them.
         targets: People about whom the adversary knows quasi-identifiers.
         targets_output: A file for what is left for each target.
         overwrite: Whether that file may be replaced.
@@ -86,6 +88,9 @@ def audit(
                 remedy="Give --targets FILE.",
             )
         check_writable(targets_output, overwrite=overwrite)
+    same = [_places(group, releases) for group in same_records]
+    if isinstance(model, str | os.PathLike):
+        model = read_model(model)
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
     evidence = gather(
         releases,
@@ -100,7 +105,7 @@ def audit(
     totals = None
     if people is not None:
         totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
-    return summarize(evidence, wanted, model=model, same_records=same_records, targets=totals)
+    return summarize(evidence, wanted, model=model, same_records=same, targets=totals)
 
 
 def audit_before(
@@ -108,7 +113,7 @@ def audit_before(
     published: Sequence[Any],
     *,
     ell: int | None = None,
-    schema: Schema | None = None,
+    schema: Schema | str | os.PathLike[str] | None = None,
     foreign: ForeignColumns | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
@@ -129,7 +134,7 @@ def audit_before(
 def gather(
     releases: Sequence[Any],
     *,
-    schema: Schema | None = None,
+    schema: Schema | str | os.PathLike[str] | None = None,
     foreign: ForeignColumns | None = None,
     people: pa.Table | None = None,
     csv_format: CsvFormat | None = None,
@@ -142,6 +147,8 @@ def gather(
     """
     if not releases:
         raise ParameterError("An audit needs at least one release.", found="None was given.")
+    if isinstance(schema, str | os.PathLike):
+        schema = read_schema(schema)
     found = [_located(item, engine) for item in releases]
     if schema is not None or all(manifest is not None for _, _, manifest in found):
         return OwnReleases.overlay(
@@ -191,6 +198,30 @@ def _described(
     if not described.quasi_identifiers or not described.sensitive:
         raise _nothing_described(found[0][1])
     return described
+
+
+def _places(names: Sequence[int | str], releases: Sequence[Any]) -> list[int]:
+    """The places of releases that are named together."""
+    places = []
+    for name in names:
+        found = [
+            place
+            for place, item in enumerate(releases)
+            if name == place
+            or (isinstance(item, str | os.PathLike) and name in (os.fspath(item), Path(item).name))
+        ]
+        if len(found) != 1:
+            raise ParameterError(
+                f"--same-records names {name!r}.",
+                found=f"{len(found)} of the releases are called so.",
+                remedy="Name releases of this audit as they are given, separated by commas.",
+            )
+        places += found
+    if len(set(places)) < 2:
+        raise ParameterError(
+            "--same-records needs at least two releases.", remedy="Write them with a comma: a.csv,b.csv."
+        )
+    return places
 
 
 def _wanted(ell: int | None, evidence: Evidence) -> int:

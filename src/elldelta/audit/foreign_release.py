@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -101,6 +101,25 @@ class Understanding:
                     continue
                 shown = each.label if plain or each.may_be_shown else None
                 yield UnderstoodLabel(column.name, shown, each.meaning, each.n_releases, 1, each.problem)
+
+    def to_dict(self, *, public: bool = False) -> dict[str, Any]:
+        """How labels are understood, as plain JSON values; for the public without a label."""
+        return {
+            "is_clear": self.is_clear,
+            "labels": [
+                {
+                    "column": row.column,
+                    "label": row.label,
+                    "labels": row.n_labels,
+                    "meaning": row.meaning,
+                    "releases": row.n_releases,
+                    "problem": row.problem,
+                }
+                for row in self.rows()
+                if not public or row.label is None
+            ],
+            "notes": list(self.notes),
+        }
 
     def check(self) -> None:
         """Refuses labels without one clear meaning, with the list of them.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.audit.result import LIMITS, for_the_public
 from elldelta.core.exposure import fewest_in_any_group, smallest
 
 if TYPE_CHECKING:
@@ -73,13 +74,6 @@ class Gate:
         return sum(item.records for item in self.classes)
 
     @property
-    def public_verdict(self) -> str:
-        """The verdict without a number of classes."""
-        if self.holds:
-            return self.verdict
-        return f"Do not publish: somebody would be left with fewer than {self.ell} values."
-
-    @property
     def verdict(self) -> str:
         """The verdict in one sentence."""
         if self.holds:
@@ -93,6 +87,30 @@ class Gate:
             f"{self.before} would leave somebody with fewer than {self.ell} values, at worst "
             f"{self.diversity_min}."
         )
+
+    def to_dict(self, *, public: bool = False) -> dict[str, Any]:
+        """The answer as plain JSON values; for the public without labels and small counts."""
+        document = {
+            "before": self.before,
+            "published": list(self.published),
+            "columns": list(self.columns),
+            "public": public,
+            "ell": self.ell,
+            "holds": self.holds,
+            "verdict": self.verdict,
+            "diversity_min": self.diversity_min,
+            "classes_below": len(self.classes),
+            "classes_below_already": self.already_below,
+            "records_below": self.records_below,
+            "classes": [{**asdict(item), "labels": list(item.labels)} for item in self.classes],
+            "assumptions": [*LIMITS, *self.assumptions],
+        }
+        if not public:
+            return document
+        if not self.holds:  # without the number of classes
+            told = f"Do not publish: somebody would be left with fewer than {self.ell} values."
+            document["verdict"] = told
+        return for_the_public(document, "gate")
 
 
 def gate(evidence: Evidence, ell: int) -> Gate:

@@ -1,18 +1,35 @@
-"""What an audit found, as frozen values: everything that its report, its JSON and its words are made from."""
+"""What an audit found, as frozen values, and as one document from which page, JSON and words are made.
+
+The public document leaves out whatever shows a cell of the data: the labels of classes, numbers about a
+single class, and small counts. Counts are rounded up to tens and shares to whole percents, so that none is
+told smaller than it is and no small group can be recognised by its size.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elldelta.pages.shown import Shown
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
     from matplotlib.figure import Figure
 
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.exposure import CurvePoint, Exposure, LeftOut
     from elldelta.core.linkage import Linkage
+
+LIMITS = (
+    "Linking is counted as in the paper: a value is left if the person's class in every linked release shows "
+    "it. People are matched by their quasi-identifiers alone.",
+    "What somebody learns from other sources, or from how a release was made, is not in these numbers.",
+)
+"""What every audit takes for granted."""
 
 
 @dataclass(frozen=True)
@@ -270,3 +287,206 @@ class Audit(Shown):
             f"Safe against linking: whichever of the releases somebody is in, at least {fewest} values are "
             f"left ({self.ell} wanted)."
         )
+
+    @property
+    def next_steps(self) -> list[str]:
+        """What to do about it."""
+        if self.diversity_min_any is None:
+            return ["Check that these are the releases that you meant: none of them holds a record."]
+        before = (
+            "Ask before the next one is published: elldelta audit --before NEW --published OLD ... exits "
+            "with 3 if it would take anybody below ell."
+        )
+        if self.holds:
+            return [
+                "Keep the classes as they are: the same people under other classes can be subtracted.",
+                before,
+            ]
+        steps = []
+        below = [item for item in self.releases if item.diversity is not None and item.diversity < self.ell]
+        if below:
+            alone = ", ".join(item.name for item in below)
+            steps.append(
+                f"Already alone, {alone} shows fewer than {self.ell} values in some class: repair that first."
+            )
+        if self.left_out:
+            best = min(
+                self.left_out, key=lambda item: (item.classes_below_any, -(item.diversity_min_any or 0))
+            )
+            if best.classes_below_any < self.classes_below_any:
+                steps.append(
+                    f"{self.releases[best.release].name} does the most harm: withdraw it, or publish it "
+                    "again with larger classes."
+                )
+        if self.differencing is not None and self.differencing.groups_below:
+            steps.append(
+                "Publish the same records under one set of classes only: different ones can be subtracted."
+            )
+        steps.append(
+            "Make the next releases from one plan (elldelta plan, elldelta release): the classes are then "
+            "the same everywhere, and the promise is about the linked releases."
+        )
+        return [*steps, before]
+
+    def to_dict(self, *, labels: bool = False, public: bool = False) -> dict[str, Any]:
+        """The audit as plain JSON values.
+
+        Args:
+            labels: Whether classes are told by their labels. They are made of values of the data, so they
+                belong on a page that somebody asked for, not on a terminal or in a log.
+            public: Leave out whatever shows a cell of the data, labels included.
+        """
+        exposure = self.exposure
+        document = {
+            "releases": [asdict(item) for item in self.releases],
+            "columns": list(self.columns),
+            "public": public,
+            "ell": self.ell,
+            "holds": self.holds,
+            "verdict": self.verdict,
+            "diversity_min": self.diversity_min,
+            "diversity_min_any": self.diversity_min_any,
+            "groups_complete": self.groups_complete,
+            "classes_linked": self.classes_linked,
+            "classes_without_common_value": self.classes_without_common_value,
+            "classes_below_any": self.classes_below_any,
+            "share_below": self.share_below,
+            "share_exposed": self.share_exposed,
+            "histogram": [asdict(bar) for bar in self.histogram],
+            "linked": {
+                "records": exposure.records,
+                "classes_below": exposure.classes_below,
+                "records_below": exposure.records_below,
+                "classes_exposed": exposure.classes_exposed,
+                "records_exposed": exposure.records_exposed,
+                "entropy_min": exposure.entropy_min,
+                "log_entropy_min": None if exposure.entropy_min is None else math.log(exposure.entropy_min),
+                # no c is large enough if a class shows fewer than ell values
+                "recursive_c": None if exposure.recursive_c_max == math.inf else exposure.recursive_c_max,
+            },
+            "baseline": self.baseline,
+            "guesses": [asdict(guess) for guess in self.guesses],
+            "curve": [_curve_point(point) for point in self.curve],
+            "left_out": [self._without(item) for item in self.left_out],
+            "memberships": asdict(self.memberships),
+            "worst_classes": [_labelled(item, labels=labels) for item in self.worst],
+            "differencing": None
+            if self.differencing is None
+            else {
+                **asdict(self.differencing),
+                "smallest": [_labelled(item, labels=labels) for item in self.differencing.smallest],
+            },
+            "targets": None if self.targets is None else asdict(self.targets),
+            "assumptions": [*LIMITS, *self.assumptions],
+            "labels": [
+                {"column": column, "label": label, "meaning": meaning}
+                for column, label, meaning in self.labels
+            ]
+            if labels
+            else [],
+            "labels_understood": [
+                {"column": column, "kinds": number}
+                for column, number in Counter(column for column, _, _ in self.labels).items()
+            ],
+            "next_steps": self.next_steps,
+        }
+        return for_the_public(document) if public else document
+
+    def write_report(
+        self, path: str | os.PathLike[str], *, public: bool = False, overwrite: bool = False
+    ) -> None:
+        """Writes the page for people, with labels unless it is for the public; whole or not at all."""
+        from elldelta.files import AtomicFiles
+
+        with AtomicFiles(overwrite=overwrite) as files:
+            page = render_audit(self.to_dict(labels=True, public=public))
+            files.stage(path).write_text(page, encoding="utf-8")
+
+    def _without(self, item: LeftOut) -> dict[str, Any]:
+        return {
+            "without": self.releases[item.release].name,
+            "diversity_min": item.shares.diversity_min,
+            "diversity_min_any": item.diversity_min_any,
+            "classes_below_any": item.classes_below_any,
+            "share_below": item.shares.share_below,
+            "share_exposed": item.shares.share_exposed,
+        }
+
+
+def render_audit(document: Mapping[str, Any]) -> str:
+    """One self-contained HTML page: no script, no network, opens from the file system, prints well.
+
+    Args:
+        document: What `Audit.to_dict` made, in full or for the public.
+    """
+    from elldelta.pages.charts import curve_words, draw_exposure_curve, draw_histogram, histogram_words
+    from elldelta.pages.page import inline_svg, render
+
+    ell, bars = document["ell"], document["histogram"]
+    return render(
+        "audit.html",
+        audit=document,
+        curve=inline_svg(draw_exposure_curve(document["curve"], ell), "curve"),
+        histogram=inline_svg(draw_histogram(bars, ell), "histogram") if bars else None,
+        curve_words=curve_words(document["curve"], ell),
+        histogram_words=histogram_words(bars, ell),
+    )
+
+
+_COUNTS = {
+    "": {"classes_linked", "classes_without_common_value", "classes_below_any"},
+    "releases": {"records", "classes", "classes_below", "records_below"},
+    "histogram": {"classes", "records"},
+    "linked": {"records", "classes_below", "records_below", "classes_exposed", "records_exposed"},
+    "left_out": {"classes_below_any"},
+    "differencing": {"groups", "groups_below", "records_below"},
+    "targets": {"targets", "in_all", "below", "exposed", "outside", "partly_known"},
+    "gate": {"classes_below", "classes_below_already", "records_below"},
+}
+"""What is rounded up, per part of a document."""
+_SHARES = {"baseline", "mean", "guess_mean_max"}
+_WORDS = {
+    *("name", "column", "verdict", "condition", "source", "without", "before"),
+    *("public", "holds", "groups_complete"),
+}
+_NUMBERS = {
+    *("ell", "diversity", "diversity_min", "diversity_min_any", "releases", "groups", "groups_possible"),
+    *("pairs", "kinds", "in_all", "in_some_known", "in_some_unknown", "unknown"),
+}
+_LISTS = {
+    *("releases", "columns", "histogram", "guesses", "curve", "left_out", "assumptions", "next_steps"),
+    *("published", "labels_understood"),
+}
+
+
+def for_the_public(document: Mapping[str, Any], part: str = "") -> dict[str, Any]:
+    """A document with counts and shares rounded up, and without whatever is not known to show no cell."""
+    return {key: _public(key, value, part) for key, value in document.items()}
+
+
+def _public(key: str, value: Any, part: str) -> Any:  # noqa: ANN401 (whatever a document holds)
+    if isinstance(value, dict):
+        return for_the_public(value, key)
+    if isinstance(value, list):
+        told = value if key in _LISTS else []
+        return [for_the_public(item, key) if isinstance(item, dict) else item for item in told]
+    if value is None:
+        return None
+    if key in _COUNTS.get(part, ()):
+        return -(-value // 10) * 10
+    if key in _SHARES or key.startswith("share_"):
+        return min(1.0, math.ceil(value * 100 - 1e-9) / 100)
+    return value if key in _WORDS or key in _NUMBERS else None
+
+
+def _labelled(item: WorstClass | IsolatedGroup, *, labels: bool) -> dict[str, Any]:
+    return {**asdict(item), "labels": _lists(item.labels) if labels else []}
+
+
+def _lists(values: Any) -> Any:  # noqa: ANN401 (tuples of tuples, however deep)
+    return [_lists(value) for value in values] if isinstance(values, tuple) else values
+
+
+def _curve_point(point: CurvePoint) -> dict[str, Any]:
+    told = asdict(point)
+    return {"releases": told.pop("n_releases"), **told}

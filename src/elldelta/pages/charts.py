@@ -87,6 +87,30 @@ def draw_exposure_curve(points: Sequence[Mapping[str, Any]], ell: int) -> Figure
     return figure
 
 
+def curve_words(points: Sequence[Mapping[str, Any]], ell: int) -> str:
+    """What the curve shows, for those who do not see it."""
+    first, last = points[0], points[-1]
+    return (
+        f"Line chart. In the worst group, the share of linked records with fewer than {ell} values left goes "
+        f"from {first['share_below_max']:.0%} for one release to {last['share_below_max']:.0%} for "
+        f"{last['releases']}; the share with one value left from {first['share_exposed_max']:.0%} to "
+        f"{last['share_exposed_max']:.0%}. The table below has every number."
+    )
+
+
+def histogram_words(bars: Sequence[Mapping[str, Any]], ell: int) -> str:
+    """What the histogram shows, for those who do not see it."""
+    if not bars:
+        return ""
+    below = sum(bar["records"] for bar in bars if bar["diversity"] < ell)
+    total = sum(bar["records"] for bar in bars)
+    return (
+        f"Bar chart: linked records by the number of sensitive values left, from {bars[0]['diversity']} to "
+        f"{bars[-1]['diversity']}. About {below / max(total, 1):.0%} lie below {ell}. "
+        "The table below has every number."
+    )
+
+
 def draw_patients(patients_by_values: Mapping[int, int], ell: int, highest: int) -> Figure:
     """Patients by the number of diseases left, on a common axis up to `highest`."""
     figure, axes = _canvas(height=3.4)

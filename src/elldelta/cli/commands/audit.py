@@ -2,27 +2,148 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elldelta.cli import foreign, options, output
+from elldelta.cli import options, output
 from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator
 
     from elldelta.audit.foreign_evidence import ForeignColumns
-    from elldelta.audit.gate import Gate
     from elldelta.audit.result import Audit
-    from elldelta.engines.table import Engine
-    from elldelta.files import CsvFormat
-    from elldelta.schema.schema import Schema
 
 _SHOWN = 20
+
+Texts = list[str] | None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns releases are linked by, and what their labels mean, where nothing else says so."""
+
+    qi: Annotated[
+        str | None,
+        typer.Option(
+            "--qi", help="Columns to link by, separated by commas, if nothing describes the releases."
+        ),
+    ] = None
+    sensitive: Annotated[
+        str | None,
+        typer.Option("--sensitive", help="The sensitive column, if nothing describes the releases."),
+    ] = None
+    names: Annotated[
+        Texts,
+        typer.Option(
+            "--map",
+            help="A column that is called differently, such as b.csv:alter=age (in b.csv) or alter=age "
+            "(wherever it occurs); b.csv:=age says that b.csv has no such column. May be given several "
+            "times.",
+        ),
+    ] = None
+    kinds: Annotated[
+        Texts, typer.Option("--kind", help="What a column holds: age=number, born=date or zip=text.")
+    ] = None
+    empty: Annotated[
+        Texts,
+        typer.Option(
+            "--empty",
+            help="What empty cells mean: age=unknown, age=category (a value of its own) or age=refuse.",
+        ),
+    ] = None
+    lists: Annotated[
+        Texts,
+        typer.Option(
+            "--lists", help="Whether a,b in a column of texts is a set or one value: job=sets or job=values."
+        ),
+    ] = None
+    hierarchy: options.Hierarchies = None
+
+    @property
+    def described(self) -> ForeignColumns:
+        """The same, checked."""
+        from elldelta.audit.foreign_evidence import ForeignColumns
+        from elldelta.schema.foreign_columns import ColumnRules
+        from elldelta.schema.hierarchies import read_hierarchies
+
+        rules: dict[str, dict[str, Any]] = {}
+        nulls = "refuse"
+        for key, option, texts in (
+            ("kind", "--kind", self.kinds),
+            ("nulls", "--empty", self.empty),
+            ("separators", "--lists", self.lists),
+        ):
+            for column, value in _pairs(texts, option):
+                if key == "nulls" and column == self.sensitive:
+                    nulls = value
+                else:
+                    rules.setdefault(column, {})[key] = value
+        if nulls not in ("refuse", "category"):
+            raise ParameterError(
+                "An empty sensitive value is refused or a category.",
+                remedy=f"Write --empty {self.sensitive}=category or leave it out.",
+            )
+        for column, rows in read_hierarchies(options.named_files(self.hierarchy, "--hierarchy")).items():
+            rules.setdefault(column, {})["hierarchy"] = rows.checked()
+        mapped = list(self._mapped())
+        return ForeignColumns(
+            quasi_identifiers=tuple(part.strip() for part in (self.qi or "").split(",") if part.strip()),
+            sensitive=self.sensitive or "",
+            names=tuple(each for each in mapped if each[1]),
+            absent=tuple((release, common) for release, own, common in mapped if not own),
+            rules={column: ColumnRules(**said) for column, said in rules.items()},
+            sensitive_nulls="category" if nulls == "category" else "refuse",
+        )
+
+    def _mapped(self) -> Iterator[tuple[str, str, str]]:
+        """Release, own name and common name; no own name says that the release has no such column."""
+        for text in self.names or ():
+            release, colon, rest = text.rpartition(":")
+            own, equals, common = (part.strip() for part in rest.partition("="))
+            if not equals or not common or (not own and not colon):
+                raise ParameterError(
+                    "--map must look like b.csv:alter=age or alter=age.",
+                    found=f"It is {text!r}.",
+                    remedy="Write the column of the release, an equals sign and the common name.",
+                )
+            yield release.strip(), own, common
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is written besides, and how much is told."""
+
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write a page for people, into an .html file.")
+    ] = None
+    picture: options.Picture = None
+    public: Annotated[
+        bool, typer.Option("--public", help="Leave out labels of classes and small counts everywhere.")
+    ] = False
+    overwrite: options.Overwrite = False
+
+    def check(self) -> None:
+        """Refuses to replace a file before anything long runs."""
+        from elldelta.files import check_writable
+
+        for path in (self.picture, self.report):
+            if path is not None:
+                check_writable(path, overwrite=self.overwrite)
+
+    def write(self, result: Audit) -> None:
+        """Writes the page and the picture that were asked for."""
+        if self.picture is not None:
+            from elldelta.pages.charts import draw_histogram, write_picture
+
+            bars = result.to_dict(public=self.public)["histogram"]
+            write_picture(draw_histogram(bars, result.ell), self.picture, overwrite=self.overwrite)
+        if self.report is not None:
+            result.write_report(self.report, public=self.public, overwrite=self.overwrite)
 
 
 def register(app: typer.Typer) -> None:
@@ -46,14 +167,10 @@ def _run(
     schema: Annotated[
         Path | None, typer.Option("--schema", help="Describes the columns of releases without a manifest.")
     ] = None,
-    qi: foreign.QuasiIdentifiers = None,
-    sensitive: foreign.Sensitive = None,
-    names: foreign.Map = None,
-    kinds: foreign.Kind = None,
-    empty: foreign.Empty = None,
-    lists: foreign.Lists = None,
-    hierarchy: options.Hierarchies = None,
-    explain: foreign.Explain = False,
+    columns: Columns,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say how every label is understood, and link nothing.")
+    ] = False,
     before: Annotated[
         Path | None,
         typer.Option("--before", help="A release that is not yet published: may it join the others?"),
@@ -88,205 +205,97 @@ def _run(
             "--model", help="Where the posterior's distribution comes from, instead of the releases."
         ),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write a page for people, into an .html file.")
-    ] = None,
-    public: Annotated[
-        bool, typer.Option("--public", help="Leave out labels of classes and small counts everywhere.")
-    ] = False,
-    picture: options.Picture = None,
-    overwrite: options.Overwrite = False,
+    shown: Shown,
     csv: options.Csv,
     where: options.Where,
     json: options.Json = False,
 ) -> None:
-    from elldelta.audit.audit import audit
-    from elldelta.audit.document import audit_document
-    from elldelta.files import check_writable
-    from elldelta.model.model import read_model
-    from elldelta.schema.schema_file import read_schema
+    from elldelta.audit.audit import audit, audit_before
+    from elldelta.audit.audit import explain as explained
 
     given = [*(published or ()), *(releases or ())]
-    for path in (picture, report):
-        if path is not None:
-            check_writable(path, overwrite=overwrite)
-    known = read_schema(schema) if schema else None
-    columns = foreign.foreign_columns(qi, sensitive, names, kinds, empty, lists, hierarchy)
-    if explain:
-        with where.start() as active:
-            _explain(
-                [*given, *([before] if before else [])], columns, csv.format, active, public=public, json=json
+    _check(before, targets, targets_output, shown, same_records)
+    with where.start() as engine, progress_bar("Linking") as progress:
+        read: dict[str, Any] = {
+            "foreign": columns.described,
+            "csv_format": csv.format,
+            "engine": engine,
+            "progress": progress,
+        }
+        if explain:
+            labels = explained([*given, *([before] if before else [])], **read)
+            _say(labels.to_dict(public=shown.public), _print_labels, json=json)
+            raise typer.Exit(0 if labels.is_clear else 2)
+        read["schema"] = schema
+        if before is not None:
+            gate = audit_before(before, given, ell=ell, **read)
+            _say(gate.to_dict(public=shown.public), _print_gate, json=json)
+            raise typer.Exit(0 if gate.holds else 3)
+        result = audit(
+            given,
+            ell=ell,
+            model=model,
+            same_records=[[name.strip() for name in text.split(",")] for text in same_records or ()],
+            targets=targets,
+            targets_output=targets_output,
+            overwrite=shown.overwrite,
+            **read,
+        )
+    shown.write(result)
+    _say(result.to_dict(public=shown.public), _print_audit, json=json)
+    raise typer.Exit(0 if result.holds else 3)
+
+
+def _check(
+    before: Path | None,
+    targets: Path | None,
+    targets_output: Path | None,
+    shown: Shown,
+    same_records: list[str] | None,
+) -> None:
+    """Refuses options that do not go together, before anything is read."""
+    shown.check()
+    for name, value in (
+        ("--targets", targets),
+        ("--report", shown.report),
+        ("--picture", shown.picture),
+        ("--same-records", same_records),
+    ):
+        if before is not None and value:
+            raise ParameterError(
+                f"{name} does not go together with --before.",
+                remedy="Audit all releases, the new one included, for the full picture.",
             )
-        return
-    if before is not None:
-        for name, value in (
-            ("--targets", targets),
-            ("--report", report),
-            ("--picture", picture),
-            ("--same-records", same_records),
-        ):
-            if value:
-                raise ParameterError(
-                    f"{name} does not go together with --before.",
-                    remedy="Audit all releases, the new one included, for the full picture.",
-                )
-        with where.start() as active:
-            _ask_before(
-                before, given, columns, csv.format, active, ell=ell, schema=known, public=public, json=json
-            )
-        return
     if targets is not None and targets_output is None:
         raise ParameterError(
             "What is left for each target needs a file.",
             found="--targets was given without --targets-output.",
             remedy="Give --targets-output FILE; the terminal shows totals only.",
         )
-    source = read_model(model) if model else None
-    groups = [_places(text, given) for text in same_records or ()]
-    with where.start() as active, progress_bar("Linking") as progress:
-        result = audit(
-            given,
-            ell=ell,
-            schema=known,
-            model=source,
-            foreign=columns,
-            same_records=groups,
-            targets=targets,
-            targets_output=targets_output,
-            overwrite=overwrite,
-            csv_format=csv.format,
-            engine=active,
-            progress=progress,
-        )
-    if picture is not None:
-        from elldelta.pages.charts import draw_histogram, write_picture
-
-        bars = audit_document(result, public=public)["histogram"]
-        write_picture(draw_histogram(bars, result.ell), picture, overwrite=overwrite)
-    if report is not None:
-        from elldelta.audit.page import render_audit
-        from elldelta.files import AtomicFiles
-
-        with AtomicFiles(overwrite=overwrite) as files:
-            page = render_audit(audit_document(result, labels=True, public=public))
-            files.stage(report).write_text(page, encoding="utf-8")
-    if json:
-        output.print_json(audit_document(result, public=public))
-    else:
-        _print(result, public=public)
-    if not result.holds:
-        raise typer.Exit(3)
 
 
-def _ask_before(
-    before: Path,
-    published: Sequence[Path],
-    columns: ForeignColumns,
-    csv_format: CsvFormat,
-    engine: Engine | None,
-    *,
-    ell: int | None,
-    schema: Schema | None,
-    public: bool,
-    json: bool,
-) -> None:
-    from elldelta.audit.audit import audit_before
-    from elldelta.audit.document import gate_document
-
-    with progress_bar("Linking") as progress:
-        result = audit_before(
-            before,
-            published,
-            ell=ell,
-            schema=schema,
-            foreign=columns,
-            csv_format=csv_format,
-            engine=engine,
-            progress=progress,
-        )
-    if json:
-        output.print_json(gate_document(result, public=public))
-    else:
-        _print_gate(result, public=public)
-    if not result.holds:
-        raise typer.Exit(3)
-
-
-def _explain(
-    releases: Sequence[Path],
-    columns: ForeignColumns,
-    csv_format: CsvFormat,
-    engine: Engine | None,
-    *,
-    public: bool,
-    json: bool,
-) -> None:
-    """Says how labels are understood; values that may be somebody's own are taken together."""
-    from elldelta.audit.audit import explain
-
-    with progress_bar("Reading") as progress:
-        found = explain(releases, columns, csv_format=csv_format, engine=engine, progress=progress)
-    rows = [row for row in found.rows() if not public or row.label is None]
-    if json:
-        output.print_json(
-            {
-                "is_clear": found.is_clear,
-                "labels": [
-                    {
-                        "column": row.column,
-                        "label": row.label,
-                        "labels": row.n_labels,
-                        "meaning": row.meaning,
-                        "releases": row.n_releases,
-                        "problem": row.problem,
-                    }
-                    for row in rows
-                ],
-                "notes": list(found.notes),
-            }
-        )
-    else:
-        output.print_table(
-            "How labels are understood",
-            ("column", "label", "meaning", "releases"),
-            [
-                (
-                    row.column,
-                    f"{row.n_labels:,} labels" if row.label is None else row.label,
-                    f"NOT CLEAR: {row.problem}" if row.problem else row.meaning,
-                    str(row.n_releases),
-                )
-                for row in rows
-            ],
-        )
-        output.print_text(*found.notes)
-    if not found.is_clear:
-        raise typer.Exit(2)
-
-
-def _places(text: str, releases: Sequence[Path]) -> list[int]:
-    """The places of releases that are named together, separated by commas."""
-    places = []
-    for name in (part.strip() for part in text.split(",")):
-        found = [place for place, path in enumerate(releases) if name in (str(path), path.name)]
-        if len(found) != 1:
+def _pairs(texts: Texts, option: str) -> Iterator[tuple[str, str]]:
+    for text in texts or ():
+        column, equals, value = (part.strip() for part in text.rpartition("="))
+        if not equals or not column or not value:
             raise ParameterError(
-                f"--same-records names {name!r}.",
-                found=f"{len(found)} of the releases are called so.",
-                remedy="Name releases of this audit as they are given, separated by commas.",
+                f"{option} must name a column and what is said about it.",
+                found=f"It is {text!r}.",
+                remedy="Write the column, an equals sign and a word.",
             )
-        places.append(found[0])
-    if len(set(places)) < 2:
-        raise ParameterError(
-            "--same-records needs at least two releases.", remedy="Write them with a comma: a.csv,b.csv."
-        )
-    return places
+        yield column, value
 
 
-def _print(result: Audit, *, public: bool) -> None:
-    from elldelta.audit.document import audit_document
+def _say(found: dict[str, Any], in_words: Callable[[dict[str, Any]], None], *, json: bool) -> None:
+    """Prints a document, for machines as it is."""
+    if json:
+        output.print_json(found)
+    else:
+        in_words(found)
 
-    shown = audit_document(result, public=public)
+
+def _print_audit(found: dict[str, Any]) -> None:
+    ell = found["ell"]
     output.print_table(
         "Each release by itself",
         ("release", "records", "classes", "fewest values", "fewest records"),
@@ -296,27 +305,26 @@ def _print(result: Audit, *, public: bool) -> None:
                 f"{item['records']:,}",
                 f"{item['classes']:,}",
                 str(item["diversity"]),
-                "not shown" if public else str(item["k"]),
+                "not shown" if found["public"] else str(item["k"]),
             )
-            for item in shown["releases"]
+            for item in found["releases"]
         ],
     )
-    if result.labels:
-        by_column = Counter(column for column, _, _ in result.labels)
+    if found["labels_understood"]:
         output.print_table(
             "Labels (all of them: --explain)",
             ("column", "kinds of labels understood"),
-            [(column, str(number)) for column, number in by_column.items()],
+            [(row["column"], str(row["kinds"])) for row in found["labels_understood"]],
         )
     output.print_table(
         "Linked",
         ("values left", "classes", "linked records"),
-        [(str(bar["diversity"]), f"{bar['classes']:,}", f"{bar['records']:,}") for bar in shown["histogram"]],
+        [(str(bar["diversity"]), f"{bar['classes']:,}", f"{bar['records']:,}") for bar in found["histogram"]],
     )
-    if len(result.releases) > 1:
+    if len(found["releases"]) > 1:
         output.print_table(
             "By number of releases (worst group)",
-            ("releases", "fewest values", f"below {result.ell}", "one value left"),
+            ("releases", "fewest values", f"below {ell}", "one value left"),
             [
                 (
                     str(point["releases"]),
@@ -324,63 +332,79 @@ def _print(result: Audit, *, public: bool) -> None:
                     f"{point['share_below_max']:.1%}",
                     f"{point['share_exposed_max']:.1%}",
                 )
-                for point in shown["curve"]
+                for point in found["curve"]
             ],
         )
-    if result.diversity_min is None:
-        output.print_text("Nobody can be in all of these releases.")
+    output.print_text(*_in_words(found))
+
+
+def _in_words(found: dict[str, Any]) -> Iterator[str]:
+    ell, subtracted, people = found["ell"], found["differencing"], found["targets"]
+    if found["diversity_min"] is None:
+        yield "Nobody can be in all of these releases."
     else:
-        output.print_text(
-            f"Everybody who is in all releases is left among at least {result.diversity_min} values."
+        yield f"Everybody who is in all releases is left among at least {found['diversity_min']} values."
+        yield (
+            f"The best guess about them is right {found['guesses'][0]['mean']:.1%} of the time; without any "
+            f"release it is {found['baseline']:.1%}."
         )
-        guess = shown["guesses"][0]
-        output.print_text(
-            f"The best guess about them is right {guess['mean']:.1%} of the time; without any release it is "
-            f"{shown['baseline']:.1%}."
+    if subtracted is not None:
+        yield (
+            f"Subtraction isolates {subtracted['groups']:,} groups that no release shows, "
+            f"{subtracted['groups_below']:,} of them with fewer than {ell} values."
         )
-    if shown["differencing"] is not None:
-        found = shown["differencing"]
-        output.print_text(
-            f"Subtraction isolates {found['groups']:,} groups that no release shows, "
-            f"{found['groups_below']:,} of them with fewer than {result.ell} values."
-        )
-    if shown["targets"] is not None:
-        people = shown["targets"]
-        output.print_text(
+    if people is not None:
+        yield (
             f"Of {people['targets']:,} targets, {people['in_all']:,} can be in all releases; "
-            f"{people['below']:,} are left with fewer than {result.ell} values, "
-            f"{people['exposed']:,} with one."
+            f"{people['below']:,} are left with fewer than {ell} values, {people['exposed']:,} with one."
         )
-    output.print_text(result.verdict)
-    if result.share_below:
-        output.print_text(
-            f"Of the records in all releases, {shown['share_below']:.1%} are in classes below {result.ell}, "
-            f"{shown['share_exposed']:.1%} in classes with a single value."
+    yield found["verdict"]
+    if found["share_below"]:
+        yield (
+            f"Of the records in all releases, {found['share_below']:.1%} are in classes below {ell}, "
+            f"{found['share_exposed']:.1%} in classes with a single value."
         )
 
 
-def _print_gate(result: Gate, *, public: bool) -> None:
-    output.print_text(result.public_verdict if public else result.verdict)
-    if result.holds or public:
+def _print_gate(found: dict[str, Any]) -> None:
+    output.print_text(found["verdict"])
+    if not found["classes"]:
         return
-    if result.already_below:
+    if found["classes_below_already"]:
         output.print_text(
-            f"In {result.already_below:,} of these classes the published releases leave fewer than "
-            f"{result.ell} even without it."
+            f"In {found['classes_below_already']:,} of these classes the published releases leave fewer than "
+            f"{found['ell']} even without it."
         )
     output.print_table(
-        f"Classes of {result.before} that fail",
-        (*result.columns, "records", "values alone", "values left", "left before"),
+        f"Classes of {found['before']} that fail",
+        (*found["columns"], "records", "values alone", "values left", "left before"),
         [
             (
-                *(str(label) for label in item.labels),
-                f"{item.records:,}",
-                str(item.values_alone),
-                str(item.values_left),
-                "-" if item.values_before is None else str(item.values_before),
+                *item["labels"],
+                f"{item['records']:,}",
+                str(item["values_alone"]),
+                str(item["values_left"]),
+                "-" if item["values_before"] is None else str(item["values_before"]),
             )
-            for item in result.classes[:_SHOWN]
+            for item in found["classes"][:_SHOWN]
         ],
     )
-    if len(result.classes) > _SHOWN:
-        output.print_text(f"And {len(result.classes) - _SHOWN:,} more; --json lists all.")
+    if len(found["classes"]) > _SHOWN:
+        output.print_text(f"And {len(found['classes']) - _SHOWN:,} more; --json lists all.")
+
+
+def _print_labels(found: dict[str, Any]) -> None:
+    output.print_table(
+        "How labels are understood",
+        ("column", "label", "meaning", "releases"),
+        [
+            (
+                row["column"],
+                f"{row['labels']:,} labels" if row["label"] is None else row["label"],
+                f"NOT CLEAR: {row['problem']}" if row["problem"] else row["meaning"],
+                str(row["releases"]),
+            )
+            for row in found["labels"]
+        ],
+    )
+    output.print_text(*found["notes"])

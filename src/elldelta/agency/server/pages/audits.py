@@ -15,7 +15,7 @@ from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller
 from elldelta.agency.server.services.audits import ask_audit
 from elldelta.agency.server.services.plans import show_plan
 from elldelta.agency.server.state import Agency
-from elldelta.audit.page import curve_words, histogram_words
+from elldelta.pages.charts import curve_words, histogram_words
 
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 

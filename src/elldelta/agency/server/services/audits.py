@@ -9,7 +9,6 @@ from elldelta.agency.server.errors import ConflictError
 from elldelta.agency.server.services.jobs import JobView, enqueue, job_view, last_done
 from elldelta.agency.server.services.ledger import n_registered, registered_under
 from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan
-from elldelta.audit.document import audit_document
 from elldelta.audit.evidence import OwnReleases
 from elldelta.audit.measures import summarize
 from elldelta.files import digest
@@ -58,4 +57,4 @@ def run_audit(agency: Agency, plan_digest: str, releases: int) -> dict[str, Any]
         replace(item.published, name=f"{item.owner} ({number})") for number, item in enumerate(entries, 1)
     ]
     audit = summarize(OwnReleases.overlay(published), plan.ell)
-    return {"plan": plan_digest, "releases": len(entries), "audit": audit_document(audit, labels=True)}
+    return {"plan": plan_digest, "releases": len(entries), "audit": audit.to_dict(labels=True)}
