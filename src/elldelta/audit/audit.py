@@ -18,14 +18,16 @@ from elldelta.engines.database_source import Query, TableName
 from elldelta.engines.frames import is_frame
 from elldelta.engines.running import running
 from elldelta.errors import DataError, ParameterError
-from elldelta.files import check_writable
-from elldelta.model.model import read_model
+from elldelta.files import check_writable, loaded
+from elldelta.model.model import Model, read_model
+from elldelta.plan.plan import Plan, read_plan
 from elldelta.release.database_table import read_table_manifest
 from elldelta.release.manifest import manifest_path, read_manifest
 from elldelta.release.published import read_published
 from elldelta.release.release import Release
 from elldelta.release.verify import Verification, verify_published
 from elldelta.schema.foreign_rules import rules_of
+from elldelta.schema.schema import Schema
 from elldelta.schema.schema_file import read_schema
 
 if TYPE_CHECKING:
@@ -38,11 +40,8 @@ if TYPE_CHECKING:
     from elldelta.audit.gate import Gate
     from elldelta.engines.table import Engine, Progress
     from elldelta.files import CsvFormat
-    from elldelta.model.model import Model
-    from elldelta.plan.plan import Plan
     from elldelta.release.manifest import Manifest
     from elldelta.release.published import Published
-    from elldelta.schema.schema import Schema
 
 __all__ = ["Audit", "Verification", "audit", "audit_before", "explain", "gather", "open_published", "verify"]
 
@@ -89,8 +88,7 @@ def audit(
             )
         check_writable(targets_output, overwrite=overwrite)
     same = [_places(group, releases) for group in same_records]
-    if isinstance(model, str | os.PathLike):
-        model = read_model(model)
+    known = None if model is None else loaded(model, Model, read_model)
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
     evidence = gather(
         releases,
@@ -105,7 +103,7 @@ def audit(
     totals = None
     if people is not None:
         totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
-    return summarize(evidence, wanted, model=model, same_records=same, targets=totals)
+    return summarize(evidence, wanted, model=known, same_records=same, targets=totals)
 
 
 def audit_before(
@@ -145,11 +143,8 @@ def gather(
 
     Where neither a manifest nor a schema describes one of them, all are read by their labels alone.
     """
-    if not releases:
-        raise ParameterError("An audit needs at least one release.", found="None was given.")
-    if isinstance(schema, str | os.PathLike):
-        schema = read_schema(schema)
-    found = [_located(item, engine) for item in releases]
+    found = _found(releases, engine)
+    schema = None if schema is None else loaded(schema, Schema, read_schema)
     if schema is not None or all(manifest is not None for _, _, manifest in found):
         return OwnReleases.overlay(
             [
@@ -172,9 +167,7 @@ def explain(
     progress: Progress | None = None,
 ) -> Understanding:
     """How the labels of releases would be understood that nothing but their labels describes."""
-    if not releases:
-        raise ParameterError("An audit needs at least one release.", found="None was given.")
-    found = [_located(item, engine) for item in releases]
+    found = _found(releases, engine)
     described = _described(found, foreign)
     with running(engine) as active:
         tables = [(name, active.open(source, csv_format)) for source, name, _ in found]
@@ -254,6 +247,19 @@ def open_published(
         return read_published(active.open(source, csv_format), name, schema, manifest, progress)
 
 
+def _found(releases: Sequence[Any], engine: Engine | None) -> list[tuple[Any, str, Manifest | None]]:
+    """Where the releases of an audit are; see `_located`."""
+    if isinstance(releases, Release | str | os.PathLike | Query | TableName) or is_frame(releases):
+        raise ParameterError(
+            "An audit takes a list of releases.",
+            found="It is a single one.",
+            remedy="Give [first, second, ...], or [first] for one release by itself.",
+        )
+    if not releases:
+        raise ParameterError("An audit needs at least one release.", found="None was given.")
+    return [_located(item, engine) for item in releases]
+
+
 def _located(item: Any, engine: Engine | None) -> tuple[Any, str, Manifest | None]:  # noqa: ANN401
     """Where the records of a release are, words for it, and its manifest if it has one."""
     if isinstance(item, Release):
@@ -271,7 +277,12 @@ def _located(item: Any, engine: Engine | None) -> tuple[Any, str, Manifest | Non
             return item, str(item), read_table_manifest(active, item)
     if is_frame(item):
         return item, "a release in memory", None
-    beside = manifest_path(item)
+    if not isinstance(item, str | os.PathLike):
+        raise ParameterError(
+            "A release is given as a file, as a Release, or as a table in memory.",
+            found=f"It is of type {type(item).__name__}.",
+        )
+    beside = manifest_path(Path(item))
     return item, Path(item).name, read_manifest(beside) if beside.exists() else None
 
 
@@ -286,7 +297,7 @@ def _nothing_described(name: str) -> DataError:
 
 def verify(
     item: Any,  # noqa: ANN401 (a file or a Release)
-    plan: Plan | None = None,
+    plan: Plan | str | os.PathLike[str] | None = None,
     *,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
@@ -300,11 +311,12 @@ def verify(
         FileError: The manifest is missing, or release, manifest and plan do not belong together.
         RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
     """
+    known = None if plan is None else loaded(plan, Plan, read_plan)
     published = open_published(
         item,
-        schema=plan.schema if plan else None,
+        schema=known.schema if known else None,
         csv_format=csv_format,
         engine=engine,
         progress=progress,
     )
-    return verify_published(published, plan)
+    return verify_published(published, known)

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from elldelta.engines.table import Engine
 
 
-def running(engine: Engine | None) -> AbstractContextManager[Engine]:
-    """The engine that was given, which its owner closes, or DuckDB for this use."""
-    if engine is not None:
+def running(engine: Engine | str | None) -> AbstractContextManager[Engine]:
+    """The engine that was given, which its owner closes, or one for this use: by its name, or DuckDB."""
+    if engine is not None and not isinstance(engine, str):
         return nullcontext(engine)
     from elldelta.engines import connect
 
-    return connect()
+    return connect(engine or "duckdb")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import itertools
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +13,7 @@ from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
 from elldelta.files import CsvFormat, CsvHeader, damaged_csv, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 FileFormat = Literal["csv", "parquet"]
 
@@ -119,19 +118,19 @@ def format_of(path: str | os.PathLike[str]) -> FileFormat:
         ) from None
 
 
-def find_files(source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
+def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
     """The files of a source: a file, a folder (searched to its bottom), a glob, or several of them.
 
     A name that exists is taken as it is, even if it holds characters of a glob.
     """
-    if isinstance(source, str | os.PathLike):
-        source = [source]
-    elif not isinstance(source, Iterable):
+    parts: list[Any] = list(source) if isinstance(source, list | tuple) else [source]
+    if not all(isinstance(part, str | os.PathLike) for part in parts):
         raise ParameterError(
             "A table is given as a file, a folder, a glob, several of them, or a table in memory.",
             found=f"It is of type {type(source).__name__}.",
+            remedy="Give a path, a list of paths, or a table of pandas, Polars or Arrow.",
         )
-    files = [file for part in source for file in _expand(part)]
+    files = [file for part in parts for file in _expand(part)]
     if not files:
         raise FileError("There is no file to read.", found="The list of files is empty.")
     if len({file.resolve() for file in files}) < len(files):

@@ -22,7 +22,7 @@ from elldelta.files.csv_format import (
     transcode,
     wrong_encoding,
 )
-from elldelta.files.reading import read_bytes, read_text, unreadable
+from elldelta.files.reading import loaded, read_bytes, read_text, unreadable
 from elldelta.files.sealed_json import (
     as_bytes,
     canonical_json,
@@ -66,6 +66,7 @@ __all__ = [
     "holds",
     "is_digest",
     "is_table_in_parts",
+    "loaded",
     "part_name",
     "read_bytes",
     "read_header",

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from elldelta.errors import FileError
+from elldelta.errors import FileError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 
 def read_bytes(path: str | os.PathLike[str], kind: str, most: int = -1) -> bytes:
@@ -19,6 +25,8 @@ def read_bytes(path: str | os.PathLike[str], kind: str, most: int = -1) -> bytes
     Raises:
         FileError: It is not there, or cannot be read.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ParameterError(f"A {kind} is read from a file.", found=f"It is of type {type(path).__name__}.")
     try:
         with Path(path).open("rb") as file:
             return file.read(most)
@@ -59,4 +67,23 @@ def unreadable(path: str | os.PathLike[str], kind: str, problem: OSError) -> Fil
         )
     return FileError(
         f"The {kind} {os.fspath(path)} cannot be read.", found=f"The system says: {problem.strerror}."
+    )
+
+
+def loaded(given: object, kind: type[T], read: Callable[[Any], T]) -> T:
+    """The object that a caller gave, or what the file at its path holds.
+
+    Args:
+        given: An object of the kind, or the path of its file.
+        kind: The type that is needed.
+        read: Reads it from a path.
+    """
+    if isinstance(given, kind):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return read(given)
+    name = kind.__name__
+    raise ParameterError(
+        f"A {name.lower()} is given as a {name}, or as the path of its file.",
+        found=f"It is of type {type(given).__name__}.",
     )

@@ -113,8 +113,9 @@ def as_bytes(document: Mapping[str, Any]) -> bytes:
 
 def read_json(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     """Reads a JSON object from a file, or says what is wrong with the file."""
+    content = read_bytes(path, kind)
     try:
-        document = json.loads(read_bytes(path, kind))
+        document = json.loads(content)
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):

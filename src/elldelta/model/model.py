@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.errors import ElldeltaError, FileError, SchemaError
-from elldelta.files import AtomicFiles, canonical_json, digest
+from elldelta.errors import ElldeltaError, FileError, ParameterError, SchemaError
+from elldelta.files import AtomicFiles, canonical_json, digest, loaded
 from elldelta.model.counts import Accounting, Counts, merge_counts
 from elldelta.pages.shown import Shown
 from elldelta.schema.schema import Categories, Schema
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Mapping
 
     from matplotlib.figure import Figure
@@ -106,9 +106,15 @@ class Model(Shown):
         return hash(self.digest)
 
 
-def merge_models(models: Iterable[Model]) -> Model:
-    """Adds up models with the same schema: two years, two regions."""
-    return Model(merge_counts(model.counts for model in models))
+def merge_models(models: Iterable[Model | str | os.PathLike[str]]) -> Model:
+    """Adds up models, or files of models, with the same schema: two years, two regions."""
+    if isinstance(models, Model | str | os.PathLike):
+        raise ParameterError(
+            "Merging takes a list of models.",
+            found="It is a single one.",
+            remedy="Give [first, second, ...].",
+        )
+    return Model(merge_counts(loaded(model, Model, read_model).counts for model in models))
 
 
 def reordered(model: Model, schema: Schema) -> Model:

@@ -16,6 +16,8 @@ from elldelta.core.generalize.sweep import SharpOptions
 from elldelta.core.mass_table import dense_blocks, without_below
 from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
 from elldelta.errors import InternalError, ParameterError, RefusedError
+from elldelta.files import loaded
+from elldelta.model.model import Model, read_model
 from elldelta.plan.plan import Plan
 from elldelta.plan.shapes import SHAPES, default_shape
 from elldelta.plan.wish import Wish
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from elldelta.core.generalize.runs import SharpPlan
     from elldelta.core.mass_table import MassTable
     from elldelta.core.partition import Partition
-    from elldelta.model.model import Model
     from elldelta.plan.classes import Classes
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
@@ -37,7 +38,7 @@ TRIES = 5
 
 
 def plan(
-    model: Model,
+    model: Model | str | os.PathLike[str],
     *,
     ell: int,
     releases: int = 1,
@@ -62,7 +63,7 @@ def plan(
     Exactly one of records, p, beta and classes must be given.
 
     Args:
-        model: The model.
+        model: The model, or its file.
         ell: Sensitive values to be left for everybody.
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.
         records: The records every owner can wait for.
@@ -104,7 +105,7 @@ def plan(
         fewest_past=fewest_past,
         category_order=category_order,
     )
-    return make_plan(model, wish, hierarchies)
+    return make_plan(loaded(model, Model, read_model), wish, hierarchies)
 
 
 def make_plan(

@@ -20,6 +20,7 @@ from elldelta.files import (
     damaged_signature,
     holds,
     is_digest,
+    loaded,
     read_json,
     read_public_key,
     sign,
@@ -128,6 +129,8 @@ def given_plan(
                 remedy="Give the file of the plan, with its signature beside it.",
             )
         return plan, ()
+    if not isinstance(plan, str | os.PathLike):
+        loaded(plan, Plan, read_plan)  # refuses it
     files = (Path(plan), signature_path(plan))
     if agency_key is None:
         return read_plan(files[0]), files

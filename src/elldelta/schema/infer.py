@@ -73,6 +73,12 @@ def infer_schema(
             found="They are one text.",
             remedy='Give a list of names, such as ["age", "sex"].',
         )
+    if not isinstance(sensitive, str):
+        raise ParameterError(
+            "The sensitive column is given by its name.",
+            found=f"It is of type {type(sensitive).__name__}.",
+            remedy="Name one column.",
+        )
     names = (*quasi_identifiers, sensitive)
     table.require((*names, *kept))
     bins, hierarchies = dict(bins or {}), dict(hierarchies or {})
