@@ -20,9 +20,9 @@ from elldelta.engines.database_source import Query, TableName
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count
-from elldelta.release.class_map import ClassMap
-from elldelta.release.counts import count_release
-from elldelta.release.write import release_frame, write_quarantine, write_release
+from elldelta.release.publishable import Publishable
+from elldelta.release.published import count_release
+from elldelta.release.rows import release_frame, write_quarantine, write_release
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
 
@@ -139,7 +139,7 @@ def check_counts(counts, rows, schema):
     assert dict(accounting.unknown) == dict(unknown)
 
 
-def class_map_of(counts, schema, leave_out=False):
+def content_of(counts, schema, leave_out=False):
     """Classes by the first quasi-identifier in pairs of positions; everything else is generalized away."""
     first = schema.quasi_identifiers[0]
     halves = counts.positions[:, 0] // 2
@@ -148,7 +148,7 @@ def class_map_of(counts, schema, leave_out=False):
     assert first.size > 2
     if leave_out and labels:
         class_of = np.where(class_of == 0, -1, class_of)
-    return ClassMap(counts.ranks, class_of, labels), used
+    return Publishable(counts, class_of, None, labels), used
 
 
 def label_row(schema, places):
@@ -349,10 +349,10 @@ class EngineContract(Placement):
         rows = [{"a": "1", "s": "x", "w": "u"}] * 9 + [{"a": "7", "s": "secret", "w": "v"}] * 9
         schema = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "secret"))), ("w",))
         counted = count(engine.open(to_arrow(rows, ["a", "s", "w"])), schema)
-        class_map = ClassMap(counted.counts.ranks, np.array([0, -1]), (("0-4",), ("5-9",)))
+        content = Publishable(counted.counts, np.array([0, -1]), None, (("0-4",), ("5-9",)))
         for order in ("sorted", "any"):
             with AtomicFiles(overwrite=True) as files:
-                write_release(counted, class_map, tmp_path / "r.parquet", files, order=order)
+                write_release(counted, content, tmp_path / "r.parquet", files, order=order)
             table = pq.read_table(tmp_path / "r.parquet", read_dictionary=["a", "s", "w"])
             held = [chunk.dictionary.to_pylist() for column in table.itercolumns() for chunk in column.chunks]
             assert held == [["0-4"], ["x"], ["u"]]
@@ -372,7 +372,7 @@ class EngineContract(Placement):
         folder = tmp_path_factory.mktemp("release")
         schema = text_schema(kept=("extra",) if keep else ())
         counted = count(engine.open(self.place(engine, to_arrow(rows))), schema, unknown="quarantine")
-        class_map, used = class_map_of(counted.counts, schema, leave_out)
+        content, used = content_of(counted.counts, schema, leave_out)
         out = used[0] if leave_out and len(used) else None
         expected = oracle.release(
             rows, schema, lambda places: None if places[0] // 2 == out else label_row(schema, places)
@@ -381,11 +381,9 @@ class EngineContract(Placement):
         for name in ("r.parquet", "r.csv"):
             for order in ("sorted", "any"):
                 with AtomicFiles(overwrite=True) as files:
-                    account = write_release(counted, class_map, folder / name, files, order=order)
+                    write_release(counted, content, folder / name, files, order=order)
                     write_quarantine(counted, folder / f"quarantine_{name}", files)
-                assert account.n_released == expected.total()
-                assert account.n_released + account.n_left_out == counted.counts.n_records
-                assert account.order == (order if keep else "sorted")
+                assert content.n_records == expected.total()
                 assert read_rows(folder / name) == expected
                 quarantined = [row for row in rows if "unknown" in places_of(row, schema)]
                 expected_rows = Counter(tuple(row[column] for column in NAMES) for row in quarantined)
@@ -404,7 +402,7 @@ class EngineContract(Placement):
             for row, n in expected.items():
                 together[row[:width]] += n
             assert shown == dict(together)
-        frame, account = release_frame(counted, class_map)
+        frame = release_frame(counted, content)
         assert Counter(zip(*frame.to_pydict().values(), strict=True)) == expected
 
     @pytest.mark.parametrize("keep", [False, True])
@@ -428,7 +426,7 @@ class EngineContract(Placement):
                 shuffled = table.take(pa.array(rng.permutation(n)))
                 counted = count(engine.open(self.place(engine, shuffled)), schema)
                 with AtomicFiles() as files:
-                    write_release(counted, class_map_of(counted.counts, schema)[0], path, files)
+                    write_release(counted, content_of(counted.counts, schema)[0], path, files)
                 contents.add(self._content(path))
             assert len(contents) == 1
 
@@ -447,10 +445,10 @@ class EngineContract(Placement):
         schema = Schema((Column("a", Integers(0, 3)),), Column("s", Integers(0, 9), "category"))
         table = pa.table({"a": [0, 1, 2, 3], "s": [5, None, 7, 5]})
         counted = count(engine.open(table), schema)
-        class_map = class_map_of(counted.counts, schema)[0]
+        content = content_of(counted.counts, schema)[0]
         with AtomicFiles() as files:
-            write_release(counted, class_map, tmp_path / "r.parquet", files)
-            write_release(counted, class_map, tmp_path / "r.csv", files)
+            write_release(counted, content, tmp_path / "r.parquet", files)
+            write_release(counted, content, tmp_path / "r.csv", files)
         read = pq.read_table(tmp_path / "r.parquet")
         assert read.schema.types == [pa.string(), pa.int64()]
         assert read.to_pylist() == [
@@ -474,7 +472,7 @@ class EngineContract(Placement):
         frames = [pd.DataFrame(data), pl.DataFrame(data), arrow, arrow.to_reader(), arrow.to_batches()[0]]
         for frame in frames:
             counted = count(engine.open(frame), schema)
-            release, _ = release_frame(counted, class_map_of(counted.counts, schema)[0])
+            release = release_frame(counted, content_of(counted.counts, schema)[0])
             kind = type(frame) if not isinstance(frame, pa.RecordBatchReader | pa.RecordBatch) else pa.Table
             assert type(release) is kind
             labels = release["a"].to_list() if hasattr(release["a"], "to_list") else release["a"].to_pylist()

@@ -15,8 +15,8 @@ from elldelta.engines import connect
 from elldelta.errors import ElldeltaError
 from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
-from elldelta.release.class_map import ClassMap
-from elldelta.release.write import write_release
+from elldelta.release.publishable import Publishable
+from elldelta.release.rows import write_release
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 
@@ -47,14 +47,14 @@ def main(mode, output, kind):
             table = pa.concat_tables([table] * (2000 if engine.name == "duckdb" else 10))
             print("ready", flush=True)  # noqa: T201
         counted = count(engine.open(table), schema)
-        class_map = ClassMap(counted.counts.ranks, np.zeros(counted.counts.n_combinations), [("*",)])
+        content = Publishable(counted.counts, np.zeros(counted.counts.n_combinations), None, [("*",)])
         if mode == "full":
             for process in (os.getpid(), *children()):
                 resource.prlimit(process, resource.RLIMIT_FSIZE, (100, 100))
         print("ready", flush=True)  # noqa: T201
         with AtomicFiles() as files:
             for turn in itertools.count():  # as long as it takes until the failure comes
-                write_release(counted, class_map, output.replace("TURN", str(turn)), files)
+                write_release(counted, content, output.replace("TURN", str(turn)), files)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ from tests.contracts.placement import Placement, needs
 from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count
-from elldelta.release.class_map import ClassMap
-from elldelta.release.counts import count_release
-from elldelta.release.write import write_quarantine, write_release
+from elldelta.release.publishable import Publishable
+from elldelta.release.published import count_release
+from elldelta.release.rows import write_quarantine, write_release
 from elldelta.schema.infer import infer_schema
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
@@ -49,9 +49,9 @@ def everything_said(problem):
 
 
 def one_class(counted):
-    ranks = counted.counts.ranks
-    return ClassMap(
-        ranks, np.zeros(ranks.size, int), [tuple("*" for _ in counted.schema.names)] if ranks.size else []
+    n = counted.counts.n_combinations
+    return Publishable(
+        counted.counts, np.zeros(n, int), None, [tuple("*" for _ in counted.schema.names)] if n else []
     )
 
 
@@ -278,13 +278,19 @@ class FailureContract(Placement):
         assert "meanwhile" in str(refusal.value)
         assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
-    def test_combinations_without_a_class_are_refused(self, engine, tmp_path):
+    def test_classes_that_do_not_fit_the_table_are_refused(self, engine, tmp_path):
         counted = count(engine.open(pa.table({"a": [1, 2], "s": ["x", "y"]})), SCHEMA)
-        for ranks in ([1], [1, 3], [0, 1]):
-            with pytest.raises(DataError, match="do not cover"), AtomicFiles() as files:
-                write_release(counted, ClassMap(ranks, [0] * len(ranks), [("*",)]), tmp_path / "r.csv", files)
-        with pytest.raises(ElldeltaError, match="another schema"), AtomicFiles() as files:
-            write_release(counted, ClassMap([1, 2], [0, 0], [("*", "*")]), tmp_path / "r.csv", files)
+        for class_of in ([0], [0, 0, 0]):
+            with pytest.raises(ParameterError, match="do not cover"):
+                Publishable(counted.counts, class_of, None, [("*",)])
+        with pytest.raises(ParameterError, match="Class numbers"):
+            Publishable(counted.counts, [0, 1], None, [("*",)])
+        for labels in ([("*", "*")], [("*",), ("*",)]):
+            with pytest.raises(ParameterError, match="labels of its own"):
+                Publishable(counted.counts, [0, 0], None, labels)
+        other = count(engine.open(pa.table({"a": [1, 2], "s": ["x", "y"]})), SCHEMA)
+        with pytest.raises(ElldeltaError, match="another table"), AtomicFiles() as files:
+            write_release(counted, one_class(other), tmp_path / "r.csv", files)
         assert list(tmp_path.iterdir()) == []
 
     def test_kept_columns_are_needed_for_a_release_but_not_for_counts(self, engine, tmp_path):

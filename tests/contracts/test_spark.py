@@ -29,9 +29,9 @@ from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
 from elldelta.model.estimate import estimate
 from elldelta.plan.planner import plan
-from elldelta.release.class_map import ClassMap
+from elldelta.release.publishable import Publishable
 from elldelta.release.release import release
-from elldelta.release.write import JoinedRows, write_release
+from elldelta.release.rows import JoinedRows, write_release
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 pytestmark = needs_java
@@ -165,7 +165,7 @@ def _texts(table, name):
 # What is particular to Spark
 
 
-def test_class_maps_are_broadcast(session):
+def test_contents_are_broadcast(session):
     schema = Schema(
         (Column("a", Integers(0, 99)), Column("b", Integers(0, 9))), Column("s", Integers(0, 9)), kept=("c",)
     )
@@ -173,8 +173,8 @@ def test_class_maps_are_broadcast(session):
     table = pa.table({name: rng.integers(0, 10, 5000) for name in ("a", "b", "s", "c")})
     with connect(session=session) as engine:
         counted = count(engine.open(table), schema)
-        class_map = ClassMap(counted.counts.ranks, np.zeros(counted.counts.n_combinations), [("*", "*")])
-        with JoinedRows(counted, class_map, "any") as joined:
+        content = Publishable(counted.counts, np.zeros(counted.counts.n_combinations), None, [("*", "*")])
+        with JoinedRows(counted, content, "any") as joined:
             plan = session.sql(joined.query)._jdf.queryExecution().executedPlan().toString()
     assert plan.count("BroadcastHashJoin") >= 4
     assert "SortMergeJoin" not in plan
@@ -226,7 +226,7 @@ def test_with_kept_columns_only_what_was_checked_is_published(session, tmp_path,
     with connect(session=session) as engine:
         counted = count(engine.open(f"file://{tmp_path}/t.parquet"), schema)
         with AtomicFiles() as files:
-            assert write_release(counted, one_class(counted), tmp_path / f"good.{suffix}", files).n_released
+            write_release(counted, one_class(counted), tmp_path / f"good.{suffix}", files)
         fill(["x", "x"])
         with pytest.raises(DataError, match="same records twice"), AtomicFiles() as files:
             write_release(counted, one_class(counted), tmp_path / f"bad.{suffix}", files)

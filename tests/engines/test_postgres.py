@@ -20,8 +20,8 @@ from elldelta.engines.postgres.engine import connect
 from elldelta.errors import DataError, ElldeltaError, FileError, InputError, ParameterError
 from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
-from elldelta.release.counts import count_release
-from elldelta.release.write import release_frame, write_quarantine, write_release
+from elldelta.release.published import count_release
+from elldelta.release.rows import release_frame, write_quarantine, write_release
 from elldelta.schema.infer import infer_schema
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
@@ -138,7 +138,7 @@ def test_texts_are_compared_byte_by_byte_whatever_their_collation(engine, run):
     schema = Schema((Column("v", Categories(("a", "A", "ä", "1.5"))),), Column("w", Categories(("x", "X"))))
     counted = count(engine.open("t"), schema)
     assert counted.counts.ranks.tolist() == [0, 1, 2, 3]
-    release, _ = release_frame(counted, one_class(counted))
+    release = release_frame(counted, one_class(counted))
     assert release["w"].to_pylist() == ["x", "x", "x", "X"]
 
 
@@ -239,7 +239,7 @@ def test_columns_that_cannot_be_compared_are_refused_without_a_cell(engine, run)
     counted = count(engine.open("t"), schema)
     with pytest.raises(DataError, match="cannot be compared or sorted"):
         release_frame(counted, one_class(counted))
-    release, _ = release_frame(counted, one_class(counted), order="any")
+    release = release_frame(counted, one_class(counted), order="any")
     assert CANARY in release["j"].to_pylist()[0]
 
 
@@ -329,8 +329,7 @@ def test_what_was_counted_is_what_is_written(engine, run, tmp_path):
         "DELETE FROM t WHERE v = 1", "UPDATE t SET v = 3", "INSERT INTO t VALUES (2, 'y', 'c'), (9, 'x', 'd')"
     )
     with AtomicFiles() as files:
-        account = write_release(counted, one_class(counted), tmp_path / "r.csv", files)
-    assert account.n_released == 2
+        write_release(counted, one_class(counted), tmp_path / "r.csv", files)
     assert (tmp_path / "r.csv").read_text() == "v,s,k\n*,x,a\n*,y,b\n"
     assert count(engine.open("t"), schema).counts.ranks.tolist() == [2, 3, 9]  # opened again: as it is now
 

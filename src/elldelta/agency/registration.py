@@ -38,8 +38,7 @@ from elldelta.ledger.chain import (
 )
 from elldelta.plan.classes import Merged
 from elldelta.release.manifest import Manifest
-from elldelta.release.published import Published, published_digest
-from elldelta.release.verify import verify_published
+from elldelta.release.published import Published, verify_published
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -215,7 +214,7 @@ def understood(plan: Plan, registration: Registration, *, name: str) -> Publishe
         raise _other("Its manifest holds what no manifest holds.")
     table = registration.table(manifest.classes.n_classes, plan.schema.n_values)
     published = Published(name, plan.schema, manifest.classes, table, manifest)
-    if published_digest(published) != manifest.content_digest:
+    if published.digest != manifest.content_digest:
         raise FileError(
             f"{_SOURCE} is not that of the release its manifest describes.",
             found="The counts do not have the digest that the manifest names.",

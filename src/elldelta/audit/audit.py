@@ -23,9 +23,8 @@ from elldelta.model.model import Model, read_model
 from elldelta.plan.plan import Plan, read_plan
 from elldelta.release.database_table import read_table_manifest
 from elldelta.release.manifest import manifest_path, read_manifest
-from elldelta.release.published import read_published
+from elldelta.release.published import Verification, read_published, verify_published
 from elldelta.release.release import Release
-from elldelta.release.verify import Verification, verify_published
 from elldelta.schema.foreign_rules import rules_of
 from elldelta.schema.schema import Schema
 from elldelta.schema.schema_file import read_schema

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from elldelta.errors import DataError, ParameterError
-from elldelta.release.counts import ReleaseCounts, count_release
+from elldelta.release.published import ReleaseCounts, count_release
 from elldelta.schema.foreign_columns import ColumnRules, ForeignColumn, understand_column
 from elldelta.schema.foreign_labels import EVERYTHING, normalized, parse_number
 

@@ -168,6 +168,20 @@ class Counts:
         """Records per sensitive value, seen or not."""
         return _bincount(self.values, self.n, self.schema.n_values)
 
+    def by_class(self, class_of: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+        """Records by class and sensitive value; those of a combination with a negative class are left out.
+
+        Args:
+            class_of: The class of each occupied combination.
+            n_classes: The number of classes.
+        """
+        n_values = self.schema.n_values
+        # Combinations that are left out have a row of their own at the end, which is cut off.
+        first = np.where(class_of < 0, n_classes, class_of) * n_values
+        table = np.zeros((n_classes + 1) * n_values, dtype=np.int64)
+        np.add.at(table, first[self.rows] + self.values, self.n)
+        return table.reshape(n_classes + 1, n_values)[:n_classes]
+
     def dense(self) -> NDArray[np.int64]:
         """The table of occupied combinations x all sensitive values, for what needs all cells at once."""
         shape = (self.n_combinations, self.schema.n_values)

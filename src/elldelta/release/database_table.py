@@ -19,7 +19,7 @@ from elldelta.errors import FileError, ParameterError
 from elldelta.files import as_bytes
 from elldelta.release.manifest import Manifest
 from elldelta.release.recheck import check_table
-from elldelta.release.write import JoinedRows, account_of, check_release, generated_rows
+from elldelta.release.rows import JoinedRows, check_number, check_release, generated_rows
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from elldelta.engines.database_source import TableName
     from elldelta.engines.table import Progress
     from elldelta.model.counting import CountedTable
-    from elldelta.release.class_map import ClassMap
-    from elldelta.release.write import Order
+    from elldelta.release.publishable import Publishable
+    from elldelta.release.rows import Order
 
 _SUFFIX = "_manifest"
 _DOCUMENT = "document"
@@ -102,7 +102,7 @@ def publication(engine: Engine, target: TableName) -> AbstractContextManager[Non
 
 def write_table(
     counted: CountedTable,
-    class_map: ClassMap,
+    content: Publishable,
     manifest: Manifest,
     target: TableName,
     *,
@@ -113,19 +113,19 @@ def write_table(
     """Writes rows and manifest of a release, and gives both tables their names."""
     import pyarrow as pa
 
-    check_release(counted, class_map, order)
+    check_release(counted, content, order)
     engine = _database(counted.table.engine, target)
     subject = f"the table {target}"
     rows, described = (replace(target, name=f"elldelta_{secrets.token_hex(8)}") for _ in range(2))
     if counted.schema.kept:
-        with JoinedRows(counted, class_map, order) as joined:
+        with JoinedRows(counted, content, order) as joined:
             n_rows = engine.create(rows, joined.query, subject)
-        check_table(counted, class_map, rows)
+        check_table(counted, content, rows)
         if progress:
             progress(1.0)
     else:
-        n_rows = engine.create(rows, generated_rows(counted, class_map).to_reader(progress), subject)
-    account_of(counted, class_map, n_rows, order)
+        n_rows = engine.create(rows, generated_rows(content).to_reader(progress), subject)
+    check_number("records of the release", content.n_records, n_rows)
     document = as_bytes(manifest.to_dict()).decode()
     engine.create(described, pa.table({_DOCUMENT: [document]}).to_reader(), subject)
     for table, name in ((described, manifest_table(target)), (rows, target)):

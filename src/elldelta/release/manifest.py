@@ -6,23 +6,26 @@ the words of the schema, and no value of a single person.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta._version import __version__
 from elldelta.errors import ElldeltaError
 from elldelta.files import canonical_json, changed, digest_of_parts, read_json, seal, unseal
 from elldelta.plan.classes import class_labels, classes_from_dict
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from elldelta.plan.classes import Classes
+    from elldelta.plan.plan import Plan
+    from elldelta.release.publishable import Publishable
 
 FORMAT_VERSION = 1
 """Version of the file; old versions are read for ever, newer ones refused."""
@@ -31,41 +34,8 @@ KIND = "manifest"
 
 _CELLS_AT_ONCE = 1 << 18
 
-_PLAIN = (
-    "software",
-    "plan_digest",
-    "content_digest",
-    "ell",
-    "delta",
-    "releases",
-    "failure_upper",
-    "records_read",
-    "records_released",
-    "records_suppressed",
-    "records_quarantined",
-    "records_left_out",
-    "classes_published",
-    "diversity",
-    "order",
-    "guarantee",
-    "min_records",
-    "coarsening",
-    "utility",
-    "ledger",
-)
-
-
-_WHOLE = (
-    "ell",
-    "releases",
-    "min_records",
-    "records_read",
-    "records_released",
-    "records_suppressed",
-    "records_quarantined",
-    "records_left_out",
-    "classes_published",
-)
+TERMS = ("ell", "delta", "releases", "failure_upper", "guarantee", "min_records")
+"""What a manifest repeats of its plan."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +115,7 @@ class Manifest:
         """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
         content = unseal(KIND, FORMAT_VERSION, document, source)
         try:
-            if any(type(content[name]) is not int for name in _WHOLE):
+            if any(type(content[field.name]) is not int for field in fields(cls) if field.type == "int"):
                 raise TypeError
             schema = Schema.from_dict(content["schema"])
             return cls(
@@ -157,6 +127,79 @@ class Manifest:
             )
         except (ElldeltaError, KeyError, TypeError, ValueError):
             raise changed(source) from None
+
+
+_PLAIN = tuple(
+    field.name for field in fields(Manifest) if field.name not in ("schema", "classes", "nulls", "unknown")
+)
+
+
+def describe(
+    plan: Plan, content: Publishable, order: str, ledger: Mapping[str, Any] | None = None
+) -> Manifest:
+    """The manifest of what is about to be published: what was checked and what becomes of the records."""
+    accounting = content.records.accounting
+    return Manifest(
+        schema=plan.schema,
+        classes=content.classes,
+        software=f"elldelta {__version__}",
+        plan_digest=plan.digest,
+        content_digest=content.digest,
+        records_read=accounting.n_read,
+        records_released=content.n_records,
+        records_suppressed=accounting.n_suppressed,
+        records_quarantined=accounting.n_quarantined,
+        records_left_out=accounting.n_counted - content.n_records,
+        classes_published=int(content.diversities.size),
+        diversity=int(content.diversities.min()) if content.diversities.size else None,
+        order=order if plan.schema.kept else "sorted",
+        coarsening=_cost(content, plan),
+        utility=_utility(content, plan),
+        ledger=ledger,
+        nulls=accounting.nulls,
+        unknown=accounting.unknown,
+        **{name: getattr(plan, name) for name in TERMS},
+    )
+
+
+def _cost(content: Publishable, plan: Plan) -> dict[str, int | float] | None:
+    """What it cost to pass, as plain numbers; None for a probabilistic plan."""
+    if content.coarsening is None:
+        return None
+    cost = content.coarsening.cost
+    # Over all classes, also those left out: weighing by what is left would tell which ones those are.
+    after = plan.hull_loss.ncp(content.coarsening.grouping)
+    return {
+        "base_classes": cost.n_base_classes,
+        "base_classes_failing": cost.n_failing,
+        "base_classes_merged": cost.n_merged,
+        "records_suppressed": cost.n_suppressed,
+        "ncp_before": cost.ncp_before,
+        "ncp_after": after,
+    }
+
+
+def _utility(content: Publishable, plan: Plan) -> dict[str, object] | None:
+    """How much information the published classes keep, from nothing but what the release shows.
+
+    Where the records lie inside their classes would make the classes look better, and give that away.
+    """
+    sizes = content.counts.sum(axis=1)
+    if not sizes.any():
+        return None
+    lows, highs = content.classes.hulls(plan.schema)
+    widths = (highs - lows) / np.maximum(1, np.array(plan.schema.sizes) - 1)
+    by_column = sizes @ widths / sizes.sum()
+    present = sizes[sizes > 0]
+    return {
+        "ncp": float(by_column.mean()),
+        "ncp_by_column": dict(zip(plan.schema.names, by_column.tolist(), strict=True)),
+        "smallest_class": int(present.min()),
+        "median_class": float(np.median(present)),
+        "largest_class": int(present.max()),
+        "discernibility": int((present.astype(object) ** 2).sum()),
+        "average_class_size_ratio": float(present.sum() / (present.size * plan.ell)),
+    }
 
 
 def manifest_path(release: Path) -> Path:
@@ -171,7 +214,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def content_digest(
-    labels: list[tuple[str, ...]], values: list[str | int | None], counts: NDArray[np.int64]
+    labels: Sequence[tuple[str, ...]], values: Sequence[str | int | None], counts: NDArray[np.int64]
 ) -> str:
     """The digest of a release's content: every (labels, sensitive value) with its count, in a fixed order.
 

@@ -1,30 +1,120 @@
-"""A release as an outsider reads it: its classes, and the counts of the sensitive values in them."""
+"""A release as an outsider reads it: its classes and counts, checked against its manifest and its plan."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.diversity import class_diversities
+from elldelta.core.certificate import missing_witnesses
+from elldelta.core.diversity import class_diversities, diversity, k_anonymity
+from elldelta.core.mass_table import frozen
 from elldelta.core.overlay import NO_CLASS
-from elldelta.errors import DataError, FileError, ParameterError
-from elldelta.plan.classes import class_labels
+from elldelta.core.partition import Partition
+from elldelta.engines.texts import count_texts
+from elldelta.errors import DataError, FileError, InternalError, ParameterError, RefusedError
+from elldelta.files import digest
+from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
 from elldelta.plan.label_boxes import LabelBoxes
-from elldelta.release.counts import count_release
-from elldelta.release.manifest import content_digest
+from elldelta.release.manifest import TERMS, content_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from elldelta.engines.table import Progress, Table
     from elldelta.plan.classes import Cover
-    from elldelta.release.counts import ReleaseCounts
+    from elldelta.plan.plan import Plan
     from elldelta.release.manifest import Manifest
     from elldelta.schema.schema import Column, Schema
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseCounts:
+    """The content of a release, as anyone who holds it sees it. Classes are told apart by their labels.
+
+    Attributes:
+        quasi_identifiers: The names of the label columns.
+        sensitive: The name of the sensitive column.
+        labels: For every class its labels, in the order of the columns; None where there is none. Sorted.
+        values: The sensitive values that occur, as text; None for a missing one, which comes last. Sorted.
+        classes: For each cell with a record, the number of its class.
+        value_of: For each cell, the number of its sensitive value.
+        n: For each cell, the number of records.
+    """
+
+    quasi_identifiers: tuple[str, ...]
+    sensitive: str
+    labels: tuple[tuple[str | None, ...], ...]
+    values: tuple[str | None, ...]
+    classes: NDArray[np.int64]
+    value_of: NDArray[np.int64]
+    n: NDArray[np.int64]
+
+    @property
+    def n_records(self) -> int:
+        """The number of records of the release."""
+        return int(self.n.sum())
+
+    def dense(self) -> NDArray[np.int64]:
+        """The table of classes x sensitive values."""
+        table = np.zeros((len(self.labels), len(self.values)), dtype=np.int64)
+        table[self.classes, self.value_of] = self.n
+        return table
+
+
+def count_release(
+    table: Table, quasi_identifiers: Sequence[str], sensitive: str, *, progress: Progress | None = None
+) -> ReleaseCounts:
+    """Counts a release by (labels, sensitive value); the file is read once."""
+    import pyarrow as pa
+
+    names = (*quasi_identifiers, sensitive)
+    cells = pa.Table.from_batches(count_texts(table, names, progress))
+    coded = [_coded(cells.column(place)) for place in range(len(names))]
+    n = cells.column(len(names)).to_numpy().astype(np.int64)
+    if table.n_rows is not None and int(n.sum()) != table.n_rows:
+        raise InternalError(
+            "Records were lost or invented while reading.",
+            found=f"{table.origin} holds {table.n_rows} records, {int(n.sum())} were read.",
+            remedy="Make sure that nothing changes the file meanwhile; otherwise please report this.",
+        )
+    rows = np.stack([codes for codes, _ in coded[:-1]], axis=1)
+    # Numbers the rows one column at a time: numbers stay small, and sorting rows is slow.
+    classes, examples = np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.intp)
+    for codes, texts in coded[:-1]:
+        keys = classes * max(len(texts), 1) + codes
+        _, examples, classes = np.unique(keys, return_index=True, return_inverse=True)
+    distinct = rows[examples]
+    value_of, values = coded[-1]
+    order = np.lexsort((value_of, classes))
+    labels = tuple(
+        tuple(texts[code] for code, (_, texts) in zip(row, coded[:-1], strict=True))
+        for row in distinct.tolist()
+    )
+    return ReleaseCounts(
+        tuple(quasi_identifiers),
+        sensitive,
+        labels,
+        values,
+        *(frozen(array[order], np.int64) for array in (classes, value_of, n)),
+    )
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], tuple[str | None, ...]]:
+    """Codes of texts in sorted order, a missing one last."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = column.cast(pa.string()).combine_chunks()
+    distinct = pc.unique(array)
+    distinct = distinct.take(pc.array_sort_indices(distinct))  # a missing one comes last
+    codes: NDArray[np.int64] = pc.index_in(array, value_set=distinct).to_numpy().astype(np.int64)
+    return codes, tuple(distinct.to_pylist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +144,12 @@ class Published:
     def labels(self) -> list[tuple[str, ...]]:
         """What the release shows for each class."""
         return class_labels(self.schema, self.classes)
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of its content."""
+        values = self.schema.sensitive.released_values().to_pylist()
+        return content_digest(self.labels, values, self.counts)
 
 
 def read_published(
@@ -87,15 +183,9 @@ def read_published(
     counts = np.zeros((classes.n_classes, schema.n_values), dtype=np.int64)
     counts[np.ix_(rows, _positions(schema.sensitive, found))] = found.dense()
     published = Published(name, schema, classes, counts, manifest)
-    if manifest is not None and published_digest(published) != manifest.content_digest:
+    if manifest is not None and published.digest != manifest.content_digest:
         raise _not_as_described(name, "Its records are not those that the manifest describes.")
     return published
-
-
-def published_digest(published: Published) -> str:
-    """The digest of the content of a release."""
-    values = published.schema.sensitive.released_values().to_pylist()
-    return content_digest(published.labels, values, published.counts)
 
 
 def values_left(releases: Sequence[Published], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -114,6 +204,142 @@ def values_left(releases: Sequence[Published], ranks: NDArray[np.int64]) -> NDAr
     return class_diversities(left)
 
 
+@dataclass(frozen=True)
+class Verification:
+    """What a release's own file shows about it."""
+
+    name: str
+    records: int
+    classes: int
+    ell: int
+    diversity: int | None
+    k: int | None
+    plan_digest: str
+    is_certified: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain JSON values."""
+        document = asdict(self)
+        return {"release": document.pop("name"), "certified": document.pop("is_certified"), **document}
+
+
+def verify_published(published: Published, plan: Plan | None = None) -> Verification:
+    """Checks a release that was read: manifest against content, both against the plan, and the diversity.
+
+    That the content has the digest of the manifest is checked by whoever reads the release.
+
+    Raises:
+        FileError: The manifest is missing, or release, manifest and plan do not belong together.
+        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
+    """
+    manifest, name = published.manifest, published.name
+    if manifest is None:
+        raise FileError(
+            f"The release {name} comes without a manifest.",
+            found="Nothing says under which plan it was made.",
+            remedy="Put the manifest beside it.",
+        )
+    if plan is not None and manifest.plan_digest != plan.digest:
+        raise FileError(
+            f"The release {name} was made with another plan.",
+            found="The digest of the plan is not the one in the manifest.",
+            remedy="Give the plan that the release was made with.",
+        )
+    realised = diversity(published.counts)
+    n_classes = int(published.counts.any(axis=1).sum())
+    _check_claims(published, manifest, n_classes, realised)
+    if plan is not None:
+        _check_plan(published, manifest, plan)
+    if realised is not None and realised < manifest.ell:
+        raise _unreliable(
+            f"The release {name} does not show {manifest.ell} values in every class.",
+            f"A class shows {realised}.",
+        )
+    return Verification(
+        name,
+        published.n_records,
+        n_classes,
+        manifest.ell,
+        realised,
+        k_anonymity(published.counts),
+        manifest.plan_digest,
+        is_certified=plan is not None and plan.guarantee == "certified",
+    )
+
+
+def _check_claims(published: Published, manifest: Manifest, n_classes: int, realised: int | None) -> None:
+    """Refuses a manifest that claims what the table does not show, wherever the table can tell."""
+    claims = {
+        "the number of records": (manifest.records_released, published.n_records),
+        "the number of classes": (manifest.classes_published, n_classes),
+        "the diversity": (manifest.diversity, realised),
+    }
+    wrong = [name for name, (claimed, found) in claims.items() if claimed != found]
+    lost = (manifest.records_left_out, manifest.records_suppressed, manifest.records_quarantined)
+    if manifest.records_released + sum(lost) != manifest.records_read or min(lost) < 0:
+        wrong.append("what became of every record")
+    if wrong:
+        raise _not_as_described(published.name, f"The manifest is wrong about {', '.join(wrong)}.")
+
+
+def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
+    """Refuses a release that is not made by the plan, promises something else, or does not pass."""
+    classes, name = published.classes, published.name
+    base = classes.base if isinstance(classes, Merged) else classes
+    other = [term for term in TERMS if getattr(manifest, term) != getattr(plan, term)]
+    is_merged = isinstance(classes, Merged)
+    problems = {
+        "It describes its columns differently.": published.schema.digest != plan.schema.digest,
+        "Its classes are not unions of the plan's classes.": not isinstance(base, Runs | Boxes)
+        or digest(base.to_dict()) != digest(plan.classes.to_dict()),
+        "It merges classes whose union no label can tell from other classes.": isinstance(classes, Merged)
+        and not _tells_apart(classes),
+        f"Its manifest and the plan disagree on {', '.join(other)}.": bool(other),
+        "It merges classes; releases of a probabilistic plan use the plan's classes as they are.": is_merged
+        and plan.guarantee == "probabilistic",
+    }
+    found = next((problem for problem, is_so in problems.items() if is_so), None)
+    if found is not None:
+        raise FileError(
+            f"The release {name} does not follow the plan.",
+            found=found,
+            remedy="Do not rely on it, or give the plan that it was made with.",
+        )
+    if plan.guarantee == "probabilistic":
+        if published.n_records < plan.records:
+            raise _unreliable(
+                f"The release {name} has fewer records than its plan asks for.",
+                f"{published.n_records} records; the plan asks for {plan.records}.",
+            )
+        return
+    group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
+    missed = missing_witnesses(published.counts, plan.terms, Partition(group_of)).sum(axis=1)
+    n_failing = int((missed > plan.terms.allowances).sum())
+    if n_failing:
+        raise _unreliable(
+            f"The release {name} does not pass the certificate of its plan.",
+            f"{n_failing} of {plan.n_classes} planned classes miss more witness values than they may.",
+        )
+
+
+def _tells_apart(merged: Merged) -> bool:
+    """Whether every union is again a run, or a box: then its labels name just its members."""
+    order = np.argsort(merged.group_of, kind="stable")
+    starts = np.searchsorted(merged.group_of[order], np.arange(merged.n_classes))
+    if isinstance(merged.base, Runs):
+        first = np.minimum.reduceat(order, starts)
+        last = np.maximum.reduceat(order, starts)
+        return bool((last - first + 1 == np.bincount(merged.group_of)).all())
+    if not isinstance(merged.base, Boxes):
+        return False
+    tiling = merged.base.tiling
+    lows = np.minimum.reduceat(tiling.lows[order], starts)
+    highs = np.maximum.reduceat(tiling.highs[order], starts)
+    volumes = (tiling.highs - tiling.lows + 1).astype(object).prod(axis=1)
+    sums = np.add.reduceat(volumes[order], starts)
+    return bool(((highs - lows + 1).astype(object).prod(axis=1) == sums).all())
+
+
 def _positions(sensitive: Column, found: ReleaseCounts) -> NDArray[np.int64]:
     """The position of each sensitive value that occurs, told by how releases spell it."""
     spelt: list[Any] = sensitive.released_values().to_pylist()
@@ -126,6 +352,10 @@ def _positions(sensitive: Column, found: ReleaseCounts) -> NDArray[np.int64]:
             remedy="Use the schema that the release was made with.",
         )
     return np.array([number[value] for value in found.values], dtype=np.int64)
+
+
+def _unreliable(problem: str, found: str) -> RefusedError:
+    return RefusedError(problem, found=found, remedy="Do not rely on this release.")
 
 
 def _not_as_described(name: str, found: str) -> FileError:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from elldelta._version import __version__
 from elldelta.engines.database_source import TableName
 from elldelta.engines.running import running
 from elldelta.engines.sources import format_of
@@ -18,7 +15,6 @@ from elldelta.files import AtomicFiles, as_bytes, check_writable
 from elldelta.model.counting import count
 from elldelta.pages.shown import Shown
 from elldelta.plan.signature import given_plan
-from elldelta.release.certify import publishable
 from elldelta.release.database_table import (
     check_target,
     check_unread,
@@ -26,8 +22,9 @@ from elldelta.release.database_table import (
     publication,
     write_table,
 )
-from elldelta.release.manifest import Manifest, manifest_path
-from elldelta.release.write import release_frame, write_quarantine, write_release
+from elldelta.release.manifest import Manifest, describe, manifest_path
+from elldelta.release.publishable import publishable
+from elldelta.release.rows import release_frame, write_quarantine, write_release
 
 if TYPE_CHECKING:
     import os
@@ -38,10 +35,9 @@ if TYPE_CHECKING:
     from elldelta.engines.table import Engine, Progress
     from elldelta.files import CsvFormat, PublicKey
     from elldelta.model.counting import UnknownPolicy
-    from elldelta.model.counts import Accounting
     from elldelta.plan.plan import Plan
-    from elldelta.release.certify import Publishable
-    from elldelta.release.write import Order
+    from elldelta.release.publishable import Publishable
+    from elldelta.release.rows import Order
 
 
 class AdmittingLedger(Protocol):
@@ -179,7 +175,7 @@ def release(
             line, commit = None, None
             if ledger is not None:
                 line, commit = _admit(book, ledger.owner, content, overwrite=overwrite)
-            manifest = _manifest(known, content, counted.counts.accounting, order, line)
+            manifest = describe(known, content, order, line)
             table = None
             with (
                 nullcontext() if home is None else publication(active, home),
@@ -188,7 +184,7 @@ def release(
                 if home is not None:
                     write_table(
                         counted,
-                        content.class_map,
+                        content,
                         manifest,
                         home,
                         order=order,
@@ -196,9 +192,9 @@ def release(
                         progress=progress,
                     )
                 elif place is None:
-                    table, _ = release_frame(counted, content.class_map, order=order, progress=progress)
+                    table = release_frame(counted, content, order=order, progress=progress)
                 elif isinstance(place, Path):
-                    write_release(counted, content.class_map, place, staging, order=order, progress=progress)
+                    write_release(counted, content, place, staging, order=order, progress=progress)
                 # Comes to stand before the release does, or with it: no release without its quarantine.
                 if apart is not None and manifest.records_quarantined:
                     write_quarantine(counted, apart, staging, progress=progress)
@@ -223,79 +219,6 @@ def _admit(
         book.commit(admission, dict(reversed(list(staged.items()))), overwrite=overwrite)
 
     return {"sequence": admission.entry.sequence, "hash": admission.entry.hash, "owner": owner}, commit
-
-
-def _manifest(
-    plan: Plan, content: Publishable, accounting: Accounting, order: Order, line: Mapping[str, Any] | None
-) -> Manifest:
-    """What was checked and what becomes of the records."""
-    n_released = int(content.counts.sum())
-    return Manifest(
-        schema=plan.schema,
-        classes=content.classes,
-        software=f"elldelta {__version__}",
-        plan_digest=plan.digest,
-        content_digest=content.digest,
-        ell=plan.ell,
-        delta=plan.delta,
-        releases=plan.releases,
-        failure_upper=plan.failure_upper,
-        records_read=accounting.n_read,
-        records_released=n_released,
-        records_suppressed=accounting.n_suppressed,
-        records_quarantined=accounting.n_quarantined,
-        records_left_out=accounting.n_counted - n_released,
-        classes_published=int(content.diversities.size),
-        diversity=int(content.diversities.min()) if content.diversities.size else None,
-        order=order if plan.schema.kept else "sorted",
-        guarantee=plan.guarantee,
-        min_records=plan.min_records,
-        coarsening=_cost(content, plan),
-        utility=_utility(content, plan),
-        ledger=line,
-        nulls=accounting.nulls,
-        unknown=accounting.unknown,
-    )
-
-
-def _cost(content: Publishable, plan: Plan) -> dict[str, int | float] | None:
-    """What it cost to pass, as plain numbers; None for a probabilistic plan."""
-    if content.coarsening is None:
-        return None
-    cost = content.coarsening.cost
-    # Over all classes, also those left out: weighing by what is left would tell which ones those are.
-    after = plan.hull_loss.ncp(content.coarsening.grouping)
-    return {
-        "base_classes": cost.n_base_classes,
-        "base_classes_failing": cost.n_failing,
-        "base_classes_merged": cost.n_merged,
-        "records_suppressed": cost.n_suppressed,
-        "ncp_before": cost.ncp_before,
-        "ncp_after": after,
-    }
-
-
-def _utility(content: Publishable, plan: Plan) -> dict[str, object] | None:
-    """How much information the published classes keep, from nothing but what the release shows.
-
-    Where the records lie inside their classes would make the classes look better, and give that away.
-    """
-    sizes = content.counts.sum(axis=1)
-    if not sizes.any():
-        return None
-    lows, highs = content.classes.hulls(plan.schema)
-    widths = (highs - lows) / np.maximum(1, np.array(plan.schema.sizes) - 1)
-    by_column = sizes @ widths / sizes.sum()
-    present = sizes[sizes > 0]
-    return {
-        "ncp": float(by_column.mean()),
-        "ncp_by_column": dict(zip(plan.schema.names, by_column.tolist(), strict=True)),
-        "smallest_class": int(present.min()),
-        "median_class": float(np.median(present)),
-        "largest_class": int(present.max()),
-        "discernibility": int((present.astype(object) ** 2).sum()),
-        "average_class_size_ratio": float(present.sum() / (present.size * plan.ell)),
-    }
 
 
 def _files(place: Path | TableName | None, quarantine: Path | None) -> list[Path]:

@@ -211,18 +211,7 @@ def _verify(
     with where.start() as active, progress_bar("Reading") as progress:
         checked = verify(release, known, csv_format=csv.format, engine=active, progress=progress)
     if json:
-        output.print_json(
-            {
-                "release": str(release),
-                "records": checked.records,
-                "classes": checked.classes,
-                "ell": checked.ell,
-                "diversity": checked.diversity,
-                "k": checked.k,
-                "plan_digest": checked.plan_digest,
-                "certified": checked.is_certified,
-            }
-        )
+        output.print_json({**checked.to_dict(), "release": str(release)})
         return
     output.print_text(
         f"{release} is what its manifest says: {checked.records:,} records in {checked.classes:,} classes.",

@@ -1,14 +1,14 @@
-"""Writing a release: generalized labels, sensitive values, and nothing that tells about the input.
+"""The rows of a release: generalized labels, sensitive values, and nothing that tells about the input.
 
 Without kept columns a release is fully determined by its counts per (class, sensitive value): it is
 generated from them, class by class, and the records are not read again. The rows are then sorted, which hides
 the order of the input and makes the file the same, byte for byte, from run to run. With kept columns the
-engine joins the records with their labels, and sorts them unless speed matters more.
+engine joins the records with their labels, and sorts them unless speed matters more; what it has read the
+second time is then compared with what was checked (`elldelta.release.recheck`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from elldelta.engines.frames import from_arrow
 from elldelta.engines.repeated_rows import RepeatedRows
 from elldelta.engines.sources import format_of
 from elldelta.engines.table import require
-from elldelta.errors import InternalError, ParameterError, SchemaError
+from elldelta.errors import InternalError, ParameterError
 from elldelta.files import part_name
 from elldelta.release.recheck import check_file, check_frame
 from elldelta.schema.domains import UNKNOWN
@@ -33,47 +33,20 @@ if TYPE_CHECKING:
     from elldelta.engines.table import Engine, Progress
     from elldelta.files import AtomicFiles
     from elldelta.model.counting import CountedTable, Encoding
-    from elldelta.model.counts import Accounting
-    from elldelta.release.class_map import ClassMap
+    from elldelta.release.publishable import Publishable
 
 Order = Literal["sorted", "any"]
 
 
-@dataclass(frozen=True)
-class ReleaseAccount:
-    """What became of every record: n_read = n_released + n_left_out + n_suppressed + n_quarantined.
-
-    Attributes:
-        accounting: What was counted, suppressed and quarantined.
-        n_released: Rows of the release.
-        n_left_out: Records of classes that are not released.
-        order: How the rows are ordered: "sorted", or "any" if the order may follow the input.
-    """
-
-    accounting: Accounting
-    n_released: int
-    n_left_out: int
-    order: Order
-
-    def __post_init__(self) -> None:
-        if self.n_released + self.n_left_out != self.accounting.n_counted:
-            raise InternalError(
-                "Records were lost or invented while writing.",
-                found=f"{self.accounting.n_counted} were counted, {self.n_released} written, "
-                f"{self.n_left_out} left out.",
-                remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
-            )
-
-
 def write_release(
     counted: CountedTable,
-    class_map: ClassMap,
+    content: Publishable,
     path: str | os.PathLike[str],
     files: AtomicFiles,
     *,
     order: Order = "sorted",
     progress: Progress | None = None,
-) -> ReleaseAccount:
+) -> None:
     """Writes a release to a Parquet or CSV file, which appears when the block of `files` ends.
 
     An engine that writes in parts makes a folder of such files. A release that is generated from its counts
@@ -87,42 +60,43 @@ def write_release(
             found="Its name ends in .gz.",
             remedy="Use a name that ends in .csv or .parquet; Parquet is compressed inside.",
         )
-    check_release(counted, class_map, order)
+    check_release(counted, content, order)
     engine = counted.table.engine
     target = _stage(engine, path, files)
-    if not counted.schema.kept:
-        rows = generated_rows(counted, class_map)
+    if not content.schema.kept:
+        rows = generated_rows(content)
         file = target / part_name(0, file_format) if target.is_dir() else target
         (rows.write_parquet if file_format == "parquet" else rows.write_csv)(file, progress)
-        return account_of(counted, class_map, rows.n_rows, "sorted")
-    with JoinedRows(counted, class_map, order) as joined:
-        n_rows = engine.write(joined.query, target, file_format, ordered=order == "sorted", progress=progress)
-    check_file(counted, class_map, target, file_format)
-    return account_of(counted, class_map, n_rows, order)
+        n_rows = rows.n_rows
+    else:
+        with JoinedRows(counted, content, order) as joined:
+            n_rows = engine.write(
+                joined.query, target, file_format, ordered=order == "sorted", progress=progress
+            )
+        check_file(counted, content, target, file_format)
+    check_number("records of the release", content.n_records, n_rows)
 
 
 def release_frame(
     counted: CountedTable,
-    class_map: ClassMap,
+    content: Publishable,
     *,
     order: Order = "sorted",
-    like: object = None,
     progress: Progress | None = None,
-) -> tuple[Any, ReleaseAccount]:
-    """A release in memory, of the same kind as `like` (by default, as the table that was given)."""
-    check_release(counted, class_map, order)
-    if not counted.schema.kept:
-        table = generated_rows(counted, class_map).to_table()
-        order = "sorted"
+) -> Any:  # noqa: ANN401 (the kind of table that was given)
+    """A release in memory, of the same kind as the table that was given."""
+    check_release(counted, content, order)
+    if not content.schema.kept:
+        table = generated_rows(content).to_table()
     else:
         # A stored result has no order: its rows are numbered instead, and sorted here.
-        with JoinedRows(counted, class_map, "numbered" if order == "sorted" else "any") as joined:
+        with JoinedRows(counted, content, "numbered" if order == "sorted" else "any") as joined:
             table = _fetched(counted.table.engine, joined.query, progress)
-        check_frame(counted, class_map, table)
+        check_frame(counted, content, table)
         if order == "sorted":
             table = table.sort_by(sql.ROW_NUMBER).drop_columns([sql.ROW_NUMBER])
-    account = account_of(counted, class_map, table.num_rows, order)
-    return from_arrow(table, counted.table.given if like is None else like), account
+    check_number("records of the release", content.n_records, table.num_rows)
+    return from_arrow(table, counted.table.given)
 
 
 def write_quarantine(
@@ -153,45 +127,50 @@ def write_quarantine(
         n_rows = table.engine.write(query, target, file_format, ordered=False, progress=progress)
     finally:
         table.engine.discard(*relations)
-    expected = counted.counts.accounting.n_quarantined
-    if n_rows != expected:
-        raise InternalError(
-            "The quarantined records are not those that were counted.",
-            found=f"{expected} were counted, {n_rows} written.",
-            remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
-        )
+    check_number("quarantined records", counted.counts.accounting.n_quarantined, n_rows)
     return n_rows
 
 
-def generated_rows(counted: CountedTable, class_map: ClassMap) -> RepeatedRows:
+def check_release(counted: CountedTable, content: Publishable, order: Order) -> None:
+    """Refuses a release that cannot be written: no such order, a column is missing, classes of others."""
+    if order not in {"sorted", "any"}:
+        raise ParameterError("The order of a release is sorted or any.", found="It is neither.")
+    if content.records is not counted.counts:
+        raise InternalError("The classes were made for another table.")
+    counted.table.require(content.schema.kept)
+
+
+def check_number(of: str, expected: int, written: int) -> None:
+    """Refuses rows that are more or fewer than were counted."""
+    if written != expected:
+        raise InternalError(
+            f"The {of} are not those that were counted.",
+            found=f"{expected} were counted, {written} written.",
+            remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
+        )
+
+
+def generated_rows(content: Publishable) -> RepeatedRows:
     """The rows of a release without kept columns: every (class, sensitive value) as often as it occurs."""
     import pyarrow as pa
 
-    counts = counted.counts
-    n_values = counted.schema.n_values
-    class_of = class_map.classes_of(counts.ranks)
-    # Every combination belongs to the cells of its class; those that are left out come last, and are cut off.
-    n_cells = len(class_map.labels) * n_values
-    first = np.where(class_of < 0, n_cells, class_of * n_values)
-    table = np.zeros(n_cells + n_values, dtype=np.int64)
-    np.add.at(table, first[counts.rows] + counts.values, counts.n)
-    cells = np.flatnonzero(table[:n_cells])
-    n = table[cells]
-    classes, values = np.divmod(cells, n_values)
+    classes, values = np.nonzero(content.counts)
     columns = [
-        (name, classes, pa.array([labels[place] for labels in class_map.labels], pa.string()))
-        for place, name in enumerate(counted.schema.names)
+        (name, classes, pa.array([labels[place] for labels in content.labels], pa.string()))
+        for place, name in enumerate(content.schema.names)
     ]
-    sensitive = counted.schema.sensitive
-    return RepeatedRows((*columns, (sensitive.name, values, sensitive.released_values())), n)
+    sensitive = content.schema.sensitive
+    return RepeatedRows(
+        (*columns, (sensitive.name, values, sensitive.released_values())), content.counts[classes, values]
+    )
 
 
 class JoinedRows:
     """The query for a release with kept columns, with the small tables it needs while it is used."""
 
-    def __init__(self, counted: CountedTable, class_map: ClassMap, order: sql.RowOrder) -> None:
+    def __init__(self, counted: CountedTable, content: Publishable, order: sql.RowOrder) -> None:
         self._counted = counted
-        self._class_map = class_map
+        self._content = content
         self._order = order
         self._relations: list[str] = []
         self.query = ""
@@ -209,16 +188,15 @@ class JoinedRows:
 
     def _prepare(self) -> None:
         counted, schema = self._counted, self._counted.schema
-        ranks, class_of, values = self._released()
         self.query = sql.released_rows(
             counted.table.relation,
             counted.keys,
             [
                 *(self._put(**_usable(encoding)) for encoding in counted.encodings[:-1]),
-                self._put(**self._sensitive(values)),
+                self._put(**self._sensitive()),
             ],
             schema.strides,
-            self._put(**self._classes(ranks, class_of)),
+            self._put(**self._classes()),
             (*schema.names, schema.sensitive.name),
             schema.kept,
             order=self._order,
@@ -228,27 +206,24 @@ class JoinedRows:
         self._relations.append(self._counted.table.engine.put(_relation(**columns)))
         return self._relations[-1]
 
-    def _released(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The combinations that are released, their classes, and the sensitive values of their records.
+    def _classes(self) -> dict[str, Any]:
+        """The combinations that are released, their classes and labels.
 
         Nothing of records that are left out may come further: not even as an entry, used by no row, of a
         dictionary inside the file.
         """
-        counts = self._counted.counts
-        class_of = self._class_map.classes_of(counts.ranks)
-        values = np.unique(counts.values[class_of[counts.rows] >= 0])
-        return counts.ranks[class_of >= 0], class_of[class_of >= 0], values
-
-    def _classes(self, ranks: NDArray[np.int64], class_of: NDArray[np.int64]) -> dict[str, Any]:
         import pyarrow as pa
 
+        content = self._content
+        is_shown = content.class_of >= 0
+        class_of = content.class_of[is_shown]
         labels = {
             f"l{place}": self._texts(
-                pa.array([labels[place] for labels in self._class_map.labels], pa.string()), class_of
+                pa.array([labels[place] for labels in content.labels], pa.string()), class_of
             )
-            for place in range(len(self._counted.schema.names))
+            for place in range(len(content.schema.names))
         }
-        return {"rank": ranks, "class": class_of, **labels}
+        return {"rank": content.records.ranks[is_shown], "class": class_of, **labels}
 
     def _texts(self, cells: pa.Array, places: NDArray[np.int64]) -> pa.Array:
         """Cells by their places; with a dictionary where speed matters, so that texts are not compared.
@@ -261,7 +236,8 @@ class JoinedRows:
         is_coded = self._order == "any" and pa.types.is_string(taken.type)
         return taken.dictionary_encode() if is_coded else taken
 
-    def _sensitive(self, values: NDArray[np.int64]) -> dict[str, Any]:
+    def _sensitive(self) -> dict[str, Any]:
+        values = np.flatnonzero(self._content.counts.any(axis=0))
         encoding = self._counted.encodings[-1]
         shown = np.isin(encoding.positions, values)
         positions = encoding.positions[shown]
@@ -277,26 +253,6 @@ def _stage(
         return files.stage(path, private=private, folder=True)
     require(engine, "write file", f"write {path}")
     return files.stage(path, private=private)
-
-
-def check_release(counted: CountedTable, class_map: ClassMap, order: Order) -> None:
-    """Refuses a release that cannot be written: no such order, a column is missing, classes of others."""
-    if order not in {"sorted", "any"}:
-        raise ParameterError("The order of a release is sorted or any.", found="It is neither.")
-    counted.table.require(counted.schema.kept)
-    n_names = len(counted.schema.names)
-    if any(len(labels) != n_names for labels in class_map.labels):
-        raise SchemaError(
-            "The classes were made for another schema.",
-            found=f"Their labels do not fit {n_names} quasi-identifiers.",
-        )
-
-
-def account_of(counted: CountedTable, class_map: ClassMap, n_released: int, order: Order) -> ReleaseAccount:
-    """What became of every record, if so many rows were written; refuses if that cannot be."""
-    counts = counted.counts
-    n_left_out = int(counts.combination_totals[class_map.classes_of(counts.ranks) < 0].sum())
-    return ReleaseAccount(counts.accounting, n_released, n_left_out, order)
 
 
 def _usable(encoding: Encoding) -> dict[str, Any]:

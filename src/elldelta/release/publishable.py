@@ -12,26 +12,27 @@ from elldelta.core.certificate import certify, missing_witnesses
 from elldelta.core.coarsen import fit
 from elldelta.core.diversity import class_diversities
 from elldelta.core.occupancy import class_failures_upper
-from elldelta.core.partition import Partition
-from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
-from elldelta.files import digest
-from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
-from elldelta.release.class_map import LEFT_OUT, ClassMap
+from elldelta.errors import InternalError, ParameterError, RefusedError
+from elldelta.plan.classes import Merged, class_labels
 from elldelta.release.manifest import content_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from elldelta.choices import OnFailure
     from elldelta.core.certificate import Certificate, CertificateTerms
     from elldelta.core.coarsen import Coarsening
     from elldelta.core.ledger_state import LedgerState
+    from elldelta.core.partition import Partition
     from elldelta.model.counts import Counts
     from elldelta.plan.classes import Classes
     from elldelta.plan.plan import Plan
-    from elldelta.release.published import Published
     from elldelta.schema.schema import Schema
 
+LEFT_OUT = -1
+"""The class number of a combination whose records are not released."""
 
 MOST_NAMED = 3
 """How many failing classes a refusal names; their labels are the plan's, not anybody's values."""
@@ -39,23 +40,59 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, eq=False)
 class Publishable:
-    """What may be published.
+    """What may be published of an owner's records.
 
     Attributes:
-        schema: What the columns mean.
+        records: The owner's records, counted.
+        class_of: The published class of each combination that occurs, or `LEFT_OUT`.
         classes: The published classes: the plan's, or unions of them.
-        labels: What the release shows for each of them.
-        counts: Records by published class and sensitive value; none where records are left out.
-        class_map: Which combination goes where.
+        labels: What the release shows for each of them, one label per quasi-identifier. No two classes may
+            have the same labels: a reader could not tell them apart.
         coarsening: The certificate and its cost; None for a probabilistic plan.
     """
 
-    schema: Schema
+    records: Counts
+    class_of: NDArray[np.int64]
     classes: Classes
-    labels: list[tuple[str, ...]]
-    counts: NDArray[np.int64]
-    class_map: ClassMap
-    coarsening: Coarsening | None
+    labels: Sequence[tuple[str, ...]]
+    coarsening: Coarsening | None = None
+
+    def __post_init__(self) -> None:
+        class_of = np.array(self.class_of, dtype=np.int64, copy=True)
+        class_of.setflags(write=False)
+        object.__setattr__(self, "class_of", class_of)
+        object.__setattr__(self, "labels", tuple(map(tuple, self.labels)))
+        n_classes, n_columns = len(self.labels), len(self.schema.names)
+        if class_of.shape != self.records.ranks.shape:
+            raise ParameterError(
+                "The classes do not cover the combinations of the table.",
+                found=f"{self.records.n_combinations} occur, {class_of.size} have a class.",
+            )
+        if class_of.size and not LEFT_OUT <= class_of.min() <= class_of.max() < n_classes:
+            raise ParameterError(
+                f"Class numbers run from 0 to {n_classes - 1}, or are {LEFT_OUT} for records left out.",
+                found=f"They run from {class_of.min()} to {class_of.max()}.",
+            )
+        if len(set(self.labels)) < n_classes or any(len(labels) != n_columns for labels in self.labels):
+            raise ParameterError(
+                f"Every class needs labels of its own, one for each of {n_columns} quasi-identifiers.",
+                found=f"{n_classes} classes have {len(set(self.labels))} different sets of labels.",
+            )
+
+    @property
+    def schema(self) -> Schema:
+        """What the columns mean."""
+        return self.records.schema
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Records by published class and sensitive value; none where records are left out."""
+        return self.records.by_class(self.class_of, len(self.labels))
+
+    @property
+    def n_records(self) -> int:
+        """The number of records that are released."""
+        return int(self.counts.sum())
 
     @property
     def certificate(self) -> Certificate:
@@ -65,30 +102,16 @@ class Publishable:
         return self.coarsening.certificate
 
     @cached_property
-    def digest(self) -> str:
-        """The digest of the content; see `content_digest`."""
-        values = self.schema.sensitive.released_values().to_pylist()
-        return content_digest(self.labels, values, self.counts)
-
-    @cached_property
     def diversities(self) -> NDArray[np.int64]:
         """Distinct values per class with a record."""
         present = class_diversities(self.counts)
         return present[present > 0]
 
-
-def base_counts(counts: Counts, plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """An owner's records by the plan's classes and sensitive value; and the class of each combination."""
-    class_of = plan.class_of(counts.ranks)
-    n_values = plan.schema.n_values
-    table = np.zeros(plan.n_classes * n_values, dtype=np.int64)
-    np.add.at(table, (class_of * n_values)[counts.rows] + counts.values, counts.n)
-    return table.reshape(plan.n_classes, n_values), class_of
-
-
-def default_on_failure(plan: Plan) -> OnFailure:
-    """Fine plans are made to be coarsened; others are meant to pass as they are."""
-    return "refuse" if plan.waiting_risk is None else "coarsen"
+    @cached_property
+    def digest(self) -> str:
+        """The digest of the content, by which manifest and ledger know it."""
+        values = self.schema.sensitive.released_values().to_pylist()
+        return content_digest(self.labels, values, self.counts)
 
 
 def publishable(
@@ -125,7 +148,10 @@ def publishable(
                 remedy="Use a certified plan, or leave the option out.",
             )
         return _as_planned(counts, plan)
-    on_failure = on_failure or default_on_failure(plan)
+    # Fine plans are made to be coarsened; others are meant to pass as they are.
+    on_failure = on_failure or ("refuse" if plan.waiting_risk is None else "coarsen")
+    if on_failure == "refuse":
+        _require_records(counts, plan)
     own = plan.terms
     attempts = [own]
     if state is not None and grouping is None and on_failure != "refuse":
@@ -148,108 +174,35 @@ def _fitted(
     most_suppressed: float | None,
     grouping: Partition | None,
 ) -> Publishable:
-    if on_failure == "refuse":
-        _require_records(counts, plan)
-    table, class_of = base_counts(counts, plan)
-    if on_failure == "refuse" and grouping is None:
-        _require_certificate(certify(table, terms), plan)
-    fitted = fit(
-        table,
-        terms,
-        plan.hull_loss,
-        on_failure=on_failure,
-        unions=plan.unions,
-        most_suppressed=most_suppressed,
-        grouping=grouping,
-    )
-    group_of = fitted.grouping.class_of
-    whole = fitted.grouping.n_classes == plan.n_classes
-    classes: Classes = plan.classes if whole else Merged(plan.classes, group_of)
-    labels = class_labels(plan.schema, classes)
-    # Without a merge every class keeps its number, so that plan and release speak of the same ones.
-    numbers = np.arange(plan.n_classes) if whole else group_of
-    left_out = fitted.suppressed if not whole else fitted.suppressed[group_of]
-    shown = fitted.certificate.counts if not whole else fitted.certificate.counts[group_of]
-    published = numbers[class_of]
-    published = np.where(left_out[published], LEFT_OUT, published)
-    return Publishable(
-        plan.schema, classes, labels, shown, ClassMap(counts.ranks, published, tuple(labels)), fitted
-    )
-
-
-def check_published(published: Published, plan: Plan) -> None:
-    """Checks the certificate of a release from what it shows; needs nothing that its owner keeps.
-
-    Raises:
-        FileError: Its classes are not unions of the plan's.
-        RefusedError: A class misses more witness values than it may.
-    """
-    classes, terms = published.classes, plan.terms
-    check_classes(published, plan)
-    group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
-    missed = missing_witnesses(published.counts, terms, Partition(group_of)).sum(axis=1)
-    n_failing = int((missed > terms.allowances).sum())
-    if n_failing:
-        raise RefusedError(
-            f"The release {published.name} does not pass the certificate of its plan.",
-            found=f"{n_failing} of {plan.n_classes} planned classes miss more witness values than they may.",
-            remedy="Do not rely on this release.",
+    class_of = plan.class_of(counts.ranks)
+    table = counts.by_class(class_of, plan.n_classes)
+    try:
+        fitted = fit(
+            table,
+            terms,
+            plan.hull_loss,
+            on_failure=on_failure,
+            unions=plan.unions,
+            most_suppressed=most_suppressed,
+            grouping=grouping,
         )
-
-
-def check_classes(published: Published, plan: Plan) -> None:
-    """Checks that a release uses the plan's schema, and its classes or unions of them that labels can tell.
-
-    Raises:
-        FileError: It does not.
-    """
-    classes = published.classes
-    base = classes.base if isinstance(classes, Merged) else classes
-    if published.schema.digest != plan.schema.digest:
-        found = "It describes its columns differently."
-    elif not isinstance(base, Runs | Boxes) or digest(base.to_dict()) != digest(plan.classes.to_dict()):
-        found = "Its classes are not unions of the plan's classes."
-    elif isinstance(classes, Merged) and not _tells_apart(classes):
-        found = "It merges classes whose union no label can tell from other classes."
-    else:
-        return
-    raise FileError(
-        f"The release {published.name} does not follow the plan.",
-        found=found,
-        remedy="Give the plan that the release was made with.",
-    )
-
-
-def _tells_apart(merged: Merged) -> bool:
-    """Whether every union is again a run, or a box: then its labels name just its members."""
-    order = np.argsort(merged.group_of, kind="stable")
-    starts = np.searchsorted(merged.group_of[order], np.arange(merged.n_classes))
-    if isinstance(merged.base, Runs):
-        first = np.minimum.reduceat(order, starts)
-        last = np.maximum.reduceat(order, starts)
-        return bool((last - first + 1 == np.bincount(merged.group_of)).all())
-    if not isinstance(merged.base, Boxes):
-        return False
-    tiling = merged.base.tiling
-    lows = np.minimum.reduceat(tiling.lows[order], starts)
-    highs = np.maximum.reduceat(tiling.highs[order], starts)
-    volumes = (tiling.highs - tiling.lows + 1).astype(object).prod(axis=1)
-    sums = np.add.reduceat(volumes[order], starts)
-    return bool(((highs - lows + 1).astype(object).prod(axis=1) == sums).all())
+    except RefusedError:
+        if on_failure != "refuse" or grouping is not None:
+            raise
+        raise _not_certified(certify(table, terms), plan) from None
+    group_of = fitted.grouping.class_of
+    is_left_out = fitted.suppressed[group_of]
+    # Without a merge every class keeps its number, so that plan and release speak of the same ones.
+    is_whole = fitted.grouping.n_classes == plan.n_classes
+    classes: Classes = plan.classes if is_whole else Merged(plan.classes, group_of)
+    numbers = np.where(is_left_out, LEFT_OUT, np.arange(plan.n_classes) if is_whole else group_of)
+    return Publishable(counts, numbers[class_of], classes, class_labels(plan.schema, classes), fitted)
 
 
 def _as_planned(counts: Counts, plan: Plan) -> Publishable:
     """A probabilistic plan: N records, and every class must show ell values, or nothing is published."""
     _require_records(counts, plan)
-    table, class_of = base_counts(counts, plan)
-    made = Publishable(
-        plan.schema,
-        plan.classes,
-        plan.labels,
-        table,
-        ClassMap(counts.ranks, class_of, tuple(plan.labels)),
-        None,
-    )
+    made = Publishable(counts, plan.class_of(counts.ranks), plan.classes, plan.labels)
     n_below = int((made.diversities < plan.ell).sum())
     if n_below:
         raise RefusedError(
@@ -262,10 +215,8 @@ def _as_planned(counts: Counts, plan: Plan) -> Publishable:
     return made
 
 
-def _require_certificate(certificate: Certificate, plan: Plan) -> None:
-    """Refuses a table that does not pass; says which classes fail and how many records are likely needed."""
-    if certificate.is_certified:
-        return
+def _not_certified(certificate: Certificate, plan: Plan) -> RefusedError:
+    """The refusal of a table that does not pass: which classes fail, how many records are likely needed."""
     failing = np.flatnonzero(certificate.fails)
     named = "; ".join(
         ", ".join(
@@ -281,7 +232,7 @@ def _require_certificate(certificate: Certificate, plan: Plan) -> None:
         if enough is not None
         else "More records alone are unlikely to help"
     )
-    raise RefusedError(
+    return RefusedError(
         "The release does not pass the certificate of its plan: linked with others it could show fewer than "
         f"{plan.ell} values.",
         found=f"{failing.size} of {plan.n_classes} classes miss more witness values than they may: "
