@@ -15,7 +15,8 @@ import pytest
 
 from elldelta.agency import http as agency_http
 from elldelta.agency.http import AgencyServer, Token, shown
-from elldelta.errors import FileError, InputError, ParameterError, RemoteError
+from elldelta.cli.main import execute
+from elldelta.errors import FileError, ParameterError, RemoteError
 
 SECRET = "edt_0123456789abcdef_secret"  # noqa: S105 (of nobody)
 
@@ -435,11 +436,10 @@ def test_texts_of_the_server():
     assert shown("x" * 9, most=5) == "xxxx…"
 
 
-def test_without_the_package_there_is_a_hint(monkeypatch):
+def test_without_the_package_there_is_a_hint(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(InputError) as error:
-        at("http://127.0.0.1:1").get("key")
-    assert "elldelta[remote]" in error.value.remedy
+    assert execute(["remote", "key", "--server", "http://127.0.0.1:1"]) == 2
+    assert "elldelta[remote]" in capsys.readouterr().err
 
 
 def test_importing_the_module_does_not_import_the_package():

@@ -18,7 +18,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from elldelta.errors import FileError, InputError, ParameterError, RemoteError
+from elldelta.errors import FileError, ParameterError, RemoteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -193,7 +193,6 @@ class AgencyServer:
         """Sends a request until there is an answer; every request here may be sent again."""
         import asyncio
 
-        need_httpx()
         url = "/".join([self.url, "api", "v1", *(quote(part, safe="") for part in path)])
         attempt, pause = 1, FIRST_PAUSE
         while True:
@@ -288,18 +287,6 @@ def _wished_pause(response: httpx.Response) -> float | None:
     """How long the server asks us to wait, if it says so in seconds."""
     text = response.headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
-
-
-def need_httpx() -> None:
-    """Says what to install if the package is missing."""
-    try:
-        import httpx  # noqa: F401 (only whether it is there)
-    except ImportError:
-        raise InputError(
-            "Talking to the agency's server needs the package 'httpx'.",
-            found="It is not installed.",
-            remedy="Run: pip install 'elldelta[remote]'",
-        ) from None
 
 
 def shown(text: object, *, most: int = _MOST_TEXT) -> str:

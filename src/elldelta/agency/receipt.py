@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from elldelta.errors import RefusedError
+from elldelta.errors import FileError, RefusedError
 from elldelta.files import as_bytes, changed, holds, is_digest, read_json, seal, sign, unseal
+from elldelta.release.manifest import manifest_path, read_manifest
 
 if TYPE_CHECKING:
     import os
@@ -142,3 +143,41 @@ def _said(owner: str, plan_digest: str, content_digest: str, sequence: int, own_
         "sequence": sequence,
         "hash": own_hash,
     }
+
+
+def admitted_hash(release: Path, agency_key: PublicKey | None = None) -> str:
+    """The hash of the line with which a ledger has admitted a release.
+
+    A release that was written through a ledger names it in its manifest, one that was registered with an
+    agency in its receipt.
+
+    Args:
+        release: The release, with its manifest beside it.
+        agency_key: The agency's public key: there must then be a receipt that it has signed.
+
+    Raises:
+        RefusedError: The agency has not signed the receipt.
+        FileError: Neither names a line, or the receipt is that of another release.
+    """
+    manifest = read_manifest(manifest_path(release))
+    beside = receipt_path(release)
+    if beside.exists():
+        receipt = read_receipt(beside)
+        if (receipt.plan_digest, receipt.content_digest) != (manifest.plan_digest, manifest.content_digest):
+            raise FileError(
+                f"The receipt {beside} is that of another release.",
+                found="Its plan or its content is not the one in the manifest.",
+                remedy="Register the release again; that fetches its receipt.",
+            )
+        if agency_key is not None:
+            receipt.verify(agency_key, source=f"The receipt {beside}")
+        return receipt.hash
+    if manifest.ledger is None or agency_key is not None:
+        raise FileError(
+            f"The release {release} was not admitted by a ledger.",
+            found="There is no receipt beside it."
+            if agency_key is not None
+            else "Its manifest names none, and there is no receipt beside it.",
+            remedy="Register it with the agency, or release it with --ledger.",
+        )
+    return str(manifest.ledger["hash"])

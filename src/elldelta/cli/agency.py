@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import stat
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elldelta.agency.http import TIMEOUT
-from elldelta.errors import FileError, ParameterError
+from elldelta.errors import FileError, InputError, ParameterError
 
 if TYPE_CHECKING:
     from elldelta.agency.http import AgencyServer, Token
@@ -58,10 +55,14 @@ class Connection:
             help="Allow http:// to another machine: everybody on the way can read your token.",
         ),
     ] = False
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds that one attempt may take.")] = TIMEOUT
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds that one attempt may take.")] = 60.0
+
+    def __post_init__(self) -> None:
+        require("Working with the agency's server", "remote")
 
     def open(self, *, needs_token: bool = True) -> AgencyServer:
         """The server; a token is never an option itself, for options are seen by everybody."""
+        require("Working with the agency's server", "remote", "httpx")
         from elldelta.agency.http import AgencyServer
 
         if self.server is None:
@@ -80,31 +81,19 @@ class Connection:
         return AgencyServer.at(self.server, token, insecure_http=self.insecure_http, timeout=self.timeout)
 
 
-def connected(command: Callable[..., None]) -> Callable[..., None]:
-    """Puts the options of a `Connection` in the place of a command's parameter `connection`."""
-    shared = [item.name for item in fields(Connection)]
+def require(what: str, extra: str, *packages: str) -> None:
+    """Says what to install if a package is missing; the agency itself may be left out of an installation.
 
-    @wraps(command)
-    def with_options(**given: Any) -> None:  # noqa: ANN401 (whatever the command takes)
-        connection = Connection(**{name: given.pop(name) for name in shared})
-        command(connection=connection, **given)
-
-    parameters = []
-    for own in _parameters(command):
-        parameters += _parameters(Connection) if own.name == "connection" else [own]
-    # Typer reads both.
-    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return with_options
-
-
-def _parameters(signed: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters, with annotations that are types and no longer texts."""
-    hints = get_type_hints(signed, include_extras=True)
-    return [
-        parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in inspect.signature(signed).parameters.values()
-    ]
+    Raises:
+        InputError: Something is not there.
+    """
+    missing = [name for name in ("elldelta.agency", *packages) if find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"{what} needs packages that are not installed.",
+            found=f"Missing: {', '.join(missing)}.",
+            remedy=f"Run: pip install 'elldelta[{extra}]'",
+        )
 
 
 def _token(path: Path | None) -> Token | None:

@@ -197,7 +197,8 @@ def test_a_limit_from_the_environment_that_is_no_number_is_bad_input(tmp_path):
 
 
 def test_on_an_address_that_others_reach_it_says_what_must_stand_in_front(start, tmp_path):
-    process, _ = start("--host", "0.0.0.0")  # noqa: S104
+    process, url = start("--host", "0.0.0.0")  # noqa: S104
+    wait_until_ready(url.replace("0.0.0.0", "127.0.0.1"))  # noqa: S104
     process.send_signal(signal.SIGTERM)
     assert process.wait(300) == 0
     assert "web server in front" in (tmp_path / "log-0").read_text()

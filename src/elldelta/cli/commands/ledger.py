@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.agency import require
 from elldelta.errors import ParameterError
 
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger.")]
@@ -95,7 +96,6 @@ def _verify(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    from elldelta.agency.admitted import admitted_hash
     from elldelta.files import read_public_key
     from elldelta.ledger.report import verify_ledger
     from elldelta.plan.plan import read_plan
@@ -108,7 +108,12 @@ def _verify(
         )
     key = None if agency_key is None else read_public_key(agency_key)
     known = read_plan(plan) if plan is not None else None
-    head = admitted_hash(release, key) if release is not None else None
+    head = None
+    if release is not None:
+        require("The line of a release", "remote")
+        from elldelta.agency.receipt import admitted_hash
+
+        head = admitted_hash(release, key)
     report = verify_ledger(
         ledger,
         plan_digest=known.digest if known else None,

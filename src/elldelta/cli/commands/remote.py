@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
         ),
     ):
         family.command(name, help=words, epilog=f"Example: elldelta remote {name} {example}")(
-            agency.connected(command)
+            options.bundled(command)
         )
     app.add_typer(family, name="remote")
 

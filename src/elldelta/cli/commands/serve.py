@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elldelta.cli import output
-from elldelta.errors import InputError, ParameterError
+from elldelta.cli.agency import require
+from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from elldelta.agency.server.settings import Settings
@@ -84,7 +85,12 @@ def _serve(
     ] = False,
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info",
 ) -> None:
-    _require_server()
+    require(
+        "The service",
+        "server",
+        *("alembic", "argon2", "cachetools", "cryptography", "fastapi", "psycopg", "pydantic_settings"),
+        *("sqlalchemy", "uvicorn"),
+    )
     from elldelta.agency.server.run import create_admin as add_admin
     from elldelta.agency.server.run import serve
     from elldelta.agency.server.settings import read_settings
@@ -134,22 +140,6 @@ def _tell(host: str, url: str) -> None:
             "Other machines can reach this address, and the service speaks plain http and waits for slow "
             "callers. Put a web server in front of it that ends https and gives the head of a request a time "
             "limit, and start with --behind-proxy."
-        )
-
-
-def _require_server() -> None:
-    from importlib.util import find_spec
-
-    needed = (
-        *("alembic", "argon2", "cachetools", "cryptography", "fastapi", "psycopg", "pydantic_settings"),
-        *("sqlalchemy", "uvicorn"),
-    )
-    missing = [name for name in needed if find_spec(name) is None]
-    if missing:
-        raise InputError(
-            "The service needs packages that are not installed.",
-            found=f"Missing: {', '.join(missing)}.",
-            remedy="Run: pip install 'elldelta[server]'",
         )
 
 
