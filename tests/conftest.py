@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 from hypothesis import settings
+from tests import switch
 
 pytest_plugins = ["tests.postgresql"]
 
@@ -29,7 +30,6 @@ LONGEST_FIRST = (
     "core/test_boxes.py",
     "agency/server/test_pages.py",
     "agency/server/test_race.py",
-    "contracts/test_spark_connect.py",
     "cli/test_engine.py",
     "properties/test_dense_and_sparse.py",
     "agency/test_registration.py",
@@ -41,9 +41,22 @@ LONGEST_FIRST = (
 """Files that take more than some ten seconds."""
 
 
+def pytest_report_header():
+    if not switch.IS_ON:
+        return f"what is rare and slow is left out; {switch.SWITCH}=1 runs it, too"
+    return None
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """Puts long files first: one that is begun last would keep one processor busy and the others waiting."""
+def pytest_collection_modifyitems(config, items):
+    """Leaves out what is slow, unless everything is wanted, and puts long files first.
+
+    A long file that is begun last would keep one processor busy and the others waiting.
+    """
+    if not switch.IS_ON:
+        left_out = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
     folder = Path(__file__).parent
     places = {folder / name: place for place, name in enumerate(LONGEST_FIRST)}
     assert all(path.exists() for path in places), "a file has another name now"

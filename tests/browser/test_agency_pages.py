@@ -22,7 +22,7 @@ from elldelta.agency.server.services.populations import create_population, uploa
 from elldelta.agency.server.settings import Settings
 from elldelta.plan.plan import read_plan
 
-pytestmark = [needs_chromium, pytest.mark.slow]
+pytestmark = needs_chromium
 
 PASSWORD = "correct horse battery"  # noqa: S105 (of nobody)
 TITLE = "Patients of the region"
@@ -36,6 +36,7 @@ PEOPLE = {
 }
 ELL, RELEASES, RECORDS = 2, 2, 2500
 WIDTHS = (320, 1280)
+QUICK_LOOKS = {("agency", 320), ("university", 1280)}
 
 
 @pytest.fixture(scope="module")
@@ -353,8 +354,14 @@ def test_nothing_complained_and_nobody_else_was_called(story, people):
         assert window.foreign == [], name
 
 
-@pytest.mark.parametrize("name", ["agency", "hospital-a", "university", "auditor"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        pytest.param(name, width, marks=[] if (name, width) in QUICK_LOOKS else [pytest.mark.slow])
+        for name in ("agency", "hospital-a", "university", "auditor")
+        for width in WIDTHS
+    ],
+)
 def test_no_page_is_wider_than_its_window(story, server, browser, people, tmp_path_factory, name, width):
     """Follows every link of a role; takes a picture of every page."""
     state = people[name].context.storage_state()
@@ -437,7 +444,7 @@ def test_everything_works_without_scripts(story, server, browser, people):
         window.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_what_is_shown_has_the_contrast_that_the_theme_promises(story, server, browser, people, scheme):
     """Computed by the browser itself, for every text on the page of the plan."""
     state = people["agency"].context.storage_state()

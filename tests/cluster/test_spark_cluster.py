@@ -18,9 +18,7 @@ from tests.spark import needs_java
 
 import elldelta as ed
 
-WANTED = "ELLDELTA_TEST_CLUSTER"
-needs_time = pytest.mark.skipif(not os.environ.get(WANTED), reason=f"takes minutes: set {WANTED}=1 to run it")
-pytestmark = [pytest.mark.slow, needs_java, needs_time, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, needs_java, pytest.mark.timeout(1200)]
 
 N_ROWS = int(os.environ.get("ELLDELTA_CLUSTER_ROWS", "300000"))
 N_FILES = 8

@@ -70,7 +70,15 @@ def _migrate(url):
     opened.close()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+def pytest_generate_tests(metafunc):
+    """Where the database matters little, PostgreSQL is tried only if everything is."""
+    if "settings" in metafunc.fixturenames:
+        always = metafunc.definition.get_closest_marker("both_databases")
+        postgresql = pytest.param("postgresql", marks=[] if always else [pytest.mark.slow])
+        metafunc.parametrize("settings", ["sqlite", postgresql], indirect=True)
+
+
+@pytest.fixture
 def settings(request, tmp_path):
     """Settings for a database of either kind that is up to date."""
     if request.param == "sqlite":

@@ -28,6 +28,9 @@ COMMAND = (sys.executable, "-c", "from elldelta.cli.main import run; run()")
 POPULATION = "region"
 _numbers = itertools.count(1)
 
+DATABASES = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
+"""The databases that a real server is tried on."""
+
 PATIENCE = 240.0
 """Seconds after which a server that does not start or end fails its test; never a measurement."""
 

@@ -83,6 +83,7 @@ def test_bad_json_is_told_and_changes_nothing(open_service):
     assert open_service.get("owner", path).json()["own"] is None
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("text", ["\ud800", "a\0b", "\u202e", "x" * 1001])
 def test_texts_that_cannot_be_kept_are_refused(open_service, text):
     """Some databases cannot store them, and nobody should read them."""

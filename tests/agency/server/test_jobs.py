@@ -1,5 +1,6 @@
 """Jobs: taken up once, given back when their worker dies, never finished by somebody who lost them."""
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -13,6 +14,8 @@ from elldelta.agency.server import worker
 from elldelta.agency.server.services.jobs import claim_job, fail_job, finish_job, report_job, show_job
 from elldelta.agency.server.worker import JobWorkers
 from elldelta.errors import RefusedError
+
+pytestmark = pytest.mark.both_databases
 
 
 @pytest.fixture
@@ -105,26 +108,24 @@ def wait_for(condition, seconds=300):
     return found
 
 
-def test_a_worker_process_does_the_job(service, queued):
-    with JobWorkers(service.settings):
-        wait_for(lambda: status(service, queued)[0] == "done")
-    digest = service.get("agency", f"/jobs/{queued}").json()["result"]["plan"]
-    assert service.get("owner", f"/plans/{digest}/file").status_code == 200
-
-
 def test_a_worker_that_is_killed_is_replaced_and_its_job_taken_up_again(service):
     service.add_model()
-    with JobWorkers(service.settings) as workers:
-        [(process, _)] = workers._processes
+    before = set(multiprocessing.active_children())
+    with JobWorkers(service.settings):
+        [process] = set(multiprocessing.active_children()) - before
         number = service.post("client", "/requests", WISH, status=201).json()["id"]
-        job = service.post("agency", f"/requests/{number}/preview", status=202).json()["id"]
-        wait_for(lambda: status(service, job)[0] != "queued")
+        preview = service.post("agency", f"/requests/{number}/preview", status=202).json()["id"]
+        wait_for(lambda: status(service, preview)[0] != "queued")
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        make_overdue(service.agency, job)
-        wait_for(lambda: workers._processes[0][0].pid != process.pid)
-        wait_for(lambda: status(service, job)[0] == "done")
-    assert not any(item.is_alive() for item, _ in workers._processes)
+        make_overdue(service.agency, preview)
+        wait_for(lambda: set(multiprocessing.active_children()) - before - {process})
+        wait_for(lambda: status(service, preview)[0] == "done")
+        planning = service.post("agency", f"/requests/{number}/plan", status=202).json()["id"]
+        wait_for(lambda: status(service, planning)[0] == "done")
+    assert set(multiprocessing.active_children()) == before
+    digest = service.get("agency", f"/jobs/{planning}").json()["result"]["plan"]
+    assert service.get("owner", f"/plans/{digest}/file").status_code == 200
 
 
 def test_of_many_who_ask_for_an_audit_one_begins_it(service):

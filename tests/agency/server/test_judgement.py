@@ -11,6 +11,8 @@ from elldelta.agency.server.services.populations import create_population
 from elldelta.agency.server.services.releases import register_release
 from elldelta.agency.server.state import Agency
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def meanwhile(monkeypatch):

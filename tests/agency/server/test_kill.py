@@ -1,7 +1,4 @@
-"""kill -9 while registrations arrive: what was acknowledged is there, nothing twice, and the chain holds.
-
-Two kills on each database; ELLDELTA_TEST_KILLS says another number.
-"""
+"""kill -9 while registrations arrive: what was acknowledged is there, nothing twice, and the chain holds."""
 
 import contextlib
 import itertools
@@ -14,15 +11,16 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 from tests.agency.registrations import full, make_plan, make_registration
-from tests.agency.server.real_server import POPULATION, RealServer, own_settings, wait_until
+from tests.agency.server.real_server import DATABASES, POPULATION, RealServer, own_settings, wait_until
 from tests.agency.server.service import WISH, make_overdue, model_file
 from tests.agency.server.test_race import check_chain
+from tests.switch import quick_or_all
 
 from elldelta.agency.server.services.populations import create_population, upload_model
 from elldelta.agency.server.services.requests import Wishes, begin_job, file_request
 from elldelta.agency.server.tables import Job
 
-N_KILLS = int(os.environ.get("ELLDELTA_TEST_KILLS", "2"))
+N_KILLS = quick_or_all(1, 4)
 N_OWNERS = 4
 MOST_ADMITTED = 10
 """A kill comes when so many answers have arrived in its round, at the latest."""
@@ -89,7 +87,7 @@ class Owners:
         return sum(request.answer is not None for request in self.sent)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def own_server(request, tmp_path):
     def make(**options):
         return RealServer(settings, tmp_path / "server.log", **options)
@@ -98,7 +96,6 @@ def own_server(request, tmp_path):
         yield make
 
 
-@pytest.mark.slow
 def test_what_was_acknowledged_survives_and_nothing_is_admitted_twice(own_server, tmp_path, record_property):
     moment = random.Random(9)
     unanswered = found_again = 0

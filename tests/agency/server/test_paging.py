@@ -54,6 +54,7 @@ def parts(service, path, **query):
         query["after"] = part["next"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("name", LISTS)
 def test_all_parts_together_are_the_list_in_both_directions(crowded, name):
     path, key = LISTS[name]

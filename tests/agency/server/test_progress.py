@@ -9,6 +9,8 @@ from tests.agency.registrations import make_plan
 from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError
 from elldelta.agency.server.services.progress import MOST_IN_BATCH, Batcher, Report, report_batch
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def plan(service):

@@ -18,6 +18,8 @@ from elldelta.plan.plan import Plan
 from elldelta.plan.signature import signed_digest
 from elldelta.release.release import release
 
+pytestmark = pytest.mark.both_databases
+
 
 def records_of(plan, n_records, seed, *, without=()):
     """A table that an owner might have: everybody can have everything, except for some diseases."""

@@ -13,6 +13,8 @@ from elldelta.agency.server.services.releases import register_release
 from elldelta.errors import RefusedError
 from elldelta.ledger.report import verify_ledger
 
+pytestmark = pytest.mark.both_databases
+
 ROOM_FOR_TWO = {"ell": 2, "releases": 2, "n_values": 6}
 
 

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 import sqlalchemy as sa
 from tests.agency.registrations import full, make_plan, make_registration
-from tests.agency.server.real_server import RealServer, own_settings, wait_until
+from tests.agency.server.real_server import wait_until
 from tests.agency.server.test_registration import ROOM_FOR_TWO, rows_of
 
 from elldelta.agency.server.services import retention
@@ -15,6 +15,9 @@ from elldelta.agency.server.services.releases import list_refusals, register_rel
 from elldelta.agency.server.services.retention import forget_answers
 from elldelta.agency.server.state import utc_now
 from elldelta.agency.server.tables import Answer
+from elldelta.agency.server.worker import JobWorkers
+
+pytestmark = pytest.mark.both_databases
 
 
 def register(service, plan, counts, key, who="owner"):
@@ -92,29 +95,20 @@ def test_of_one_owner_only_the_newest_refusals_are_kept(make_service):
     assert len(list_refusals(service.agency, service.caller("agency"), elsewhere.digest)) == 1
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_the_worker_of_a_running_service_removes_what_is_old(kind, request, tmp_path):
-    with own_settings(kind, request, tmp_path) as settings, RealServer(settings, tmp_path / "log") as server:
-        server.add("hospital", "owner")
-        owner = server.caller("hospital").id
-        server.stop()
-        with server.agency.database.writing() as session:
-            for key, moment in (("old", utc_now() - dt.timedelta(days=100)), ("new", utc_now())):
-                session.add(
-                    Answer(
-                        party_id=owner,
-                        key=key,
-                        request_digest="x",
-                        status=201,
-                        document={},
-                        answered_at=moment,
-                    )
+def test_the_worker_of_a_running_service_removes_what_is_old(service):
+    owner = service.caller("owner").id
+    with service.agency.database.writing() as session:
+        for key, moment in (("old", utc_now() - dt.timedelta(days=100)), ("new", utc_now())):
+            session.add(
+                Answer(
+                    party_id=owner, key=key, request_digest="x", status=201, document={}, answered_at=moment
                 )
-        server.start()
+            )
 
-        def keys():
-            with server.agency.database.reading() as session:
-                return set(session.scalars(sa.select(Answer.key)))
+    def keys():
+        with service.agency.database.reading() as session:
+            return set(session.scalars(sa.select(Answer.key)))
 
+    with JobWorkers(service.settings):
         wait_until(lambda: "old" not in keys())
-        assert keys() == {"new"}
+    assert keys() == {"new"}

@@ -16,6 +16,9 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
+from elldelta.agency.server import logs
+from elldelta.agency.server.demo import fill
+from elldelta.agency.server.settings import Settings
 from elldelta.cli.main import execute
 
 START = [sys.executable, "-c", "from elldelta.cli.main import run; run()", "serve", "--port", "0"]
@@ -64,10 +67,11 @@ def wait_until_ready(url):
         time.sleep(0.1)
 
 
-def test_it_starts_answers_and_ends_with_0(start, tmp_path):
+def test_it_starts_answers_ends_with_0_and_finds_its_key_again(start, tmp_path):
     process, url = start()
     wait_until_ready(url)
-    assert get(url + "/api/v1/key").json()["algorithm"] == "Ed25519"
+    key = get(url + "/api/v1/key").json()
+    assert key["algorithm"] == "Ed25519"
     assert get(url + "/api/v1/plans").status_code == 401
     process.send_signal(signal.SIGTERM)
     assert process.wait(300) == 0
@@ -75,17 +79,11 @@ def test_it_starts_answers_and_ends_with_0(start, tmp_path):
         assert stat.S_IMODE((tmp_path / "agency" / name).stat().st_mode) == 0o600
     lines = [json.loads(line) for line in (tmp_path / "log-0").read_text().splitlines()]
     assert {"/ready", "/api/v1/plans"} <= {line.get("route") for line in lines}
-
-
-def test_a_second_start_finds_the_same_key(start):
     process, url = start()
     wait_until_ready(url)
-    key = get(url + "/api/v1/key").json()
+    assert get(url + "/api/v1/key").json() == key
     process.send_signal(signal.SIGINT)
     assert process.wait(300) == 0
-    _, url = start()
-    wait_until_ready(url)
-    assert get(url + "/api/v1/key").json() == key
 
 
 def test_several_processes_answer_and_end_with_the_first(start):
@@ -99,7 +97,14 @@ def test_several_processes_answer_and_end_with_the_first(start):
         get(url + "/health")
 
 
-@pytest.mark.parametrize(("workers", "when"), [("1", "ready"), ("2", "ready"), ("2", "starting")])
+@pytest.mark.parametrize(
+    ("workers", "when"),
+    [
+        pytest.param("1", "ready", marks=pytest.mark.slow),
+        pytest.param("2", "ready", marks=pytest.mark.slow),
+        ("2", "starting"),
+    ],
+)
 def test_nothing_lives_on_after_kill_9(start, workers, when):
     process, url = start("--workers", workers)
     if when == "ready":
@@ -115,60 +120,71 @@ def test_nothing_lives_on_after_kill_9(start, workers, when):
         time.sleep(0.2)
 
 
-def test_the_demonstration_has_something_to_show_and_keeps_it(start, tmp_path):
+DEMONSTRATION = {"parties": 6, "plans": 1, "progress": 3, "ledger_lines": 1, "registrations": 1}
+
+
+def rows_of(database):
+    engine = sa.create_engine(f"sqlite:///{database}")
+    with engine.connect() as connection:
+        found = {
+            table: connection.scalar(sa.select(sa.func.count()).select_from(sa.table(table)))
+            for table in DEMONSTRATION
+        }
+    engine.dispose()
+    return found
+
+
+def test_the_demonstration_has_something_to_show(tmp_path):
+    settings = Settings(folder=tmp_path, database="", is_demo=True)
+    logins = fill(settings)
+    assert len(logins) == DEMONSTRATION["parties"]
+    assert rows_of(tmp_path / "agency.sqlite") == DEMONSTRATION
+    assert fill(settings) == logins
+    assert rows_of(tmp_path / "agency.sqlite") == DEMONSTRATION
+
+
+@pytest.mark.slow
+def test_the_demonstration_is_served_and_kept(start, tmp_path):
     process, url = start("--demo")
     wait_until_ready(url)
     process.send_signal(signal.SIGTERM)
     assert process.wait(300) == 0
     database = tmp_path / "agency" / "demo" / "agency.sqlite"
     assert not (tmp_path / "agency" / "agency.sqlite").exists()
-
-    def rows():
-        engine = sa.create_engine(f"sqlite:///{database}")
-        with engine.connect() as connection:
-            found = {
-                table: connection.scalar(sa.select(sa.func.count()).select_from(sa.table(table)))
-                for table in ("parties", "plans", "progress", "ledger_lines", "registrations")
-            }
-        engine.dispose()
-        return found
-
-    first = rows()
-    assert first == {"parties": 6, "plans": 1, "progress": 3, "ledger_lines": 1, "registrations": 1}
+    assert rows_of(database) == DEMONSTRATION
     process, url = start("--demo")
     wait_until_ready(url)
-    assert rows() == first
+    assert rows_of(database) == DEMONSTRATION
 
 
-def run(*arguments, **environment):
-    return subprocess.run(
-        [*START, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-    )
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Runs a command that does not come to serving, in this process: exit code and what it said."""
+    monkeypatch.setattr(logs, "configure", lambda _: None)  # the log is that of the tests
+
+    def execute_serve(*arguments, **environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        code = execute(["serve", "--port", "0", "--data", str(tmp_path / "data"), *arguments])
+        return code, "".join(capsys.readouterr())
+
+    return execute_serve
 
 
-def test_the_first_of_the_agency_is_added_with_a_password(tmp_path):
-    folder = str(tmp_path / "data")
+def test_the_first_of_the_agency_is_added_with_a_password(run):
     password = "a long enough password"  # noqa: S105
-    done = run("--data", folder, "--create-admin", "maria", ELLDELTA_ADMIN_PASSWORD=password)
-    assert done.returncode == 0, done.stderr
-    assert password not in done.stdout + done.stderr
-    again = run("--data", folder, "--create-admin", "maria", ELLDELTA_ADMIN_PASSWORD=password)
-    assert (again.returncode, "already" in again.stderr) == (2, True)
-    short = run("--data", folder, "--create-admin", "eva", ELLDELTA_ADMIN_PASSWORD="short")  # noqa: S106
-    assert (short.returncode, "12" in short.stderr) == (2, True)
+    code, said = run("--create-admin", "maria", ELLDELTA_ADMIN_PASSWORD=password)
+    assert (code, password in said) == (0, False)
+    code, said = run("--create-admin", "maria", ELLDELTA_ADMIN_PASSWORD=password)
+    assert (code, "already" in said) == (2, True)
+    code, said = run("--create-admin", "eva", ELLDELTA_ADMIN_PASSWORD="short")  # noqa: S106
+    assert (code, "12" in said) == (2, True)
 
 
-def test_a_port_that_is_taken_is_bad_input(tmp_path):
+def test_a_port_that_is_taken_is_bad_input(run):
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        done = run("--data", str(tmp_path / "data"), "--port", str(taken.getsockname()[1]))
-    assert done.returncode == 2
-    assert "cannot listen" in done.stderr
+        code, said = run("--port", str(taken.getsockname()[1]))
+    assert (code, "cannot listen" in said) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -184,16 +200,16 @@ def test_a_port_that_is_taken_is_bad_input(tmp_path):
     ],
     ids=str,
 )
-def test_settings_that_cannot_be_used_are_bad_input(tmp_path, arguments):
-    done = run("--data", str(tmp_path / "data"), *arguments)
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("Error: ")
-    assert "secret-word" not in done.stderr + done.stdout
+def test_settings_that_cannot_be_used_are_bad_input(run, arguments):
+    code, said = run(*arguments)
+    assert code == 2, said
+    assert said.startswith("Error: ")
+    assert "secret-word" not in said
 
 
-def test_a_limit_from_the_environment_that_is_no_number_is_bad_input(tmp_path):
-    done = run("--data", str(tmp_path / "data"), ELLDELTA_SERVER_BODY_BYTES="many")
-    assert (done.returncode, "ELLDELTA_SERVER_BODY_BYTES" in done.stderr) == (2, True)
+def test_a_limit_from_the_environment_that_is_no_number_is_bad_input(run):
+    code, said = run(ELLDELTA_SERVER_BODY_BYTES="many")
+    assert (code, "ELLDELTA_SERVER_BODY_BYTES" in said) == (2, True)
 
 
 def test_on_an_address_that_others_reach_it_says_what_must_stand_in_front(start, tmp_path):

@@ -4,8 +4,8 @@ A client asks, the agency issues a signed plan, the owners fetch it, reach N, re
 release that would take a class below ell is refused. Everything that travels can be tampered with, and is
 noticed.
 
-Every command is a process of its own in the story on SQLite. Elsewhere only the server is: what the commands
-do is the same, and starting them takes most of the time.
+The server is always a process. The commands do the same in any process, and starting one for each takes long:
+they are processes only in one of the stories that are rare and slow.
 """
 
 import contextlib
@@ -137,9 +137,20 @@ def in_this_process(words, folder, server):
     return code, out.getvalue(), err.getvalue()
 
 
-@pytest.fixture
-def world(tmp_path, database_url):
-    run = in_own_process if database_url.startswith("sqlite") else in_this_process
+STORIES = (
+    "sqlite",
+    pytest.param("postgresql", marks=pytest.mark.slow),
+    pytest.param("commands are processes", marks=pytest.mark.slow),
+)
+
+
+@pytest.fixture(params=STORIES)
+def world(request, tmp_path):
+    if request.param == "postgresql":
+        database_url, run = request.getfixturevalue("postgres_url"), in_this_process
+    else:
+        database_url = f"sqlite:///{tmp_path / 'agency.sqlite'}"
+        run = in_this_process if request.param == "sqlite" else in_own_process
     with running_world(tmp_path, database_url, run) as world:
         yield world
 
@@ -186,7 +197,6 @@ def write_records(path, n_records, seed, plan=None, base=None, without=()):
     pq.write_table(pa.table(table), path)
 
 
-@pytest.mark.slow
 def test_the_whole_protocol(world):
     digest = world.issue()
     for owner in ("hospital-a", "hospital-b"):
@@ -247,7 +257,6 @@ def test_the_whole_protocol(world):
     assert world.run("hospital-a", "audit", *three, code=3)["diversity_min_any"] == 1 < plan.ell
 
 
-@pytest.mark.slow
 def test_tampering_is_noticed_on_both_sides(small_world):
     world = small_world
     digest = world.issue()

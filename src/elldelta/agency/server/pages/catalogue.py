@@ -39,4 +39,4 @@ def add_pages(app: FastAPI) -> None:
     """Adds the pages to an application; errors outside of /api/ become pages, too."""
     app.state.page_error = rendering.error_page
     for concept in _CONCEPTS:
-        app.include_router(concept.router)
+        app.router.routes.extend(concept.router.routes)
