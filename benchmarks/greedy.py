@@ -1,10 +1,9 @@
-"""Greedy-Generalize against one cumulative sum of the same array; the frontier in sweeps."""
+"""Greedy-Generalize against one cumulative sum of the same array."""
 
 import numpy as np
 
 from benchmarks._timing import best_time
-from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
-from elldelta.core.frontier import frontier
+from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.greedy import greedy
 
 
@@ -19,6 +18,3 @@ def run():
         best_time(lambda: greedy(distribution, 10, p)) / cumsum,
         4.0,
     )
-    for name, marginal in (("uniform", uniform_marginal(50)), ("geometric", geometric_marginal(50, 0.95))):
-        paper = JointDistribution.product(uniform_marginal(3000), marginal)
-        yield f"sweeps for the paper's frontier, {name}", float(frontier(paper, 10, 0.01).n_sweeps), 199.0

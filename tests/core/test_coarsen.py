@@ -5,17 +5,9 @@ from hypothesis import strategies as st
 from tests.oracles import certificate as oracle
 
 from elldelta.core.certificate import CertificateTerms, certify
-from elldelta.core.coarsen import (
-    HullLoss,
-    coarsen_runs,
-    coarsen_unions,
-    fit,
-    grouping_from_merged,
-    merged_classes,
-    unmergeable,
-)
+from elldelta.core.coarsen import HullLoss, coarsen_boxes, coarsen_runs, fit, unmergeable
 from elldelta.core.ledger_state import LedgerState
-from elldelta.core.partition import Partition
+from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
 from elldelta.errors import ParameterError, RefusedError
 
 
@@ -87,14 +79,11 @@ def test_runs_are_the_best_there_are(case, data):
 
 @settings(deadline=None, max_examples=200)
 @given(cases(most_classes=6))
-def test_any_unions_leave_out_as_few_records_as_possible(case):
+def test_what_no_union_can_satisfy_is_all_that_must_be_left_out(case):
     witnesses, allowances, table, r, terms = case
-    certificate = coarsen_unions(table, terms, line(len(witnesses)), boxes=False)
-    assert certificate.is_certified
     fewest, _ = oracle.best(
         witnesses, allowances, table, oracle.groupings(len(witnesses)), lambda members: 0.0, r
     )
-    assert certificate.n_suppressed == fewest
     cannot = unmergeable(np.array(table), terms)
     assert sum(sum(row) for row, out in zip(table, cannot, strict=True) if out) == fewest
 
@@ -106,7 +95,7 @@ def test_unions_of_boxes_do_not_overlap(case):
     n_classes = len(table)
     width = next(width for width in (4, 3, 2, 1) if n_classes % width == 0)
     loss = grid(width, n_classes // width)
-    certificate = coarsen_unions(table, terms, loss, boxes=True)
+    certificate = coarsen_boxes(table, terms, loss)
     assert certificate.is_certified
     lows, highs = loss.hulls(certificate.grouping)
     volumes = (highs - lows + 1).prod(axis=1)
@@ -116,7 +105,7 @@ def test_unions_of_boxes_do_not_overlap(case):
 
 
 @settings(deadline=None, max_examples=150)
-@given(cases(), st.sampled_from(["runs", "boxes", "any"]))
+@given(cases(), st.sampled_from(["runs", "boxes"]))
 def test_what_fit_returns_is_certified_and_accounted_for(case, unions):
     witnesses, allowances, table, r, terms = case
     loss = line(len(witnesses))
@@ -128,7 +117,7 @@ def test_what_fit_returns_is_certified_and_accounted_for(case, unions):
     assert cost.n_records == sum(map(sum, table)) == fitted.certificate.n_records + cost.n_suppressed
     assert cost.n_merged == sum(len(members) for members in merged_classes(fitted.grouping))
     assert cost.n_failing == int(certify(table, terms).fails.sum())
-    assert fitted.is_unchanged == (cost.n_failing == 0)
+    assert (cost.n_merged == 0 and cost.n_suppressed == 0) == (cost.n_failing == 0)
     assert 0.0 == cost.ncp_before <= cost.ncp_after <= 1.0
     again = fit(table, terms, loss, on_failure="coarsen-suppress", unions=unions)
     assert np.array_equal(again.grouping.class_of, fitted.grouping.class_of)
@@ -165,20 +154,12 @@ def test_mass_decides_which_neighbour():
     assert heavy_left.grouping.class_of.tolist() == [0, 1, 1, 2]
 
 
-def test_a_union_that_is_no_run_can_be_better():
-    # Only the first and the last class together show all three values without touching the middle.
-    terms = CertificateTerms.from_lists([[0, 1, 2], [3, 4, 5], [0, 1, 2]], 6, ell=3, releases=1)
-    table = [[1, 1, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1], [0, 0, 1, 0, 0, 0]]
-    assert fit(table, terms, line(3), on_failure="coarsen", unions="any").cost.n_published == 2
-    assert fit(table, terms, line(3), on_failure="coarsen", unions="runs").cost.n_published == 1
-
-
 def test_the_class_of_everything_may_fail_where_a_smaller_union_passes():
     # The last class has no record and asks for values that nobody has: it must stay by itself.
     terms = CertificateTerms.from_lists([[0, 1], [0, 1], [2, 3]], 4, ell=2, releases=1)
     table = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
     assert not certify(table, terms, Partition.single(3)).is_certified
-    for unions in ("runs", "boxes", "any"):
+    for unions in ("runs", "boxes"):
         fitted = fit(table, terms, line(3), on_failure="coarsen", unions=unions)
         assert fitted.grouping.class_of.tolist() == [0, 0, 1]
 
@@ -186,7 +167,7 @@ def test_the_class_of_everything_may_fail_where_a_smaller_union_passes():
 def test_a_class_that_nothing_can_satisfy_is_refused_or_left_out():
     terms = CertificateTerms.from_lists([[0, 1], [2, 3]], 4, ell=2, releases=1)
     table = [[1, 1, 0, 0], [0, 0, 5, 0]]
-    for unions in ("runs", "boxes", "any"):
+    for unions in ("runs", "boxes"):
         with pytest.raises(RefusedError, match="No union") as refusal:
             fit(table, terms, line(2), on_failure="coarsen", unions=unions)
         assert "5 of 7 records" in refusal.value.found
@@ -220,15 +201,15 @@ def test_merging_against_what_a_ledger_has_left():
 
 def test_an_empty_table_passes():
     table = np.zeros((4, 3), dtype=np.int64)
-    for unions in ("runs", "boxes", "any"):
+    for unions in ("runs", "boxes"):
         fitted = fit(table, TERMS, line(4), on_failure="coarsen-suppress", unions=unions)
-        assert fitted.is_unchanged
+        assert fitted.cost.n_merged == fitted.cost.n_suppressed == 0
         assert fitted.cost.suppressed_share == 0.0
     assert coarsen_runs(table, TERMS, line(4)).is_certified
-    assert coarsen_unions(table, TERMS, line(4)).is_certified
+    assert coarsen_boxes(table, TERMS, line(4)).is_certified
 
 
-@pytest.mark.parametrize("unions", ["runs", "boxes", "any"])
+@pytest.mark.parametrize("unions", ["runs", "boxes"])
 def test_a_value_that_only_the_last_class_has(unions):
     # The first class fails, and every other one passes: help is far away.
     n_classes = 1000
@@ -237,10 +218,10 @@ def test_a_value_that_only_the_last_class_has(unions):
     table = np.tile([1, 0, 1], (n_classes, 1))
     table[-1] = [1, 1, 1]
     fitted = fit(table, terms, line(n_classes), on_failure="coarsen", unions=unions)
-    assert fitted.cost.n_published == (n_classes - 1 if unions == "any" else 1)
+    assert fitted.cost.n_published == 1
 
 
-@pytest.mark.parametrize("unions", ["runs", "boxes", "any"])
+@pytest.mark.parametrize("unions", ["runs", "boxes"])
 def test_many_classes(unions):
     rng = np.random.default_rng(3)
     n_classes, n_values = 4096, 20

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from tests.oracles import paper
 
-from elldelta.core.diversity import diversity, is_diverse, k_anonymity
+from elldelta.core.diversity import diversity, k_anonymity
 from elldelta.core.exposure import fewest_in_any_group
 from elldelta.core.linkage import NOTHING_TO_LINK, ReleasedCounts, link
 from elldelta.core.partition import Partition
@@ -34,8 +34,6 @@ def test_empty_classes_do_not_count():
     assert k_anonymity([[0, 0], [1, 4]]) == 5
     assert diversity([[0, 0]]) is None
     assert k_anonymity([[0, 0]]) is None
-    assert is_diverse([[0, 0]], 2)
-    assert not is_diverse([[3, 0]], 2)
 
 
 @pytest.mark.parametrize("table", [[], [[]], [[1], [1, 2]], [[-1]], [[0.5]], [1, 2]])

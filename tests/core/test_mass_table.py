@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from tests.oracles.sparse import to_sparse
 
 from elldelta.core import mass_table
 from elldelta.core.distribution import JointDistribution
@@ -19,7 +20,6 @@ from elldelta.core.mass_table import (
     sum_by_group,
     take_rows,
     to_dense,
-    to_sparse,
     with_floats,
     without_below,
 )
@@ -134,10 +134,7 @@ def test_a_distribution_of_sparse_rows():
         assert (distribution.n_quasi_identifiers, distribution.n_values, distribution.n_cells) == (3, 3, 3)
         assert distribution.value_marginal.tolist() == dense.value_marginal.tolist()
         assert distribution.quasi_identifier_marginal.tolist() == dense.quasi_identifier_marginal.tolist()
-        assert not distribution.is_product()
         assert Partition.single(3).snapped_p(distribution, 2) == Partition.single(3).snapped_p(dense, 2)
-    product = np.outer([1, 2, 4], [1, 3])
-    assert JointDistribution(to_sparse(product), int(product.sum())).is_product()
     with pytest.raises(DistributionError, match="whole numbers"):
         JointDistribution.from_cells([0, 1], [0], [0.5], 1)
     with pytest.raises(DistributionError, match="empty"):

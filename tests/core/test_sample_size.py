@@ -9,13 +9,12 @@ from tests.oracles import paper
 from elldelta.core.distribution import geometric_marginal, uniform_marginal
 from elldelta.core.sample_size import (
     Mechanism,
-    largest_ell,
     p_ell,
     smallest_p,
     union_bound,
-    union_records,
 )
 from elldelta.errors import ParameterError, RefusedError
+from elldelta.paper import largest_ell
 
 UNIFORM = uniform_marginal(50)
 GEOMETRIC = geometric_marginal(50, 0.95)
@@ -41,10 +40,6 @@ def test_numbers_of_the_paper_to_the_printed_digits(marginal, ell, beta, p, m, n
     assert printed(mechanism.records_exact(0.01), n_001)
     assert printed(mechanism.records_exact(0.001), n_0001)
     assert mechanism.records(0.01) == math.ceil(float(n_001))
-
-
-def test_union_bound_of_the_first_row():
-    assert union_records(100, 10, 0.0002, 0.01) == 57559
 
 
 @st.composite
@@ -153,7 +148,6 @@ def test_p_of_one_needs_one_record():
     assert mechanism.records(0.5) == 1
     assert mechanism.records_exact(0.5) == 1.0
     assert mechanism.delta_reached(1) == 0.0
-    assert union_records(1, 1, 1.0, 0.5) == 1
 
 
 def test_neither_term_of_m_is_always_smaller():
@@ -224,9 +218,10 @@ def test_union_bound_errs_upwards_in_its_last_digits(n_records):
 def test_the_search_for_records_ends_for_every_p_and_delta():
     for p in (1e-15, 1e-12, 1e-6, 0.01, 0.5, 0.99):
         for delta in (1e-305, 1e-300, 1e-20, 0.01, 0.9):
-            n = union_records(7, 3, p, delta)
-            assert union_bound(7, 3, p, n) <= delta
+            mechanism = Mechanism.create([1.0], 10**18, 1, p)
+            n = mechanism.records(delta)
+            assert mechanism.delta_reached(n) <= delta
             # Below, the last digits of the exponent are worth more than a record.
-            assert p < 1e-6 or n == 1 or union_bound(7, 3, p, n - 1) > delta
+            assert p < 1e-6 or n == 1 or mechanism.delta_reached(n - 1) > delta
     with pytest.raises(ParameterError, match="too small"):
-        union_records(7, 3, 0.5, 5e-324)
+        Mechanism.create([1.0], 10, 1, 0.5).records(5e-324)

@@ -158,7 +158,7 @@ def test_classes_without_a_record_must_be_asked_too():
     assert n_found > 10
 
 
-@pytest.mark.parametrize("unions", ["runs", "boxes", "any"])
+@pytest.mark.parametrize("unions", ["runs", "boxes"])
 @pytest.mark.parametrize("on_failure", ["suppress", "coarsen-suppress"])
 def test_fitted_releases_of_any_owners_link_to_ell(unions, on_failure):
     rng = np.random.default_rng(81)

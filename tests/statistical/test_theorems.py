@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from elldelta.core.composition import compose_equal
 from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
 from elldelta.core.generalize.greedy import greedy
 from elldelta.core.sample_size import Mechanism
+from elldelta.paper import compose
 
 pytestmark = pytest.mark.statistical
 
@@ -80,6 +80,6 @@ def test_theorem_2(name, distribution, kind):
     cells, n_records = plan(distribution)
     rng = np.random.default_rng(2)
     for t in (2, 3):
-        promised = compose_equal(ELL, DELTA, t).delta
+        promised = compose(ELL, [DELTA] * t).delta
         assert not is_rejected(failures(*dependent(rng, cells, n_records, kind, t)), promised)
         assert is_rejected(failures(*dependent(rng, cells, n_records // 20, kind, t)), promised)

@@ -1,27 +1,25 @@
-"""The accountant: what all releases together promise, as a profile ell -> failure.
+"""Accounting: what all releases together promise, as a profile ell -> failure.
 
-An *event* says what happened: releases with so many records were made on these classes. The accountant
-interprets events. It is a frozen value: `preview` is the dry run, `composed` gives a new accountant, and a
-refusal leaves the old one as it was. The theory is in `docs/theory/accounting.md`.
+An *event* says what happened: releases with so many records were made on these classes. `profile_of` says
+what events promise together. The theory is in `docs/theory/accounting.md`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
-from elldelta.core.mass_table import to_dense
+from elldelta.core.checks import check_eta, check_releases, check_whole
 from elldelta.core.occupancy import poisson_rates
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from elldelta.core.distribution import JointDistribution
     from elldelta.core.partition import Partition
 
 
@@ -57,14 +55,6 @@ class ReleaseEvent:
         cells.setflags(write=False)
         object.__setattr__(self, "cells", cells)
 
-    @classmethod
-    def of(
-        cls, distribution: JointDistribution, partition: Partition, n_records: int, releases: int = 1
-    ) -> ReleaseEvent:
-        """The event of releases on `partition` whose records come from `distribution`."""
-        cells = to_dense(partition.class_masses(distribution)) / distribution.total
-        return cls(partition, cells, n_records, releases)
-
     def is_like(self, other: ReleaseEvent) -> bool:
         """Whether both are releases of the same size on the same classes with the same P."""
         return (
@@ -86,98 +76,34 @@ class Profile:
     failures_upper: NDArray[np.float64]
     releases: int
 
-    def failure_upper(self, ell: int) -> float:
-        """The bound for one ell."""
-        return float(self.failures_upper[check_ell(ell, self.failures_upper.size) - 1])
 
-    def ell_lower(self, failure: float) -> int:
-        """The largest ell that fails with at most the given probability; 0 if none does. Errs downwards."""
-        return int(np.searchsorted(self.failures_upper, failure, side="right"))
+def profile_of(events: Sequence[ReleaseEvent], eta: float = 0.0) -> Profile:
+    """The promise of all events together, by Theorem C on their linkage classes. Errs upwards.
 
+    Releases may depend on each other in any way.
 
-@dataclass(frozen=True)
-class Limit:
-    """What must stay true: the linkage shows >= ell values, except with probability failure_upper."""
-
-    ell: int
-    failure_upper: float
-
-
-@dataclass(frozen=True, eq=False)
-class Accountant:
-    """Composes events by Theorem C on the linkage classes of all of them; any dependence is allowed.
-
-    Attributes:
-        events: What happened so far.
-        limit: What `composed` must not violate, or None.
+    Args:
+        events: What happened.
         eta: The error of P in total variation, one true P for all events.
     """
-
-    events: tuple[ReleaseEvent, ...] = ()
-    limit: Limit | None = None
-    eta: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_eta(self.eta)
-        object.__setattr__(self, "events", tuple(self.events))
-        shapes = {(e.partition.n_quasi_identifiers, e.cells.shape[1]) for e in self.events}
-        if len(shapes) > 1:
-            raise ParameterError(
-                "All releases must be over the same quasi-identifiers and sensitive values.",
-                found="Tables of " + " and ".join(f"{n} x {s}" for n, s in sorted(shapes)) + " cells.",
-                remedy="Plan all of them with models that use one schema.",
-            )
-
-    @property
-    def releases(self) -> int:
-        """How many releases there are so far."""
-        return sum(event.releases for event in self.events)
-
-    @cached_property
-    def profile(self) -> Profile:
-        """The promise of all events together. Errs upwards. Without events there is nothing to link."""
-        if not self.events:
-            raise ParameterError("There is no release to account for.", remedy="Compose at least one event.")
-        groups = _grouped(self.events)
-        summed = _summed_failures(groups, self.eta) * (1.0 + 1e-12)
-        # Fewer than ell values are also fewer than ell + 1: a bound for a larger ell serves a smaller one.
-        failures = np.minimum.accumulate(np.minimum(1.0, summed)[::-1])[::-1].copy()
-        failures.setflags(write=False)
-        return Profile(failures, self.releases)
-
-    def preview(self, event: ReleaseEvent) -> Profile:
-        """Dry run: the profile if `event` happened as well. Changes nothing and refuses nothing."""
-        return self._with(event).profile
-
-    def composed(self, event: ReleaseEvent) -> Accountant:
-        """The accountant after `event`.
-
-        Raises:
-            RefusedError: The limit would not hold any more; this accountant stays as it is.
-        """
-        after = self._with(event)
-        if self.limit is None:
-            return after
-        failure = after.profile.failure_upper(self.limit.ell)
-        if failure > self.limit.failure_upper:
-            possible = after.profile.ell_lower(self.limit.failure_upper)
-            before = self.profile.failure_upper(self.limit.ell) if self.events else 0.0
-            raise RefusedError(
-                f"With this release, ell = {self.limit.ell} would no longer hold "
-                f"except with probability {self.limit.failure_upper:g}.",
-                found=f"The bound becomes {failure:.3g} for {after.releases} releases, from {before:.3g}.",
-                remedy=f"Within that probability ell = {possible} is possible; or use more records or "
-                "coarser classes."
-                if possible
-                else "Use more records or coarser classes.",
-            )
-        return after
-
-    def _with(self, event: ReleaseEvent) -> Accountant:
-        return replace(self, events=(*self.events, event))
+    check_eta(eta)
+    if not events:
+        raise ParameterError("There is no release to account for.", remedy="Give at least one event.")
+    shapes = {(event.partition.n_quasi_identifiers, event.cells.shape[1]) for event in events}
+    if len(shapes) > 1:
+        raise ParameterError(
+            "All releases must be over the same quasi-identifiers and sensitive values.",
+            found="Tables of " + " and ".join(f"{n} x {s}" for n, s in sorted(shapes)) + " cells.",
+            remedy="Plan all of them with models that use one schema.",
+        )
+    summed = _summed_failures(_grouped(events), eta) * (1.0 + 1e-12)
+    # Fewer than ell values are also fewer than ell + 1: a bound for a larger ell serves a smaller one.
+    failures = np.minimum.accumulate(np.minimum(1.0, summed)[::-1])[::-1].copy()
+    failures.setflags(write=False)
+    return Profile(failures, sum(event.releases for event in events))
 
 
-def _grouped(events: tuple[ReleaseEvent, ...]) -> list[ReleaseEvent]:
+def _grouped(events: Sequence[ReleaseEvent]) -> list[ReleaseEvent]:
     """Events that are alike become one event of more releases."""
     groups: list[ReleaseEvent] = []
     for event in events:
@@ -221,7 +147,6 @@ def _summed_failures(groups: list[ReleaseEvent], eta: float) -> NDArray[np.float
         tuples,
         np.array([group.n_records for group in groups], dtype=np.float64),
         np.array([group.releases for group in groups], dtype=np.int64),
-        0.0,
         poisson_rates(groups[0].n_records, -1.0, groups[0].releases)[:, :2].copy(),
         failures,
         shares,

@@ -132,7 +132,6 @@ def linkage_failures(
     tuples: NDArray[np.int64],
     n_records: NDArray[np.float64],
     releases: NDArray[np.int64],
-    deficit: float,
     poisson: NDArray[np.float64],
     failures: NDArray[np.float64],
     shares: NDArray[np.float64],
@@ -159,7 +158,7 @@ def linkage_failures(
         for value in range(n_values):
             possible[value] = True
             for group in range(n_groups):
-                if cells[first_cell[group] + tuples[i, group], value] <= deficit:
+                if cells[first_cell[group] + tuples[i, group], value] <= 0.0:
                     possible[value] = False
             n_possible += possible[value]
         for way in range(n_groups + 1 if n_groups > 1 else 1):
@@ -171,17 +170,17 @@ def linkage_failures(
                     else:
                         scores[value] = inf
                         for group in range(n_groups):
-                            cell = cells[first_cell[group] + tuples[i, group], value] - deficit
+                            cell = cells[first_cell[group] + tuples[i, group], value]
                             scores[value] = min(scores[value], n_records[group] * cell)
             rank(scores, order)
             for group in range(n_groups):
                 row = cells[first_cell[group] + tuples[i, group]]
-                missing_chances(row, order[:n_possible], 1.0, deficit, n_records[group], missing[group])
+                missing_chances(row, order[:n_possible], 1.0, n_records[group], missing[group])
             improve(missing, n_possible, releases, tails, given, parts, failures[i], shares[i])
         if n_groups == 1:
             row = cells[first_cell[0] + tuples[i, 0]]
             for z in range(poisson.shape[0]):
-                poisson_chances(row, order, 1.0, deficit, poisson[z, 0], n_possible, missing[0])
+                poisson_chances(row, order, 1.0, poisson[z, 0], n_possible, missing[0])
                 improve_poissonized(
                     missing[0], n_possible, releases[0], poisson[z, 1], tails[0], failures[i], shares[i]
                 )

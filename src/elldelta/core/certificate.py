@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from elldelta.core.witnesses import Witnesses
-
 
 @dataclass(frozen=True, eq=False)
 class CertificateTerms:
@@ -78,17 +76,6 @@ class CertificateTerms:
         object.__setattr__(self, "min_records", min_records)
 
     @classmethod
-    def from_witnesses(cls, witnesses: Witnesses, *, min_records: int = 1) -> CertificateTerms:
-        """The terms of a planner's witnesses, with its allowances floor((a_c - ell) / t)."""
-        return cls(
-            witnesses.membership(),
-            witnesses.allowances.astype(np.int64),
-            witnesses.ell,
-            witnesses.releases,
-            min_records,
-        )
-
-    @classmethod
     def from_lists(
         cls,
         witnesses: Sequence[Sequence[int]],
@@ -132,11 +119,6 @@ class CertificateTerms:
     def n_witnesses(self) -> NDArray[np.int64]:
         """a_c, one per base class."""
         return read_only(self.membership.sum(axis=1), np.int64)
-
-    @property
-    def is_unlimited(self) -> bool:
-        """Whether nothing may be missing: then any number of certified releases may be linked."""
-        return not self.allowances.any()
 
     def check_counts(self, counts: ArrayLike) -> NDArray[np.int64]:
         """Returns an owner's records by base class and value, R x |S|, or raises."""

@@ -20,7 +20,7 @@ def check_whole(name: str, value: object, least: int = 1, most: int | None = Non
     >>> check_whole("ell", 4.0)
     Traceback (most recent call last):
     ...
-    elldelta.errors.ParameterError: Ell must be a whole number, 1 or more. It is 4.0, a float. Write 4.
+    elldelta.errors.ParameterError: ell must be a whole number, 1 or more. It is 4.0, a float. Write 4.
     """
     if not isinstance(value, bool) and isinstance(value, Integral):
         number = int(value)
@@ -29,7 +29,7 @@ def check_whole(name: str, value: object, least: int = 1, most: int | None = Non
     span = f", {least} or more" if most is None else f" from {least} to {most}"
     is_written_wrongly = isinstance(value, float) and value.is_integer()
     raise ParameterError(
-        f"{name[0].upper()}{name[1:]} must be a whole number{span}{of}.",
+        f"{name.replace('the ', 'The ', 1)} must be a whole number{span}{of}.",
         found=f"It is {described(value)}.",
         remedy=f"Write {value:.0f}." if is_written_wrongly else "Choose a number in that range.",
     )
@@ -52,7 +52,7 @@ def check_delta(delta: object) -> float:
     return check_real(
         delta,
         lambda delta: 0.0 < delta < 1.0,
-        "delta must be a number strictly between 0 and 1.",
+        "delta must lie strictly between 0 and 1.",
         "A usual choice is 0.01 per release.",
     )
 
@@ -62,7 +62,7 @@ def check_eta(eta: object) -> float:
     return check_real(
         eta,
         lambda eta: 0.0 <= eta < 1.0,
-        "eta, the error of P in total variation, must be a number in [0, 1).",
+        "eta, the error of P in total variation, must lie in [0, 1).",
         "0 means that P is taken as exact; certificates need no eta at all.",
     )
 
@@ -83,7 +83,7 @@ def check_p(p: object, p_ell: float, ell: int) -> float:
     number = check_real(
         p,
         lambda p: 0.0 < p <= p_ell * (1.0 + 1e-12),
-        f"p must be a number in (0, {p_ell!r}], where the upper end is p_ell, "
+        f"p must lie in (0, {p_ell!r}], where the upper end is p_ell, "
         f"the {ell}-th largest marginal probability.",
         "Choose a smaller p, or give beta = p / p_ell in (0, 1].",
     )
@@ -95,7 +95,7 @@ def check_beta(beta: object) -> float:
     return check_real(
         beta,
         lambda beta: 0.0 < beta <= 1.0,
-        "beta must be a number in (0, 1], because p = beta p_ell.",
+        "beta must lie in (0, 1], because p = beta p_ell.",
         "The paper uses 0.01 and 0.02.",
     )
 

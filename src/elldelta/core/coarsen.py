@@ -12,39 +12,93 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from elldelta.core.certificate import Certificate, CertificateTerms, certify
-from elldelta.core.grouping import grouping_from_merged, merged_classes
-from elldelta.core.hull_loss import HullLoss, MassOf
-from elldelta.core.unions import check_fits, coarsen_runs, coarsen_unions, unmergeable
+from elldelta.core.certificate import Certificate, CertificateTerms, certify, read_only
+from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.errors import InternalError, ParameterError, RefusedError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.choices import OnFailure
-    from elldelta.core.partition import Partition
+    from elldelta.core.coarsen_kernels import Demands, Records, Shape
 
-__all__ = [
-    "Coarsening",
-    "CoarseningCost",
-    "HullLoss",
-    "MassOf",
-    "Unions",
-    "coarsen_runs",
-    "coarsen_unions",
-    "fit",
-    "grouping_from_merged",
-    "merged_classes",
-    "unmergeable",
-]
-
-Unions = Literal["runs", "boxes", "any"]
-"""Which unions may be published: neighbours in the order, boxes made of boxes, or any."""
+Unions = Literal["runs", "boxes"]
+"""Which unions may be published: neighbours in the order, or boxes made of boxes."""
 
 WAIT = (
     "Wait for a size or date that was announced beforehand (N, 2N, a quarter's end; not record by record), "
     "or ask for a plan with fewer classes."
 )
+
+WINDOW = 64
+"""Runs of up to so many occupied base classes are all tried."""
+
+MassOf = Literal["plan", "owner"]
+"""Whose mass weighs the losses: what the plan expects, or the owner's records."""
+
+
+@dataclass(frozen=True, eq=False)
+class HullLoss:
+    """NCP of unions of base classes: Σ mass(C) · mean over attributes of (high - low) / (size - 1).
+
+    Attributes:
+        lows: First position of each base class per attribute, R x d, read-only.
+        highs: Last position, inclusive, R x d, read-only.
+        sizes: The number of positions of each attribute.
+        mass: The mass of each base class, read-only; scaled to a sum of 1 where there is any.
+        mass_of: Whose mass it is, for the report. With the plan's mass the merges depend on the owner's
+            records only through which values classes show.
+    """
+
+    lows: NDArray[np.int64]
+    highs: NDArray[np.int64]
+    sizes: tuple[int, ...]
+    mass: NDArray[np.float64]
+    mass_of: MassOf = "plan"
+
+    def __post_init__(self) -> None:
+        lows, highs = read_only(self.lows, np.int64), read_only(self.highs, np.int64)
+        mass = np.array(self.mass, dtype=np.float64)
+        sizes = tuple(int(size) for size in self.sizes)
+        if lows.ndim != 2 or lows.shape != highs.shape or lows.shape != (mass.size, len(sizes)):
+            raise ParameterError(
+                "Losses need a low and a high end per attribute, and a mass, for every base class.",
+                found=f"Shapes {lows.shape}, {highs.shape} and {mass.shape} for {len(sizes)} attributes.",
+            )
+        if (lows < 0).any() or (lows > highs).any() or (highs >= np.array(sizes)).any():
+            raise ParameterError("The ends of a class must rise and lie inside the domain.")
+        if not np.isfinite(mass).all() or (mass < 0.0).any():
+            raise ParameterError("Masses must be finite and not negative.")
+        total = float(mass.sum())
+        object.__setattr__(self, "lows", lows)
+        object.__setattr__(self, "highs", highs)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "mass", read_only(mass / total if total else mass, np.float64))
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Loss per position of length, one per attribute; 0 for a domain of one position."""
+        weights = [1.0 / ((size - 1) * len(self.sizes)) if size > 1 else 0.0 for size in self.sizes]
+        return np.array(weights, dtype=np.float64)
+
+    def hulls(self, grouping: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The lowest and highest position of every published class, two tables of its rows x d."""
+        order = np.argsort(grouping.class_of, kind="stable")
+        starts = np.searchsorted(grouping.class_of[order], np.arange(grouping.n_classes))
+        return np.minimum.reduceat(self.lows[order], starts), np.maximum.reduceat(self.highs[order], starts)
+
+    def ncp(self, grouping: Partition, suppressed: NDArray[np.bool_] | None = None) -> float:
+        """The mean loss over the mass of the classes that are published: 0 is exact, 1 tells nothing.
+
+        Suppressed classes do not count here; how many records they hold is told beside it.
+        """
+        lows, highs = self.hulls(grouping)
+        lengths = (highs - lows) @ self.weights
+        mass = self.mass
+        if suppressed is not None:
+            mass = np.where(suppressed[grouping.class_of], 0.0, mass)
+        total = float(mass.sum())
+        return float(mass @ lengths[grouping.class_of] / total) if total else 0.0
 
 
 @dataclass(frozen=True)
@@ -103,11 +157,6 @@ class Coarsening:
         """Whether the records of a published class are left out, one per published class."""
         return self.certificate.suppressed
 
-    @property
-    def is_unchanged(self) -> bool:
-        """Whether every base class is published as planned."""
-        return self.grouping.n_classes == self.grouping.n_quasi_identifiers and not self.suppressed.any()
-
 
 def fit(
     counts: ArrayLike,
@@ -137,15 +186,15 @@ def fit(
     """
     if on_failure not in ("refuse", "coarsen", "suppress", "coarsen-suppress"):
         raise ParameterError("On failure: refuse, coarsen, suppress or coarsen-suppress.")
-    if unions not in ("runs", "boxes", "any"):
-        raise ParameterError("Unions are runs, boxes or any.")
+    if unions not in ("runs", "boxes"):
+        raise ParameterError("Unions are runs or boxes.")
     if most_suppressed is not None and not 0.0 <= most_suppressed <= 1.0:
         raise ParameterError(
             "The share of records that may be left out must lie between 0 and 1.",
             found=f"It is {most_suppressed}.",
         )
     table = terms.check_counts(counts)
-    check_fits(terms, loss)
+    _check_fits(terms, loss)
     certificate = certify(table, terms, grouping)
     if certificate.is_certified:
         return _coarsening(table, terms, loss, certificate)
@@ -155,25 +204,26 @@ def fit(
         return _coarsening(table, terms, loss, certificate.require(remedy=keeps + WAIT))
     if grouping is not None or on_failure == "suppress":
         certificate = certify(table, terms, grouping, certificate.failing_groups)
-    elif unions == "runs":
-        certificate = coarsen_runs(table, terms, loss)
     else:
-        certificate = coarsen_unions(table, terms, loss, boxes=unions == "boxes")
+        certificate = (coarsen_runs if unions == "runs" else coarsen_boxes)(table, terms, loss)
     if not certificate.is_certified:
         raise InternalError("A coarsening does not pass its own certificate.", remedy="Please report this.")
     allowed = (1.0 if most_suppressed is None else most_suppressed) if may_suppress else 0.0
-    n_records = int(table.sum())
+    _check_left_out(certificate, int(table.sum()), allowed, may_suppress=may_suppress)
+    return _coarsening(table, terms, loss, certificate)
+
+
+def _check_left_out(certificate: Certificate, n_records: int, allowed: float, *, may_suppress: bool) -> None:
     if certificate.n_suppressed > allowed * n_records:
         raise RefusedError(
-            "No union of classes makes the whole table pass."
-            if not may_suppress
-            else f"More than {allowed:.3g} of the records would have to be left out.",
+            f"More than {allowed:.3g} of the records would have to be left out."
+            if may_suppress
+            else "No union of classes makes the whole table pass.",
             found=f"{certificate.n_suppressed} of {n_records} records lie in classes that miss too many of "
-            f"their witnesses however they are merged{' here' if unions != 'any' else ''}.",
-            remedy=("Allow to leave records out, or wait" if not may_suppress else "Allow more, or wait")
+            "their witnesses however they are merged here.",
+            remedy=("Allow more, or wait" if may_suppress else "Allow to leave records out, or wait")
             + WAIT.removeprefix("Wait"),
         )
-    return _coarsening(table, terms, loss, certificate)
 
 
 def _coarsening(
@@ -195,3 +245,224 @@ def _coarsening(
         mass_of=loss.mass_of,
     )
     return Coarsening(certificate, cost)
+
+
+def unmergeable(counts: NDArray[np.int64], terms: CertificateTerms) -> NDArray[np.bool_]:
+    """Base classes that no union can satisfy: the whole table misses more of their witnesses than allowed.
+
+    Records in such classes can only be left out, which may take values from the table, and so on: computed
+    until nothing changes. The union of all other base classes with a record satisfies every one of them.
+    (That the class of all of Q fails says less: it may fail because of a class
+    without a record, which need not be merged with anything.)
+
+    Args:
+        counts: The owner's records by base class and sensitive value, R x |S|.
+        terms: What the plan asks.
+
+    Returns:
+        One bool per base class; also for those without a record, which must then stay by themselves.
+    """
+    out = np.zeros(terms.n_classes, dtype=np.bool_)
+    while True:
+        absent = counts[~out].sum(axis=0) < terms.min_records
+        found = (terms.membership & absent).sum(axis=1) > terms.allowances
+        if not (found & ~out).any():
+            return out
+        out |= found
+
+
+def coarsen_runs(
+    counts: ArrayLike, terms: CertificateTerms, loss: HullLoss, *, window: int = WINDOW
+) -> Certificate:
+    """Merges neighbours in the order, at the least loss; leaves out only what no run can hold.
+
+    Fewest records left out first, then the least loss, over all ways to cut the base classes into runs of up
+    to `window` classes with records each (longer runs begin and end at multiples of 8, 64, ... of these).
+
+    Returns:
+        The certificate of the runs; it holds.
+    """
+    from elldelta.core.coarsen_kernels import best_runs
+
+    table = terms.check_counts(counts)
+    _check_fits(terms, loss)
+    alone = certify(table, terms)
+    units = np.flatnonzero(alone.published)
+    if not units.size:
+        return alone
+    begins, left_out = best_runs(
+        units.astype(np.int64),
+        ~alone.fails[units],
+        _demands(terms, unmergeable(table, terms)),
+        _records(table),
+        _shape(loss),
+        window,
+    )
+    ends = np.append(np.flatnonzero(np.diff(begins)), units.size - 1)
+    starts = begins[ends]
+    depth = np.zeros(terms.n_classes + 1, dtype=np.int64)
+    np.add.at(depth, units[starts] + 1, 1)
+    np.add.at(depth, units[ends] + 1, -1)
+    is_inside = np.cumsum(depth)[:-1] > 0  # belongs to the run of the class before it
+    grouping = Partition(np.cumsum(~is_inside) - 1)
+    suppressed = np.zeros(grouping.n_classes, dtype=np.bool_)
+    suppressed[grouping.class_of[units[left_out]]] = True
+    return certify(table, terms, grouping, suppressed)
+
+
+def coarsen_boxes(counts: ArrayLike, terms: CertificateTerms, loss: HullLoss) -> Certificate:
+    """Merges failing classes with the partner that costs least loss per witness gained, again and again.
+
+    The hulls of published classes stay disjoint: everything that the hull of a union touches joins it, so
+    that boxes stay boxes and labels tell classes apart; boxes that turn out larger than they need to be are
+    cut again.
+
+    Args:
+        counts: The owner's records by base class and sensitive value, R x |S|.
+        terms: What the plan asks.
+        loss: Where base classes lie; they must not overlap.
+
+    Returns:
+        The certificate of the unions; it holds. It leaves out only records of classes that cannot be merged.
+    """
+    table = terms.check_counts(counts)
+    _check_fits(terms, loss)
+    order = _near_order(loss)
+    merged, is_out = _merge(
+        table[order],
+        CertificateTerms(
+            terms.membership[order], terms.allowances[order], terms.ell, terms.releases, terms.min_records
+        ),
+        HullLoss(loss.lows[order], loss.highs[order], loss.sizes, loss.mass[order]),
+    )
+    grouping = grouping_from_merged([order[members].tolist() for members in merged], terms.n_classes)
+    suppressed = np.zeros(grouping.n_classes, dtype=np.bool_)
+    suppressed[grouping.class_of[order[is_out]]] = True
+    return certify(table, terms, grouping, suppressed)
+
+
+def _near_order(loss: HullLoss) -> NDArray[np.intp]:
+    """Base classes along a Z-order curve: near numbers are then near places (Morton 1966)."""
+    n_attributes = max(1, len(loss.sizes))
+    n_bits = min(16, 62 // n_attributes)
+    centres = (loss.lows + loss.highs) / (2.0 * np.maximum(1, np.array(loss.sizes) - 1))
+    cells = np.minimum((centres * (1 << n_bits)).astype(np.int64), (1 << n_bits) - 1)
+    code = np.zeros(loss.mass.size, dtype=np.int64)
+    for bit in range(n_bits - 1, -1, -1):
+        for attribute in range(len(loss.sizes)):
+            code = (code << 1) | ((cells[:, attribute] >> bit) & 1)
+    return np.argsort(code, kind="stable")
+
+
+def _merge(
+    table: NDArray[np.int64], terms: CertificateTerms, loss: HullLoss
+) -> tuple[list[NDArray[np.intp]], NDArray[np.bool_]]:
+    """Merges until nothing fails; returns the merged classes, and a member of each class to leave out."""
+    from elldelta.core.coarsen_kernels import Groups, merge_groups
+
+    alone = certify(table, terms)
+    barred = unmergeable(table, terms)
+    n_records = table.sum(axis=1)
+    n_classes = terms.n_classes
+    shape = _shape(loss)
+    demands = _demands(terms, barred)
+    groups = Groups(
+        alive=np.ones(n_classes, dtype=np.bool_),
+        blocked=barred.copy(),
+        lows=shape.lows.copy(),
+        highs=shape.highs.copy(),
+        mass=shape.mass.copy(),
+        counts=table.copy(),
+        n_records=n_records.copy(),
+        excess=np.maximum(0, alone.n_missed - terms.allowances),
+        heads=np.arange(n_classes, dtype=np.int64),
+        tails=np.arange(n_classes, dtype=np.int64),
+        following=np.full(n_classes, -1, dtype=np.int64),
+        stamps=np.zeros(n_classes, dtype=np.int64),
+    )
+    stuck = merge_groups(groups, demands, shape.weights)
+    is_out = barred & (n_records > 0)
+    merged: list[NDArray[np.intp]] = []
+    for group in np.flatnonzero(groups.alive & (groups.heads != groups.tails)).tolist():
+        chain = [int(groups.heads[group])]
+        while (following := int(groups.following[chain[-1]])) >= 0:
+            chain.append(following)
+        members = np.sort(chain)
+        if not stuck[group]:
+            merged.extend(part for part in _cut_again(members, table, terms, shape) if part.size > 1)
+        else:
+            merged.append(members)
+    is_out[groups.heads[stuck]] = True
+    return merged, is_out
+
+
+def _cut_again(
+    members: NDArray[np.intp], table: NDArray[np.int64], terms: CertificateTerms, shape: Shape
+) -> list[NDArray[np.intp]]:
+    """Cuts a box that passes into smaller ones that pass too, where most loss is removed; as long as it can.
+
+    What joined only because the hull touched it is often not needed, and merging looks one step ahead only.
+    """
+    pending, done = [members], []
+    while pending:
+        box = pending.pop()
+        best: tuple[float, NDArray[np.bool_]] | None = None
+        for attribute in range(shape.weights.size if box.size > 1 else 0):
+            for place in np.unique(shape.highs[box, attribute])[:-1].tolist():
+                is_below = shape.highs[box, attribute] <= place
+                if (shape.lows[box[~is_below], attribute] <= place).any():
+                    continue  # goes through a base class
+                sides = box[is_below], box[~is_below]
+                if all(_passes(side, table, terms) for side in sides):
+                    left = sum(_loss(side, shape) for side in sides)
+                    if best is None or left < best[0]:
+                        best = left, is_below
+        if best is None:
+            done.append(box)
+        else:
+            pending.extend((box[best[1]], box[~best[1]]))
+    return done
+
+
+def _passes(members: NDArray[np.intp], table: NDArray[np.int64], terms: CertificateTerms) -> bool:
+    shown = table[members].sum(axis=0)
+    missed = (terms.membership[members] & (shown < terms.min_records)).sum(axis=1)
+    return not shown.any() or bool((missed <= terms.allowances[members]).all())
+
+
+def _loss(members: NDArray[np.intp], shape: Shape) -> float:
+    lengths = shape.highs[members].max(axis=0) - shape.lows[members].min(axis=0)
+    return float(shape.mass[members].sum() * (lengths @ shape.weights))
+
+
+def _check_fits(terms: CertificateTerms, loss: HullLoss) -> None:
+    """Refuses losses that are about other base classes than the terms."""
+    if loss.mass.size != terms.n_classes:
+        raise ParameterError(
+            f"The plan has {terms.n_classes} base classes.", found=f"Losses are told for {loss.mass.size}."
+        )
+
+
+def _demands(terms: CertificateTerms, barred: NDArray[np.bool_]) -> Demands:
+    from elldelta.core.coarsen_kernels import Demands
+
+    padded = np.zeros((terms.n_classes, -(-terms.n_values // 64) * 64), dtype=np.bool_)
+    padded[:, : terms.n_values] = terms.membership
+    words = np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+    return Demands(words, terms.allowances.copy(), barred, terms.min_records)
+
+
+def _records(table: NDArray[np.int64]) -> Records:
+    from elldelta.core.coarsen_kernels import Records
+
+    rows, values = np.nonzero(table)
+    places = np.searchsorted(rows, np.arange(table.shape[0] + 1)).astype(np.int64)
+    return Records(places, values.astype(np.int64), table[rows, values], int(table.shape[1]))
+
+
+def _shape(loss: HullLoss) -> Shape:
+    from elldelta.core.coarsen_kernels import Shape
+
+    # A class without mass still has a length: a trace of mass makes short unions win where nothing else does.
+    mass = loss.mass + 1e-6 / loss.mass.size
+    return Shape(loss.lows.copy(), loss.highs.copy(), loss.weights, mass)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import check_whole
-from elldelta.core.mass_table import column_sums, dense_blocks, frozen, row_sums, sparse_rows
+from elldelta.core.mass_table import column_sums, frozen, row_sums, sparse_rows
 from elldelta.errors import DistributionError, ParameterError
 
 if TYPE_CHECKING:
@@ -143,18 +143,6 @@ class JointDistribution:
         """
         mass = p * self.total * (1.0 - RELATIVE_TOLERANCE)
         return max(1, int(np.ceil(mass))) if self.is_counted else mass
-
-    def is_product(self, tolerance: float = 1e-9) -> bool:
-        """Whether P(q, s) = P_Q(q) P_S(s) for every cell, within a relative tolerance.
-
-        Relative, because cells far below any absolute tolerance still decide whether a class is admissible.
-        """
-        for start, block in dense_blocks(self.mass):
-            shares = self.quasi_identifier_marginal[start : start + len(block)]
-            expected = np.outer(shares, self.value_marginal)
-            if not np.isclose(block / self.total, expected, rtol=tolerance, atol=0.0).all():
-                return False
-        return True
 
 
 def uniform_marginal(n_values: int) -> NDArray[np.float64]:

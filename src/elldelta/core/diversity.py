@@ -62,12 +62,6 @@ def k_anonymity(counts: ArrayLike) -> int | None:
     return int(sizes.min()) if sizes.size else None
 
 
-def is_diverse(counts: ArrayLike, ell: int) -> bool:
-    """Whether every class with a record holds at least ell distinct values."""
-    realised = diversity(counts)
-    return realised is None or realised >= ell
-
-
 def entropy_diversities(counts: ArrayLike) -> NDArray[np.float64]:
     """exp(H) of each class: the number of equally frequent values that would be as uncertain.
 

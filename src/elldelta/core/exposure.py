@@ -259,11 +259,6 @@ class CurvePoint:
     share_exposed_mean: float
     guess_mean_max: float | None
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether every group of this size was asked."""
-        return self.groups == self.groups_possible
-
 
 def exposure_curve(
     releases: Sequence[ReleasedCounts], ell: int, *, most_groups: int = MOST_GROUPS

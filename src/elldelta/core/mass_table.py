@@ -75,17 +75,6 @@ def sparse_rows(
     return table
 
 
-def to_sparse(table: NDArray[Any]) -> SparseRows:
-    """The sparse form of a dense table.
-
-    >>> to_sparse(np.array([[0, 3], [2, 1]])).values.tolist()
-    [1, 0, 1]
-    """
-    rows, values = np.nonzero(table)
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=table.shape[0]))))
-    return sparse_rows(offsets, values, table[rows, values], table.shape[1])
-
-
 def to_dense(table: MassTable) -> NDArray[Any]:
     """The dense form, for what needs all cells at once.
 

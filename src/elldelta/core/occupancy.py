@@ -1,6 +1,5 @@
-"""How many sensitive values a class misses: Lemmas B and B', and the class failures of Theorems C and D'.
+"""How many sensitive values classes miss: the class failures of Theorems C and D', and their total.
 
-For a class c, a set A of values and N records, `miss` is the number of values of A without a record in c.
 All functions return upper bounds, rounded up, with a relative accuracy of about 1e-9 down to 1e-300. The
 statements and proofs are in `docs/theory/sharper.md`.
 """
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.checks import check_ell, check_releases, check_whole
-from elldelta.core.mass_table import SparseRows, take_rows, to_dense, with_floats
+from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
+from elldelta.core.mass_table import SparseRows, take_rows, with_floats
 from elldelta.core.witnesses import Witnesses
 from elldelta.errors import DistributionError, ParameterError
 
@@ -41,37 +40,12 @@ class ClassFailures:
             chance that *one* release misses more than the allowance; otherwise it is the chance that the
             *linkage* of all releases shows fewer than ell values in this class.
         witnesses: The witness sets for which the bounds hold.
-        peaks: The largest P(c, s) of each class, read-only; nothing has been subtracted from it.
+        peaks: The largest P(c, s) of each class, read-only.
     """
 
     failures_upper: NDArray[np.float64]
     witnesses: Witnesses
     peaks: NDArray[np.float64]
-
-
-def missing_tail_upper(cells: ArrayLike, n_records: int, allowance: int) -> float:
-    """Upper bound on Pr[miss > allowance]: the smaller of Lemmas B and B'.
-
-    Args:
-        cells: P(c, s) for the values s of A; they need not sum to 1.
-        n_records: N.
-        allowance: b, how many values may be missing.
-
-    >>> bound = missing_tail_upper([0.5, 0.25, 0.25], 10, 0)   # by inclusion and exclusion: 0.11258
-    >>> 0.112 < bound < 0.114
-    True
-    """
-    return min(lemma_b_upper(cells, n_records, allowance), lemma_b_prime_upper(cells, n_records, allowance))
-
-
-def lemma_b_prime_upper(cells: ArrayLike, n_records: int, allowance: int) -> float:
-    """Lemma B': min over k <= b of E(W - k)^+ / (b + 1 - k), with chances (1 - P)^N in W. Errs upwards."""
-    return _tail_upper(cells, n_records, allowance, poissonized=False)
-
-
-def lemma_b_upper(cells: ArrayLike, n_records: int, allowance: int) -> float:
-    """Lemma B: Pr[W > b] / Pr[Z <= N], with chances exp(-lambda P) in W. Errs upwards."""
-    return _tail_upper(cells, n_records, allowance, poissonized=True)
 
 
 def class_failures_upper(
@@ -83,7 +57,6 @@ def class_failures_upper(
     total: float = 1.0,
     certifiable: bool = False,
     shared_records_upper: int | None = None,
-    deficit: float = 0.0,
 ) -> ClassFailures:
     """Theorem C (any dependence between releases), or the smaller of C and D' with `shared_records_upper`.
 
@@ -100,7 +73,6 @@ def class_failures_upper(
         shared_records_upper: U. Says that at most U records of each release are shared with other releases,
             whatever their values are, and that all other records are independent across releases. Leave it
             at None unless that is known; nothing checks it.
-        deficit: Subtracted from every P(c, s), down to 0 (the cell-by-cell answer to an error in P).
     """
     cells = _checked_cells(cells)
     ell = check_ell(ell, cells.shape[1])
@@ -113,7 +85,7 @@ def class_failures_upper(
 
     def evaluate(some: MassTable, poisson: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
         found: tuple[NDArray[Any], ...] = occupancy_kernels.class_failures(
-            some, 1.0 / total, deficit, float(n_records), n_apart, poisson, ell, releases, certifiable
+            some, 1.0 / total, float(n_records), n_apart, poisson, ell, releases, certifiable
         )
         return found
 
@@ -130,6 +102,29 @@ def class_failures_upper(
     peaks.setflags(write=False)
     # A class that cannot succeed (fewer than ell possible values) has an infinite bound and no witnesses.
     return ClassFailures(failures, Witnesses(witnesses, lengths, n_values, ell, releases), peaks)
+
+
+def total_failure_upper(failures_upper: ArrayLike, peaks: ArrayLike, n_records: int, eta: float) -> float:
+    """Upper bound on the summed failure of all classes when P is off by at most eta; pays once.
+
+    Total variation eta means that cells where the planned P is too large exceed the true one by at most eta
+    *in total*; the worst case puts the whole error into one class.
+
+    sum_c f_c + max_c f_c (exp(N eta / (1 - peak_c)) - 1), for the witnesses and allowances that gave f_c.
+
+    Args:
+        failures_upper: f_c of every class, computed with the P at hand.
+        peaks: The largest P(c, s) of every class.
+        n_records: N.
+        eta: Total variation between the P at hand and the true one.
+    """
+    failures = np.asarray(failures_upper, dtype=np.float64)
+    total = float(failures.sum())
+    if check_eta(eta) == 0.0:
+        return total
+    with np.errstate(over="ignore", divide="ignore"):
+        growth = np.expm1(n_records * eta / np.maximum(0.0, 1.0 - np.asarray(peaks, dtype=np.float64)))
+    return total + float((failures * growth).max()) * (1.0 + 1e-9)
 
 
 def records_apart(n_records: int, shared_records_upper: int | None) -> float:
@@ -161,35 +156,6 @@ def poisson_rates(n_records: float, n_apart: float, releases: int) -> NDArray[np
             slack_apart = (1.0 / (float(pdtr(n_apart, rate_apart)) * (1.0 - 1e-9))) ** releases
         rows.append((rate, slack, rate_apart, slack_apart))
     return np.array(rows, dtype=np.float64).reshape(-1, 4)
-
-
-def _tail_upper(cells: ArrayLike, n_records: int, allowance: int, *, poissonized: bool) -> float:
-    row = to_dense(_checked_cells(np.atleast_2d(np.asarray(cells, dtype=np.float64))))
-    n_records = check_whole("the number of records", n_records)
-    if isinstance(allowance, bool) or int(allowance) != allowance or allowance < 0:
-        raise ParameterError("The allowance must be a whole number, 0 or more.", found=f"It is {allowance}.")
-    n_values = row.shape[1]
-    if allowance >= n_values:
-        return 0.0
-    from elldelta.core import occupancy_kernels as kernels
-
-    order = np.arange(n_values, dtype=np.int32)
-    missing = np.ones(n_values, dtype=np.float64)
-    tails = np.empty(n_values + 3, dtype=np.float64)
-    kernels.rank(row[0], order)
-    n_cells = kernels.missing_chances(row[0], order, 1.0, 0.0, float(n_records), missing)
-    # A value that cannot occur is missing for certain: it uses up one of the allowance.
-    ell = n_values - int(allowance)
-    if ell > n_cells:
-        return 1.0
-    bounds = [1.0]
-    if not poissonized:
-        bounds.append(kernels.prefix_bound(missing, n_cells, n_cells - ell, False, tails))
-    else:
-        for rate, slack, _, _ in poisson_rates(n_records, -1.0, 1):
-            kernels.poisson_chances(row[0], order, 1.0, 0.0, rate, n_cells, missing)
-            bounds.append(slack * kernels.prefix_bound(missing, n_cells, n_cells - ell, True, tails))
-    return min(bounds)
 
 
 def _checked_cells(cells: MassTable) -> MassTable:

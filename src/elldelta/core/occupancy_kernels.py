@@ -129,7 +129,6 @@ def missing_chances(
     cells: NDArray[Any],
     order: NDArray[np.int32],
     scale: float,
-    deficit: float,
     n_records: float,
     missing: NDArray[np.float64],
 ) -> int:
@@ -140,7 +139,7 @@ def missing_chances(
     """
     n_cells = 0
     for i in range(order.size):
-        p = cells[order[i]] * scale - deficit
+        p = cells[order[i]] * scale
         if p <= 0.0:
             break
         if p < 3e-4:
@@ -249,36 +248,10 @@ def best_prefix(
 
 
 @compiled
-def prefix_bound(
-    missing: NDArray[np.float64], n_cells: int, allowance: int, poissonized: bool, tails: NDArray[np.float64]
-) -> float:
-    """Bound on Pr[miss > allowance] for all given values together, rounded up.
-
-    min over k of T_k / (allowance + 1 - k) by Lemma B', or Pr[W > allowance] when `poissonized`.
-    """
-    for i in range(allowance + 1):
-        tails[i] = 0.0
-    tails[allowance + 1] = 1.0
-    for length in range(n_cells):
-        q = missing[length]
-        keep = 1.0 - q
-        for i in range(allowance + 1):
-            tails[i] = keep * tails[i] + q * tails[i + 1]
-        if not poissonized:
-            tails[allowance + 1] += q
-    bound = tails[0]
-    if not poissonized:
-        for i in range(1, allowance + 1):
-            bound = min(bound, tails[i] / (i + 1))
-    return float(bound * ROUND_UP + TINY)
-
-
-@compiled
 def class_failure(
     cells: NDArray[Any],
     order: NDArray[np.int32],
     scale: float,
-    deficit: float,
     n_records: float,
     n_apart: float,
     poisson: NDArray[np.float64],
@@ -305,13 +278,11 @@ def class_failure(
         row = mode - 1 - (n_rates + 1 if is_apart else 0)
         slack = 1.0
         if row < 0:
-            n_cells = missing_chances(
-                cells, order, scale, deficit, n_apart if is_apart else n_records, missing
-            )
+            n_cells = missing_chances(cells, order, scale, n_apart if is_apart else n_records, missing)
         else:
             rate = poisson[row, 2 if is_apart else 0]
             slack = poisson[row, 3 if is_apart else 1]
-            poisson_chances(cells, order, scale, deficit, rate, n_cells, missing)
+            poisson_chances(cells, order, scale, rate, n_cells, missing)
         if is_apart:
             missing_somewhere(missing, n_cells, releases)
         bound, length = best_prefix(
@@ -328,14 +299,13 @@ def poisson_chances(
     cells: NDArray[Any],
     order: NDArray[np.int32],
     scale: float,
-    deficit: float,
     rate: float,
     n_cells: int,
     missing: NDArray[np.float64],
 ) -> None:
     """Fills in exp(-lambda P), the chance that a value is missing from Poisson(lambda) records."""
     for i in range(n_cells):
-        missing[i] = exp(-rate * (cells[order[i]] * scale - deficit))
+        missing[i] = exp(-rate * (cells[order[i]] * scale))
 
 
 @compiled
@@ -350,7 +320,6 @@ def missing_somewhere(missing: NDArray[np.float64], n_cells: int, releases: int)
 def class_failures(
     table: MassTable,
     scale: float,
-    deficit: float,
     n_records: float,
     n_apart: float,
     poisson: NDArray[np.float64],
@@ -380,7 +349,6 @@ def class_failures(
             cells,
             order,
             scale,
-            deficit,
             n_records,
             n_apart,
             poisson,

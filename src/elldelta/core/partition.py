@@ -13,7 +13,7 @@ from elldelta.core.mass_table import dense_blocks, sum_by_group
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -149,6 +149,26 @@ class Partition:
                 f"The partition covers {self.n_quasi_identifiers} quasi-identifiers.",
                 found=f"The distribution has {distribution.n_quasi_identifiers}.",
             )
+
+
+def merged_classes(grouping: Partition) -> list[list[int]]:
+    """The published classes that hold several base classes: a short way to write a grouping down."""
+    sizes = np.bincount(grouping.class_of)
+    return [part.members.tolist() for part in grouping if sizes[part.index] > 1]
+
+
+def grouping_from_merged(merged: Sequence[Sequence[int]], n_classes: int) -> Partition:
+    """Reads what `merged_classes` wrote; published classes are numbered by their first base class."""
+    first = np.arange(n_classes)
+    seen: set[int] = set()
+    for members in merged:
+        if len(members) < 2 or len(set(members)) < len(members) or seen & set(members):
+            raise ParameterError("Merged classes must be disjoint and hold at least two base classes each.")
+        if not all(0 <= member < n_classes for member in members):
+            raise ParameterError(f"Merged classes must be numbers from 0 to {n_classes - 1}.")
+        seen |= set(members)
+        first[list(members)] = min(members)
+    return Partition(np.unique(first, return_inverse=True)[1].reshape(-1))
 
 
 @overload

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from elldelta.core.checks import check_beta, check_delta, check_ell, check_eta, check_p, check_whole
-from elldelta.core.distribution import RELATIVE_TOLERANCE, check_marginal, ranked
+from elldelta.core.distribution import check_marginal, ranked
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 _ROUND_UP = 1.0 + 1e-12
 """Covers the rounding of an exponential whose exponent is above -750."""
@@ -104,24 +103,13 @@ class Mechanism:
 def union_bound(n_classes: float, ell: int, p: float, n_records: int) -> float:
     """R ell (1 - p)^N, an upper bound on the failure of R classes with ell cells >= p each; at most 1.
 
-    Errs upwards, also in its last digits.
-
-    With the true number of classes in place of m this is the bound called `union`: never worse than the
-    paper's, because m is an upper bound on that number.
+    Errs upwards, also in its last digits. With the true number of classes in place of m it is never worse
+    than the paper's bound, because m is an upper bound on that number.
     """
     n_records = check_whole("the number of records", n_records)
     if p >= 1.0:
         return 0.0
     return min(1.0, math.exp(math.log(n_classes * ell) + n_records * math.log1p(-p)) * _ROUND_UP + _TINY)
-
-
-def union_records(n_classes: int, ell: int, p: float, delta: float) -> int:
-    """The fewest records for which `union_bound` is at most delta."""
-    delta = check_delta(delta)
-    if p >= 1.0:
-        return 1
-    about = (math.log(n_classes * ell) - math.log(delta)) / -math.log1p(-p)
-    return _fewest(about, lambda n_records: union_bound(n_classes, ell, p, n_records), delta)
 
 
 def _fewest(about: float, bound: Callable[[int], float], delta: float) -> int:
@@ -184,43 +172,4 @@ def smallest_p(
             best = middle
         else:
             low = middle
-    return best
-
-
-def largest_ell(
-    marginal: ArrayLike,
-    n_quasi_identifiers: int,
-    delta: float,
-    n_records: int,
-    *,
-    p: float | None = None,
-    beta: float | None = None,
-) -> int:
-    """The largest ell whose N, at the given p or beta, is at most the records at hand.
-
-    N is not monotone in ell (m falls while ell grows), so every ell is tried.
-
-    Raises:
-        RefusedError: Not even ell = 1 can be promised.
-    """
-    if (p is None) == (beta is None):
-        raise ParameterError("Give either p or beta.", found="Both or neither were given.")
-    check_whole("the number of records", n_records)
-    probabilities: NDArray[np.float64] = check_marginal(marginal)
-    ranks = ranked(probabilities)
-    best = 0
-    for ell in range(1, probabilities.size + 1):
-        share = float(ranks[ell - 1]) * check_beta(beta) if beta is not None else p
-        if share is None or not 0.0 < share <= ranks[ell - 1] * (1.0 + RELATIVE_TOLERANCE):
-            continue
-        mechanism = Mechanism.create(
-            probabilities, n_quasi_identifiers, ell, min(share, float(ranks[ell - 1]))
-        )
-        if mechanism.records(delta) <= n_records:
-            best = ell
-    if best == 0:
-        raise RefusedError(
-            f"{n_records} records do not even promise ell = 1 at delta = {delta:g}.",
-            remedy="Wait for more records, or choose a larger p or delta.",
-        )
     return best

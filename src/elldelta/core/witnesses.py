@@ -84,21 +84,6 @@ class Witnesses:
         start, stop = self.starts[class_index : class_index + 2]
         return tuple(self.values[start:stop].tolist())
 
-    def split(self, class_index: int) -> tuple[int, ...]:
-        """The allowances of the t releases for one class; the remainder of (a - ell) / t is spread, not lost.
-
-        >>> Witnesses(np.arange(5), np.array([5]), n_values=6, ell=2, releases=2).split(0)
-        (2, 1)
-        """
-        share, rest = divmod(int(self.n_witnesses[class_index]) - self.ell, self.releases)
-        return tuple(share + (release < rest) for release in range(self.releases))
-
-    def membership(self) -> NDArray[np.bool_]:
-        """R x |S|: whether a value is a witness of a class."""
-        chosen = np.zeros((self.n_classes, self.n_values), dtype=np.bool_)
-        chosen[np.repeat(np.arange(self.n_classes), self.n_witnesses), self.values] = True
-        return chosen
-
     def _names_each_value_once(self) -> bool:
         if ((self.values < 0) | (self.values >= self.n_values)).any():
             return False

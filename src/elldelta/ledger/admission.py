@@ -13,7 +13,7 @@ import numpy as np
 
 from elldelta._version import __version__
 from elldelta.core.certificate import missing_witnesses
-from elldelta.core.grouping import merged_classes
+from elldelta.core.partition import merged_classes
 from elldelta.errors import ParameterError, RefusedError
 from elldelta.ledger.chain import LedgerEntry, line_bytes
 

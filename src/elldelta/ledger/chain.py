@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.grouping import grouping_from_merged
 from elldelta.core.ledger_state import LedgerState
+from elldelta.core.partition import grouping_from_merged
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import canonical_json, digest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from elldelta.core.accountant import Accountant, ReleaseEvent
+from elldelta.core.accountant import ReleaseEvent, profile_of
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError
 from elldelta.plan.common_cells import common_cells
@@ -48,8 +48,8 @@ def compose_plans(events: Sequence[tuple[Plan, int]]) -> Composed:
             remedy="Make the plans from models that use one schema.",
         )
     cells = common_cells(plans[0].schema, [plan.classes for plan in plans])
-    accountant = Accountant(eta=max(plan.eta for plan in plans))
-    for (plan, releases), class_of in zip(events, cells, strict=True):
-        event = ReleaseEvent(Partition(class_of), plan.cells(), plan.records, releases)
-        accountant = accountant.composed(event)
-    return Composed(accountant.profile)
+    made = [
+        ReleaseEvent(Partition(class_of), plan.cells(), plan.records, releases)
+        for (plan, releases), class_of in zip(events, cells, strict=True)
+    ]
+    return Composed(profile_of(made, max(plan.eta for plan in plans)))

@@ -87,7 +87,7 @@ class Wish:
         object.__setattr__(self, "delta", check_delta(self.delta))
         object.__setattr__(self, "eta", check_eta(self.eta))
         if self.p is not None:  # its upper end depends on the model
-            p = check_real(self.p, lambda p: 0.0 < p <= 1.0, "p must be a number in (0, 1].")
+            p = check_real(self.p, lambda p: 0.0 < p <= 1.0, "p must lie in (0, 1].")
             object.__setattr__(self, "p", p)
         if self.beta is not None:
             object.__setattr__(self, "beta", check_beta(self.beta))
@@ -111,7 +111,7 @@ class Wish:
             risk = check_real(
                 self.waiting_risk,
                 lambda risk: 0.0 < risk < 1.0,
-                "The waiting risk must be a number strictly between 0 and 1, or auto.",
+                "The waiting risk must lie strictly between 0 and 1, or auto.",
                 "Useful values are 0.05 to 0.2.",
             )
             object.__setattr__(self, "waiting_risk", risk)

@@ -24,7 +24,7 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    from elldelta.plan.figures import write_figures
+    from elldelta.paper import write_figures
 
     files = write_figures(folder, overwrite=overwrite)
     if json:

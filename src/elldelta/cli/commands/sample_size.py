@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elldelta.cli import options, output
-from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.errors import FileError, ParameterError
 from elldelta.files import read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from numpy.typing import ArrayLike
 
 
 def register(app: typer.Typer) -> None:
@@ -54,58 +54,30 @@ def _run(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    from elldelta.core.generalize.independent import uniform_classes
-    from elldelta.core.sample_size import Mechanism
+    from elldelta.paper import sample_size
 
-    if delta is not None and records is not None:
-        raise ParameterError("Give --delta or --records, not both.", found="Both were given.")
-    if (p is None) == (beta is None):
-        raise ParameterError("Give either --p or --beta.", found="Both or neither were given.")
     probabilities = _marginal(values, marginal, marginal_file)
-    mechanism = (
-        Mechanism.create(probabilities, quasi_identifiers, ell, p)
-        if p is not None
-        else Mechanism.from_beta(probabilities, quasi_identifiers, ell, beta or 0.0)
-    )
-    if records is None:
-        delta = 0.01 if delta is None else delta
-        records_exact, n_records = mechanism.records_exact(delta), mechanism.records(delta)
-    else:
-        delta = mechanism.delta_reached(records)
-        records_exact, n_records = float(records), records
-        if delta >= 1.0:
-            raise RefusedError(
-                f"{records} records promise nothing at this p.",
-                found="The bound on the failure probability is 1.",
-                remedy=f"For delta = 0.01 wait for {mechanism.records(0.01)} records, or choose a larger p.",
-            )
-    result = {
-        "p": mechanism.p,
-        "p_ell": mechanism.p_ell,
-        "m": mechanism.classes_upper,
-        "records_exact": records_exact,
-        "records": n_records,
-        "delta": delta,
-        "classes": uniform_classes(quasi_identifiers, mechanism.p, mechanism.p_ell),
-        "ell": ell,
-    }
+    result = sample_size(probabilities, quasi_identifiers, ell, p=p, beta=beta, delta=delta, records=records)
     if json:
-        output.print_json(result)
+        output.print_json(result.to_dict())
         return
     output.print_pairs(
-        f"Wait for {n_records:,} records.",
+        f"Wait for {result.records:,} records.",
         [
-            ("promise", f"every class shows at least {ell} values, except with probability {delta:.4g}"),
-            ("p", f"{mechanism.p:.6g}, at most p_ell = {mechanism.p_ell:.6g}"),
-            ("m", f"{mechanism.classes_upper:.6g} (upper bound on the number of classes)"),
-            ("records", f"{records_exact:.3f} before rounding up"),
-            ("classes", f"{result['classes']:,} if all quasi-identifiers are equally frequent"),
+            (
+                "promise",
+                f"every class shows at least {ell} values, except with probability {result.delta:.4g}",
+            ),
+            ("p", f"{result.p:.6g}, at most p_ell = {result.p_ell:.6g}"),
+            ("m", f"{result.m:.6g} (upper bound on the number of classes)"),
+            ("records", f"{result.records_exact:.3f} before rounding up"),
+            ("classes", f"{result.classes:,} if all quasi-identifiers are equally frequent"),
         ],
     )
 
 
-def _marginal(values: int | None, name: str, file: Path | None) -> Sequence[float]:
-    from elldelta.core.distribution import geometric_marginal, uniform_marginal
+def _marginal(values: int | None, name: str, file: Path | None) -> ArrayLike:
+    from elldelta.paper import geometric_marginal, uniform_marginal
 
     if file is not None:
         probabilities = _read_marginal(file)
@@ -118,11 +90,11 @@ def _marginal(values: int | None, name: str, file: Path | None) -> Sequence[floa
     if values is None:
         raise ParameterError("Give --values, the number of sensitive values, or --marginal-file.")
     if name == "uniform":
-        return uniform_marginal(values).tolist()  # type: ignore[no-any-return]
+        return uniform_marginal(values)
     kind, _, ratio = name.partition(":")
     try:
         if kind == "geometric":
-            return geometric_marginal(values, float(ratio)).tolist()  # type: ignore[no-any-return]
+            return geometric_marginal(values, float(ratio))
     except ValueError as error:
         if isinstance(error, ParameterError):
             raise

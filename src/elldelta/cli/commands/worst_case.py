@@ -30,52 +30,34 @@ def _run(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    from elldelta.core.worst_case import worst_case
+    from elldelta.paper import worst_case
 
-    ells = _parse_ells(ell, releases)
-    result = worst_case(values, ells)
+    ells = _parse_ells(ell)
+    result = worst_case(values, ells[0] if len(ells) == 1 else ells, releases)
     if json:
-        output.print_json(
-            {
-                "diversity": result.diversity,
-                "values": result.n_values,
-                "ell": list(result.ells),
-                "releases": len(result.ells),
-                "example": [list(shown) for shown in result.example],
-            }
-        )
+        output.print_json(result.to_dict())
         return
-    shown = ", ".join(str(number) for number in result.ells)
+    shown = ", ".join(str(number) for number in result.ell)
     output.print_text(
-        f"Linking {len(result.ells)} releases that show {shown} of {result.n_values} values per class",
+        f"Linking {result.releases} releases that show {shown} of {result.values} values per class",
         f"can leave as few as {result.diversity} for somebody who is in all of them.",
     )
     rows = [
-        (str(number), str(len(kept)), _describe_missing(kept, result.n_values))
+        (str(number), str(len(kept)), _describe_missing(kept, result.values))
         for number, kept in enumerate(result.example, start=1)
     ]
     output.print_table("An example that attains it", ("release", "values shown", "values missing"), rows)
 
 
-def _parse_ells(text: str, releases: int | None) -> tuple[int, ...]:
-    from elldelta.core.worst_case import repeat_ell
-
+def _parse_ells(text: str) -> tuple[int, ...]:
     try:
-        ells = tuple(int(part) for part in text.split(","))
+        return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise ParameterError(
             "--ell must be a whole number, or whole numbers separated by commas.",
             found=f"It is {text!r}.",
             remedy="For example: --ell 30 or --ell 30,35,40.",
         ) from None
-    if len(ells) == 1:
-        return repeat_ell(ells[0], 2 if releases is None else releases)
-    if releases not in (None, len(ells)):
-        raise ParameterError(
-            "--ell names a diversity for each release, so --releases must agree or be left out.",
-            found=f"{len(ells)} diversities and --releases {releases}.",
-        )
-    return ells
 
 
 def _describe_missing(shown: tuple[int, ...], n_values: int) -> str:

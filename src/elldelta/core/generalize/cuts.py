@@ -19,8 +19,8 @@ class CutTree:
     """A hierarchy over an ordered domain in which every node is a run of positions.
 
     A domain is cut from the root downwards: siblings stay together until their parent is alone. An interval
-    that is cut only where `allows` says so, starting from the whole domain, is always one node or a run of
-    sibling nodes (`docs/theory/boxes.md`).
+    that is cut only at its largest depth (`depths`), starting from the whole domain, is always one node or a run
+    of sibling nodes (`docs/theory/boxes.md`).
 
     Attributes:
         levels: Group numbers, one row per level from the leaves to the root, one column per position,
@@ -58,11 +58,6 @@ class CutTree:
         levels.setflags(write=False)
         object.__setattr__(self, "levels", levels)
 
-    @classmethod
-    def flat(cls, size: int) -> CutTree:
-        """No hierarchy: all positions are siblings, every cut is allowed."""
-        return cls(np.stack((np.arange(size), np.zeros(size, dtype=np.int64))))
-
     @property
     def size(self) -> int:
         """The number of positions."""
@@ -77,26 +72,3 @@ class CutTree:
         depths[:-1] = changes.sum(axis=0) - 1
         depths.setflags(write=False)
         return depths
-
-    def allows(self, low: int, high: int) -> NDArray[np.int64]:
-        """The positions after which the interval low..high may be cut.
-
-        These are the boundaries of the coarsest level of which the interval spans more than one group.
-
-        >>> tree = CutTree([[0, 1, 2, 3], [0, 0, 1, 1], [0, 0, 0, 0]])
-        >>> tree.allows(0, 3).tolist(), tree.allows(2, 3).tolist()
-        ([1], [2])
-        """
-        inside = self.depths[low:high]
-        return low + np.flatnonzero(inside == inside.max(initial=0)).astype(np.int64)
-
-    def is_node_or_siblings(self, low: int, high: int) -> bool:
-        """Whether low..high is exactly one node, or a run of whole nodes with one parent."""
-        for level in range(self.levels.shape[0] - 1):
-            groups, parents = self.levels[level], self.levels[level + 1]
-            is_whole = (low == 0 or groups[low - 1] != groups[low]) and (
-                high == self.size - 1 or groups[high + 1] != groups[high]
-            )
-            if is_whole and bool(parents[low] == parents[high]):
-                return True
-        return int(self.levels.shape[0]) == 1

@@ -49,7 +49,6 @@ class Rule(NamedTuple):
     limit: float  # of the sum of the strains, or of each
     scale: float  # turns a mass into a probability
     threshold: float  # the mass that counts as p
-    deficit: float  # taken off every probability
     eta: float  # paid for once
     n_records: float
     n_apart: float
@@ -96,7 +95,6 @@ def strain_of(cells: NDArray[Any], rule: Rule, scratch: Scratch) -> tuple[float,
         cells,
         scratch.ranks,
         rule.scale,
-        rule.deficit,
         rule.n_records,
         rule.n_apart,
         rule.poisson,

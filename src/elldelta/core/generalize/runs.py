@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from elldelta.core.checks import check_whole
 from elldelta.core.generalize.sweep import SharpOptions, Sweeper
 from elldelta.core.mass_table import dense_blocks
 from elldelta.core.occupancy import class_failures_upper
@@ -111,7 +110,6 @@ def evaluate_classes(
         total=total,
         certifiable=options.certifiable,
         shared_records_upper=options.shared_records_upper,
-        deficit=options.deficit,
     )
     failure = options.total(classes.failures_upper, classes.peaks, n_records, releases)
     return SharpPlan(
@@ -222,41 +220,6 @@ def fewest_records(
     return plan
 
 
-def fewest_records_for_classes(
-    distribution: JointDistribution,
-    n_classes: int,
-    ell: int,
-    releases: int,
-    failure_upper_budget: float,
-    options: SharpOptions = ANY_DEPENDENCE,
-) -> SharpPlan:
-    """The plan with the fewest records for which the planner finds at least so many classes.
-
-    The planner is a heuristic, so N is the smallest *it* needs; the bound of the plan holds regardless.
-
-    Raises:
-        RefusedError: No number of records is enough.
-    """
-    n_classes = check_whole("the number of classes", n_classes)
-    budget = _check_budget(failure_upper_budget)
-
-    def at(n_records: int) -> SharpPlan | None:
-        try:
-            return sharp_runs(distribution, ell, n_records, releases, budget, _shrunk(options, n_records))
-        except RefusedError:
-            return None
-
-    plan = _fewest(at, lambda plan: plan.n_classes >= n_classes, start=ell)
-    if plan is None:
-        raise RefusedError(
-            f"No number of records gives {n_classes} classes within a failure of {budget:g}.",
-            found=f"There are {distribution.n_quasi_identifiers} quasi-identifiers, and "
-            + _cannot(distribution, Partition.single(distribution.n_quasi_identifiers), ell, options),
-            remedy="Ask for fewer classes, a smaller ell, or a smaller eta.",
-        )
-    return plan
-
-
 def _fewest(at: Callable[[int], Plan | None], passes: Callable[[Plan], bool], start: int) -> Plan | None:
     """The plan at the smallest number of records that passes, by doubling and bisection."""
     low, high = 0, max(1, start)
@@ -298,10 +261,7 @@ def _check_budget(budget: float) -> float:
 
 def _cannot(distribution: JointDistribution, partition: Partition, ell: int, options: SharpOptions) -> str:
     masses = partition.class_masses(distribution)
-    fewest = min(
-        int((block / distribution.total > options.deficit).sum(axis=1).min())
-        for _, block in dense_blocks(masses)
-    )
+    fewest = min(int((block > 0).sum(axis=1).min()) for _, block in dense_blocks(masses))
     return f"the class with the fewest possible values has {fewest}, and ell is {ell}."
 
 

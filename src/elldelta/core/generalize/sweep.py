@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.additive_error import total_failure_upper
 from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
-from elldelta.core.occupancy import records_apart
+from elldelta.core.occupancy import records_apart, total_failure_upper
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError
 
@@ -40,14 +39,12 @@ class SharpOptions:
             (Theorem E). Class failures are then per release.
         shared_records_upper: Theorem D': at most so many records of each release are shared with others,
             whatever their values, and all other records are independent. None: any dependence (Theorem C).
-        eta: The error of P in total variation.
-        cellwise: Pay for eta cell by cell, as the paper does, instead of once.
+        eta: The error of P in total variation, paid for once.
     """
 
     certifiable: bool = False
     shared_records_upper: int | None = None
     eta: float = 0.0
-    cellwise: bool = False
 
     def __post_init__(self) -> None:
         check_eta(self.eta)
@@ -58,18 +55,13 @@ class SharpOptions:
                 remedy="Leave out one of the two.",
             )
 
-    @property
-    def deficit(self) -> float:
-        """What to subtract from every P(c, s)."""
-        return self.eta if self.cellwise else 0.0
-
     def total(
         self, failures: NDArray[np.float64], peaks: NDArray[np.float64], n_records: int, releases: int
     ) -> float:
         """The failure of all classes and, in certifiable plans, of all releases together. Errs upwards."""
         if not failures.size:
             return 0.0
-        total = total_failure_upper(failures, peaks, n_records, 0.0 if self.cellwise else self.eta)
+        total = total_failure_upper(failures, peaks, n_records, self.eta)
         return total * (releases if self.certifiable else 1) * (1.0 + 1e-12)
 
 
@@ -161,7 +153,6 @@ class Sweeper:
             self.nodes,
             self.offsets,
             self.scale,
-            self.options.deficit,
             float(self.n_records),
             self.n_apart,
             self.ell,

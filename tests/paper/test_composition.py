@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elldelta.core.composition import compose, compose_equal
 from elldelta.errors import ParameterError
+from elldelta.paper import compose
 
 deltas = st.lists(st.floats(1e-6, 0.5), min_size=1, max_size=6)
 
@@ -13,14 +13,13 @@ def test_sum_capped_at_one_in_any_order(values):
     result = compose(5, values)
     assert result.delta == pytest.approx(min(1.0, sum(values)))
     assert result.delta == compose(5, values[::-1]).delta
-    assert result.is_meaningful == (result.delta < 1.0)
     assert result.releases == len(values)
 
 
 @given(st.floats(1e-6, 0.9), st.integers(1, 9))
 def test_equal_releases_cost_t_delta(delta, releases):
-    assert compose_equal(5, delta, releases).delta == pytest.approx(min(1.0, releases * delta))
-    assert compose_equal(5, delta, releases).delta <= compose_equal(5, delta, releases + 1).delta
+    assert compose(5, [delta] * releases).delta == pytest.approx(min(1.0, releases * delta))
+    assert compose(5, [delta] * releases).delta <= compose(5, [delta] * (releases + 1)).delta
 
 
 def test_the_conditions_travel_with_the_result():
@@ -34,9 +33,3 @@ def test_the_conditions_travel_with_the_result():
 def test_bad_input(ell, values):
     with pytest.raises(ParameterError):
         compose(ell, values)
-
-
-@pytest.mark.parametrize("releases", [0, -1, 1.5])
-def test_at_least_one_release(releases):
-    with pytest.raises(ParameterError, match="1 or more"):
-        compose_equal(3, 0.1, releases)
