@@ -15,7 +15,8 @@ import typer
 
 from elldelta._version import __version__
 from elldelta.cli import output
-from elldelta.cli.commands import register_all
+from elldelta.cli.app import app
+from elldelta.cli.commands import load_commands
 from elldelta.errors import ElldeltaError, InputError, InternalError
 
 if TYPE_CHECKING:
@@ -23,17 +24,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells use it."""
-
-app = typer.Typer(
-    name="elldelta",
-    help="Publish tables about people so that several releases, linked together, still do not give "
-    "anyone away.\n\nStart with: elldelta demo",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done; 2 bad input; 3 refused, the guarantee would not hold; 4 a bug of ours.",
-)
 
 
 def _print_version(value: bool) -> None:
@@ -51,7 +41,7 @@ def _root(
     pass
 
 
-register_all(app)
+load_commands()
 
 
 def execute(arguments: Sequence[str]) -> int:

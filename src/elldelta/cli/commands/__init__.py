@@ -1,50 +1,21 @@
-"""One command, or one family of commands, per module; each has a function `register(app)`."""
+"""One command, or one family of commands, per module; loading it adds the commands to the application."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
 
-from elldelta.cli.commands import (
-    audit,
-    check,
-    compare,
-    compose,
-    demo,
-    estimate,
-    figures,
-    frontier,
-    hierarchy,
-    ledger,
-    model,
-    plan,
-    release,
-    remote,
-    sample_size,
-    schema,
-    serve,
-    signature,
-    worst_case,
-)
+from elldelta.cli.app import app
 
-if TYPE_CHECKING:
-    import typer
+_STORY = (
+    "demo", "schema", "hierarchy", "estimate", "model", "frontier", "plan", "compare", "release", "ledger",
+    "audit", "check", "compose", "serve", "remote", "signature", "worst_case", "sample_size", "figures",
+)  # fmt: skip
+"""In the order in which the help lists them."""
 
 
-def register_all(app: typer.Typer) -> None:
-    """Adds every command to the application, in the order in which the help lists them."""
-    story = (
-        schema,
-        hierarchy,
-        estimate,
-        model,
-        frontier,
-        plan,
-        compare,
-        release,
-        ledger,
-        audit,
-        check,
-        compose,
-    )
-    for module in (demo, *story, serve, remote, signature, worst_case, sample_size, figures):
-        module.register(app)
+def load_commands() -> None:
+    """Adds every command to the application."""
+    for name in _STORY:
+        module = import_module(f"elldelta.cli.commands.{name}")
+        if hasattr(module, "register"):
+            module.register(app)

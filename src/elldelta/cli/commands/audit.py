@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
@@ -146,16 +147,7 @@ class Shown:
             result.write_report(self.report, public=self.public, overwrite=self.overwrite)
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "audit",
-        help="Link releases: how many values are left for somebody who is in several of them? "
-        "Exit code 3 if fewer than ell for anybody. With --before: would one more release do that?",
-        epilog="Example: elldelta audit release_a.parquet release_b.parquet --report audit.html",
-    )(options.bundled(_run))
-
-
+@command("audit", example="audit release_a.parquet release_b.parquet --report audit.html")
 def _run(
     releases: Annotated[
         list[Path] | None, typer.Argument(help="Releases, with their manifests beside them.")
@@ -210,6 +202,10 @@ def _run(
     where: options.Where,
     json: options.Json = False,
 ) -> None:
+    """Link releases: how many values are left for somebody who is in several of them?
+
+    Exit code 3 if fewer than ell for anybody. With --before: would one more release do that?
+    """
     from elldelta.audit.audit import audit, audit_before
     from elldelta.audit.audit import explain as explained
 

@@ -7,19 +7,11 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "check",
-        help="k-anonymity, ell-diversity, t-closeness and their relatives of one table. Nothing is promised "
-        "about linking it with others: that is what plans and audits are for.",
-        epilog="Example: elldelta check any_table.csv --qi postal_code,gender,age --sensitive disease",
-    )(options.bundled(_run))
-
-
+@command("check", example="check any_table.csv --qi postal_code,gender,age --sensitive disease")
 def _run(
     sources: options.Sources = None,
     *,
@@ -29,6 +21,10 @@ def _run(
     where: options.WhereFrom,
     json: options.Json = False,
 ) -> None:
+    """k-anonymity, ell-diversity, t-closeness and their relatives of one table.
+
+    Nothing is promised about linking it with others: that is what plans and audits are for.
+    """
     from elldelta.audit.check import check
 
     source = where.source(sources)

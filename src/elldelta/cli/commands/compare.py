@@ -8,18 +8,10 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.app import command
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "compare",
-        help="How much information plans keep: classes, their sizes, the width of their ranges, "
-        "and the error of random range queries.",
-        epilog="Example: elldelta compare plan1.json plan2.json --model model.parquet --picture compare.png",
-    )(_run)
-
-
+@command("compare", example="compare plan1.json plan2.json --model model.parquet --picture compare.png")
 def _run(
     plans: Annotated[list[Path], typer.Argument(help="Plans with the schema of the model.")],
     model: Annotated[Path, typer.Option("--model", help="The model to measure them on.")],
@@ -29,6 +21,7 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """How much information plans keep: classes and their sizes, widths of ranges, errors of range queries."""
     from elldelta.files import check_writable
     from elldelta.model.model import read_model
     from elldelta.plan.compare import compare_plans

@@ -8,27 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.app import command
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "compose",
-        help="What linking releases of one or several plans leaves: for every ell, how likely it fails.",
-        epilog="Example: elldelta compose plan_a.json:2 plan_b.json:1",
-    )(_run)
-
-
+@command("compose", example="compose plan_a.json:2 plan_b.json:1")
 def _run(
     plans: Annotated[
         list[str], typer.Argument(help="Plans, each with the number of its releases: plan.json:2")
     ],
     json: options.Json = False,
 ) -> None:
+    """What linking releases of one or several plans leaves: for every ell, how likely it fails."""
     from elldelta.plan.compose import compose_plans
 
     events = [_event(text) for text in plans]

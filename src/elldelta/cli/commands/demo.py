@@ -8,17 +8,10 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.app import command
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "demo",
-        help="The whole story on generated hospitals: what goes wrong, the plan, and what does not.",
-        epilog="Example: elldelta demo",
-    )(_run)
-
-
+@command("demo", example="demo")
 def _run(
     folder: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files and the page.")] = Path(
         "elldelta-demo"
@@ -27,6 +20,7 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """The whole story on generated hospitals: what goes wrong, the plan, and what does not."""
     from elldelta.cli.demo.story import run_demo
 
     result = run_demo(folder, seed=seed, overwrite=overwrite)

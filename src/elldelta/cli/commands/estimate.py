@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import typer
-
 from elldelta.cli import options, output
+from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "estimate",
-        help="Count past records by quasi-identifiers and sensitive value: the model a plan is made from.",
-        epilog="Example: elldelta estimate past.parquet --schema schema.toml -o model.parquet",
-    )(options.bundled(_run))
-
-
+@command("estimate", example="estimate past.parquet --schema schema.toml -o model.parquet")
 def _run(
     sources: options.Sources = None,
     *,
@@ -27,6 +18,7 @@ def _run(
     where: options.WhereFrom,
     json: options.Json = False,
 ) -> None:
+    """Count past records by quasi-identifiers and sensitive value: the model a plan is made from."""
     from elldelta.files import check_writable
     from elldelta.model.estimate import estimate
     from elldelta.model.model import write_model

@@ -8,22 +8,16 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.app import command
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "figures",
-        help="The paper's four figures as SVG and PNG, each with a CSV of its numbers.",
-        epilog="Example: elldelta figures -o figures/",
-    )(_run)
-
-
+@command("figures", example="figures -o figures/")
 def _run(
     folder: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to; made if missing.")],
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """The paper's four figures as SVG and PNG, each with a CSV of its numbers."""
     from elldelta.paper import write_figures
 
     files = write_figures(folder, overwrite=overwrite)

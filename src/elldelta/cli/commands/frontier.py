@@ -9,18 +9,11 @@ import typer
 
 from elldelta.choices import BOUNDS, ShapeName
 from elldelta.cli import options, output
+from elldelta.cli.app import command
 from elldelta.errors import ParameterError
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "frontier",
-        help="How many classes how many records buy, under the paper's bound and ours.",
-        epilog="Example: elldelta frontier model.parquet --ell 5 --releases 2 --picture frontier.png",
-    )(_run)
-
-
+@command("frontier", example="frontier model.parquet --ell 5 --releases 2 --picture frontier.png")
 def _run(
     model: Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")],
     ell: options.Ell,
@@ -38,6 +31,7 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """How many classes how many records buy, under the paper's bound and ours."""
     from elldelta.files import check_writable
     from elldelta.model.model import read_model
     from elldelta.plan.frontier import frontier

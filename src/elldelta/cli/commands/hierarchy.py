@@ -11,6 +11,7 @@ import typer
 
 from elldelta.choices import DateUnit
 from elldelta.cli import options, output
+from elldelta.cli.app import command, family
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -22,30 +23,10 @@ ColumnName = Annotated[str, typer.Option("--column", help="The quasi-identifier 
 HierarchyFile = Annotated[Path, typer.Argument(help="One line per value: value;group;...;root, no header.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the family of commands to the application."""
-    family = typer.Typer(
-        help="Groups of values, groups of groups, up to a root: make and check their files.",
-        no_args_is_help=True,
-    )
-    family.command(
-        "make",
-        help="Make a hierarchy by a rule: ranges of numbers, months and years of dates, prefixes of codes.",
-        epilog="Example: elldelta hierarchy make --integers 17-90 --widths 5,10,20 -o age.csv",
-    )(_make)
-    family.command(
-        "check",
-        help="List everything that is wrong with a hierarchy for a column. Exit code 2 if anything is.",
-        epilog="Example: elldelta hierarchy check age.csv --schema schema.toml --column age",
-    )(options.bundled(_check))
-    family.command(
-        "rename",
-        help="Write a copy in which groups whose name means other values are named by what they hold.",
-        epilog="Example: elldelta hierarchy rename age.csv --schema schema.toml --column age -o age2.csv",
-    )(options.bundled(_rename))
-    app.add_typer(family, name="hierarchy")
+_FAMILY = family("hierarchy", "Groups of values, groups of groups, up to a root: make and check their files.")
 
 
+@command("make", example="hierarchy make --integers 17-90 --widths 5,10,20 -o age.csv", home=_FAMILY)
 def _make(
     target: options.Output,
     integers: Annotated[
@@ -71,6 +52,7 @@ def _make(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """Make a hierarchy by a rule: ranges of numbers, months and years of dates, prefixes of codes."""
     from elldelta.files import check_writable
     from elldelta.schema.hierarchies import write_hierarchy
 
@@ -96,6 +78,7 @@ def _make(
     )
 
 
+@command("check", example="hierarchy check age.csv --schema schema.toml --column age", home=_FAMILY)
 def _check(
     file: HierarchyFile,
     schema: options.SchemaFile,
@@ -104,6 +87,7 @@ def _check(
     csv: options.Csv,
     json: options.Json = False,
 ) -> None:
+    """List everything that is wrong with a hierarchy for a column. Exit code 2 if anything is."""
     from elldelta.schema.hierarchies import read_rows
     from elldelta.schema.schema_file import read_schema
 
@@ -126,6 +110,11 @@ def _check(
         raise typer.Exit(2)
 
 
+@command(
+    "rename",
+    example="hierarchy rename age.csv --schema schema.toml --column age -o age2.csv",
+    home=_FAMILY,
+)
 def _rename(
     file: HierarchyFile,
     schema: options.SchemaFile,
@@ -136,6 +125,7 @@ def _rename(
     csv: options.Csv,
     json: options.Json = False,
 ) -> None:
+    """Write a copy in which groups whose name means other values are named by what they hold."""
     from elldelta.files import check_writable
     from elldelta.schema.hierarchies import read_rows, write_hierarchy
     from elldelta.schema.hierarchy import renamed

@@ -9,28 +9,18 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.agency import require
+from elldelta.cli.app import command, family
 from elldelta.errors import ParameterError
 
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the family of commands to the application."""
-    family = typer.Typer(help="Look at the ledger of a plan's releases.", no_args_is_help=True)
-    family.command(
-        "show",
-        help="What is promised, which releases were admitted, and how much room is left.",
-        epilog="Example: elldelta ledger show releases.ledger",
-    )(_show)
-    family.command(
-        "verify",
-        help="Check that no line was changed, removed or put in between.",
-        epilog="Example: elldelta ledger verify releases.ledger --plan plan.json",
-    )(_verify)
-    app.add_typer(family, name="ledger")
+_FAMILY = family("ledger", "Look at the ledger of a plan's releases.")
 
 
+@command("show", example="ledger show releases.ledger", home=_FAMILY)
 def _show(ledger: LedgerFile, json: options.Json = False) -> None:
+    """What is promised, which releases were admitted, and how much room is left."""
     from elldelta.ledger.report import verify_ledger
 
     report = verify_ledger(ledger)
@@ -82,6 +72,7 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
         output.print_text("A release was interrupted; the next one completes or undoes it.")
 
 
+@command("verify", example="ledger verify releases.ledger --plan plan.json", home=_FAMILY)
 def _verify(
     ledger: LedgerFile,
     plan: Annotated[Path | None, typer.Option("--plan", help="The plan it must be about.")] = None,
@@ -96,6 +87,7 @@ def _verify(
     ] = None,
     json: options.Json = False,
 ) -> None:
+    """Check that no line was changed, removed or put in between."""
     from elldelta.files import read_public_key
     from elldelta.ledger.report import verify_ledger
     from elldelta.plan.plan import read_plan

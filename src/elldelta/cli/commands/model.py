@@ -8,30 +8,19 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.app import command, family
+
+_FAMILY = family("model", "Look at models, and add them up.")
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the family of commands to the application."""
-    family = typer.Typer(help="Look at models, and add them up.", no_args_is_help=True)
-    family.command(
-        "show",
-        help="Sizes, how the sensitive values are distributed, and p_ell for every ell.",
-        epilog="Example: elldelta model show model.parquet --picture model.png",
-    )(_show)
-    family.command(
-        "merge",
-        help="Add up models with the same schema: two years, two regions.",
-        epilog="Example: elldelta model merge year1.parquet year2.parquet -o both.parquet",
-    )(_merge)
-    app.add_typer(family, name="model")
-
-
+@command("show", example="model show model.parquet --picture model.png", home=_FAMILY)
 def _show(
     model: Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")],
     picture: options.Picture = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """Sizes, how the sensitive values are distributed, and p_ell for every ell."""
     from elldelta.model.model import read_model
 
     loaded = read_model(model)
@@ -76,12 +65,14 @@ def _show(
     )
 
 
+@command("merge", example="model merge year1.parquet year2.parquet -o both.parquet", home=_FAMILY)
 def _merge(
     models: Annotated[list[Path], typer.Argument(help="Models with the same schema.")],
     target: options.Output,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """Add up models with the same schema: two years, two regions."""
     from elldelta.model.model import merge_models, read_model, write_model
 
     merged = merge_models(read_model(path) for path in models)

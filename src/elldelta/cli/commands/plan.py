@@ -10,6 +10,7 @@ import typer
 
 from elldelta.choices import Bound, CategoryOrder, Guarantee, ShapeName
 from elldelta.cli import options, output
+from elldelta.cli.app import command
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -18,15 +19,7 @@ if TYPE_CHECKING:
     from elldelta.plan.wish import Wish
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "plan",
-        help="Make a plan from a model: classes, records to wait for, and the promise in words.",
-        epilog="Example: elldelta plan model.parquet --ell 5 --releases 2 --records 30000 -o plan.json",
-    )(_run)
-
-
+@command("plan", example="plan model.parquet --ell 5 --releases 2 --records 30000 -o plan.json")
 def _run(
     model: Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")],
     ell: options.Ell,
@@ -117,6 +110,7 @@ def _run(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """Make a plan from a model: classes, records to wait for, and the promise in words."""
     from elldelta.files import check_writable
     from elldelta.model.model import read_model
     from elldelta.plan.compare import plan_utility, utility_dict

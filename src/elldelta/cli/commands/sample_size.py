@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.app import command
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import read_text
 
@@ -15,16 +16,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "sample-size",
-        help="The records to wait for before publishing (the paper's Algorithm 1).",
-        epilog="Example: elldelta sample-size --values 50 --quasi-identifiers 3000 "
-        "--marginal geometric:0.95 --ell 10 --beta 0.01 --delta 0.01",
-    )(_run)
-
-
+@command(
+    "sample-size",
+    example="sample-size --values 50 --quasi-identifiers 3000 --marginal geometric:0.95 "
+    "--ell 10 --beta 0.01 --delta 0.01",
+)
 def _run(
     quasi_identifiers: Annotated[
         int, typer.Option("--quasi-identifiers", help="Number of combinations of quasi-identifiers.")
@@ -54,6 +50,7 @@ def _run(
     ] = None,
     json: options.Json = False,
 ) -> None:
+    """The records to wait for before publishing (the paper's Algorithm 1)."""
     from elldelta.paper import sample_size
 
     probabilities = _marginal(values, marginal, marginal_file)

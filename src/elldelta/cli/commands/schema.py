@@ -8,24 +8,18 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.app import command, family
 from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
-
-def register(app: typer.Typer) -> None:
-    """Adds the family of commands to the application."""
-    family = typer.Typer(
-        help="Describe the columns of a table: roles, domains, missing values.", no_args_is_help=True
-    )
-    family.command(
-        "infer",
-        help="Propose a schema from a table. Read and edit the file before you rely on it.",
-        epilog="Example: elldelta schema infer past.parquet --qi postal_code,gender,age "
-        "--sensitive disease -o schema.toml",
-    )(options.bundled(_infer))
-    app.add_typer(family, name="schema")
+_FAMILY = family("schema", "Describe the columns of a table: roles, domains, missing values.")
 
 
+@command(
+    "infer",
+    example="schema infer past.parquet --qi postal_code,gender,age --sensitive disease -o schema.toml",
+    home=_FAMILY,
+)
 def _infer(
     sources: options.Sources = None,
     *,
@@ -51,6 +45,7 @@ def _infer(
     where: options.WhereFrom,
     json: options.Json = False,
 ) -> None:
+    """Propose a schema from a table. Read and edit the file before you rely on it."""
     from elldelta.files import check_writable
     from elldelta.schema.hierarchies import read_hierarchies
     from elldelta.schema.schema import Schema

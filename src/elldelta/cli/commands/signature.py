@@ -8,36 +8,21 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.app import command, family
 
 PlanArgument = Annotated[Path, typer.Argument(help="The plan; its signature lies beside it, plan.json.sig.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the family of commands to the application."""
-    family = typer.Typer(help="Sign plans, and check signatures without a server.", no_args_is_help=True)
-    family.command(
-        "key",
-        help="Make a key: the private part stays with the agency, the public part goes to all owners.",
-        epilog="Example: elldelta signature key agency.key --public agency.pem",
-    )(_key)
-    family.command(
-        "sign",
-        help="Sign a plan with the agency's private key.",
-        epilog="Example: elldelta signature sign plan.json --key agency.key",
-    )(_sign)
-    family.command(
-        "verify",
-        help="Check that the agency has signed a plan.",
-        epilog="Example: elldelta signature verify plan.json --agency-key agency.pem",
-    )(_verify)
-    app.add_typer(family, name="signature")
+_FAMILY = family("signature", "Sign plans, and check signatures without a server.")
 
 
+@command("key", example="signature key agency.key --public agency.pem", home=_FAMILY)
 def _key(
     private: Annotated[Path, typer.Argument(help="The private key; only you may read the file.")],
     public: Annotated[Path, typer.Option("--public", help="The public key, for everybody.")],
     json: options.Json = False,
 ) -> None:
+    """Make a key: the private part stays with the agency, the public part goes to all owners."""
     from elldelta.files import PrivateKey, write_key_pair
 
     key = PrivateKey.create()
@@ -48,12 +33,14 @@ def _key(
     output.print_text(key.id, f"Wrote {private}, which stays with you, and {public}, for everybody.")
 
 
+@command("sign", example="signature sign plan.json --key agency.key", home=_FAMILY)
 def _sign(
     plan: PlanArgument,
     key: Annotated[Path, typer.Option("--key", help="The agency's private key, a file of mode 600.")],
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """Sign a plan with the agency's private key."""
     from elldelta.files import read_private_key
     from elldelta.plan.plan import read_plan
     from elldelta.plan.signature import sign_plan, signature_path, write_signature
@@ -74,11 +61,13 @@ def _sign(
     output.print_text(f"Signed {known.digest}.", f"Wrote {signature_path(plan)}.")
 
 
+@command("verify", example="signature verify plan.json --agency-key agency.pem", home=_FAMILY)
 def _verify(
     plan: PlanArgument,
     agency_key: Annotated[Path, typer.Option("--agency-key", help="The agency's public key, a .pem file.")],
     json: options.Json = False,
 ) -> None:
+    """Check that the agency has signed a plan."""
     from elldelta.files import read_public_key
     from elldelta.plan.signature import read_signed_plan
 

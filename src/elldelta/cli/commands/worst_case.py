@@ -7,18 +7,11 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import options, output
+from elldelta.cli.app import command
 from elldelta.errors import ParameterError
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "worst-case",
-        help="How few values can be left when releases are linked that were each made diverse alone.",
-        epilog="Example: elldelta worst-case --values 50 --ell 30 --releases 2",
-    )(_run)
-
-
+@command("worst-case", example="worst-case --values 50 --ell 30 --releases 2")
 def _run(
     values: Annotated[int, typer.Option("--values", help="Number of sensitive values there are.")],
     ell: Annotated[
@@ -30,6 +23,7 @@ def _run(
     ] = None,
     json: options.Json = False,
 ) -> None:
+    """How few values can be left when releases are linked that were each made diverse alone."""
     from elldelta.paper import worst_case
 
     ells = _parse_ells(ell)

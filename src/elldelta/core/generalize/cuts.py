@@ -19,8 +19,8 @@ class CutTree:
     """A hierarchy over an ordered domain in which every node is a run of positions.
 
     A domain is cut from the root downwards: siblings stay together until their parent is alone. An interval
-    that is cut only at its largest depth (`depths`), starting from the whole domain, is always one node or a run
-    of sibling nodes (`docs/theory/boxes.md`).
+    that is cut only at its largest depth (`depths`), starting from the whole domain, is always one node or a
+    run of sibling nodes (`docs/theory/boxes.md`).
 
     Attributes:
         levels: Group numbers, one row per level from the leaves to the root, one column per position,
