@@ -13,7 +13,7 @@ from benchmarks._result import Fact
 from elldelta.errors import RefusedError
 from elldelta.model.demo_hospitals import make_region
 from elldelta.model.estimate import estimate
-from elldelta.plan.compare import compare_plans
+from elldelta.plan.compare import compare
 from elldelta.plan.planner import plan
 from elldelta.schema.schema import Schema
 
@@ -55,7 +55,7 @@ def compared(population, model):
             except RefusedError:
                 yield Fact("quality", {**row, "classes": None, "ncp": None})
                 continue
-            utility = compare_plans([made], model)[0].utility
+            utility = compare([made], model)[0].utility
             yield Fact("quality", {**row, "classes": utility.n_classes, "ncp": utility.ncp})
 
 
@@ -72,7 +72,7 @@ def asked_for():
             "paper boxes": plan(model, bound="paper", shape="boxes", **wish),
             "sharp boxes": plan(model, shape="boxes", **wish),
         }
-        measured = dict(zip(plans, compare_plans(list(plans.values()), model), strict=True))
+        measured = dict(zip(plans, compare(list(plans.values()), model), strict=True))
         for name, item in measured.items():
             print(
                 f"  {len(names)} attributes, {name}: {item.utility.n_classes} classes, "

@@ -10,7 +10,11 @@ The story, and the names that tell it::
     release = ed.release(hospital_a, plan)                       # an owner's table, generalized and checked
     audit = ed.audit([release, other_release])                   # what an adversary sees who links them
 
-Files: `read_plan`, `write_plan`, `read_model`, `write_model`, `release(..., to=...)`, `verify`.
+Nouns: `Schema`, `Model`, `Plan`, `Release`, `Ledger`, `Audit`. More verbs: `frontier`, `compare`, `compose`
+plans; `verify` a release; `audit_before` publishing one, `targets`, `report`; `check` any table. Wherever an
+object is taken, so is the path of its file (`ed.release("a.parquet", "plan.json")`). `connect` starts another
+engine.
+`elldelta.paper` has the paper's own results, `elldelta.errors` what can go wrong.
 
 The folders are the rooms of the same story, each built on those before it: `core`, `files`, `pages`,
 `engines`, `schema`, `model`, `plan`, `release`, `ledger`, `audit`, `agency`, `cli`. Names are loaded when
@@ -28,14 +32,35 @@ from elldelta._version import __version__
 
 if TYPE_CHECKING:
     from elldelta.audit.audit import audit as audit
+    from elldelta.audit.audit import audit_before as audit_before
+    from elldelta.audit.audit import targets as targets
     from elldelta.audit.audit import verify as verify
     from elldelta.audit.check import check as check
+    from elldelta.audit.result import Audit as Audit
+    from elldelta.audit.result import report as report
+    from elldelta.engines import connect as connect
+    from elldelta.engines.database_source import Query as Query
+    from elldelta.engines.database_source import TableName as TableName
+    from elldelta.errors import DataError as DataError
+    from elldelta.errors import DistributionError as DistributionError
+    from elldelta.errors import ElldeltaError as ElldeltaError
+    from elldelta.errors import FileError as FileError
+    from elldelta.errors import InputError as InputError
+    from elldelta.errors import InternalError as InternalError
+    from elldelta.errors import ParameterError as ParameterError
+    from elldelta.errors import RefusedError as RefusedError
+    from elldelta.errors import RemoteError as RemoteError
+    from elldelta.errors import SchemaError as SchemaError
+    from elldelta.files.csv_format import CsvFormat as CsvFormat
     from elldelta.ledger.ledger import Ledger as Ledger
     from elldelta.model.estimate import estimate as estimate
     from elldelta.model.model import Model as Model
     from elldelta.model.model import merge_models as merge_models
     from elldelta.model.model import read_model as read_model
     from elldelta.model.model import write_model as write_model
+    from elldelta.plan.compare import compare as compare
+    from elldelta.plan.compose import compose as compose
+    from elldelta.plan.frontier import frontier as frontier
     from elldelta.plan.plan import Plan as Plan
     from elldelta.plan.plan import read_plan as read_plan
     from elldelta.plan.plan import write_plan as write_plan
@@ -43,25 +68,45 @@ if TYPE_CHECKING:
     from elldelta.release.release import Release as Release
     from elldelta.release.release import release as release
     from elldelta.schema.schema import Schema as Schema
+    from elldelta.schema.schema_file import read_schema as read_schema
+    from elldelta.schema.schema_file import write_schema as write_schema
 
 _HOMES = {
+    "Audit": "elldelta.audit.result",
+    "CsvFormat": "elldelta.files.csv_format",
     "Ledger": "elldelta.ledger.ledger",
     "Model": "elldelta.model.model",
     "Plan": "elldelta.plan.plan",
+    "Query": "elldelta.engines.database_source",
     "Release": "elldelta.release.release",
     "Schema": "elldelta.schema.schema",
+    "TableName": "elldelta.engines.database_source",
     "audit": "elldelta.audit.audit",
+    "audit_before": "elldelta.audit.audit",
     "check": "elldelta.audit.check",
+    "compare": "elldelta.plan.compare",
+    "compose": "elldelta.plan.compose",
+    "connect": "elldelta.engines",
     "estimate": "elldelta.model.estimate",
+    "frontier": "elldelta.plan.frontier",
     "merge_models": "elldelta.model.model",
     "plan": "elldelta.plan.planner",
     "read_model": "elldelta.model.model",
     "read_plan": "elldelta.plan.plan",
+    "read_schema": "elldelta.schema.schema_file",
     "release": "elldelta.release.release",
+    "report": "elldelta.audit.result",
+    "targets": "elldelta.audit.audit",
     "verify": "elldelta.audit.audit",
     "write_model": "elldelta.model.model",
     "write_plan": "elldelta.plan.plan",
+    "write_schema": "elldelta.schema.schema_file",
 }
+_HOMES |= dict.fromkeys(
+    ("DataError", "DistributionError", "ElldeltaError", "FileError", "InputError", "InternalError",
+     "ParameterError", "RefusedError", "RemoteError", "SchemaError"),
+    "elldelta.errors",
+)  # fmt: skip
 
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604 (computed from the table above)
 
@@ -81,6 +126,8 @@ sys.modules[__name__].__class__ = _Package
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (whatever the name stands for)
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in ("errors", "paper"):
+        return import_module(f"elldelta.{name}")
     raise AttributeError(f"module 'elldelta' has no attribute {name!r}")
 
 

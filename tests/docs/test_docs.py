@@ -99,6 +99,8 @@ def test_every_public_name_is_in_the_reference():
     text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
     for name in set(elldelta.__all__) - {"__version__"}:
         public = getattr(elldelta, name)
+        if public.__module__ == "elldelta.errors":  # they have a page of their own, all of them
+            continue
         assert f"::: {public.__module__}.{public.__qualname__}\n" in text, name
 
 

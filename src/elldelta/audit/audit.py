@@ -12,7 +12,7 @@ from elldelta.audit.foreign_evidence import ForeignColumns
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
 from elldelta.audit.result import Audit
-from elldelta.audit.targets import audit_targets, read_people
+from elldelta.audit.targets import audit_targets, candidate_values, known_columns, read_people, values_left
 from elldelta.core.checks import check_whole
 from elldelta.engines.database_source import Query, TableName
 from elldelta.engines.frames import is_frame
@@ -103,6 +103,46 @@ def audit(
     if people is not None:
         totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
     return summarize(evidence, wanted, model=known, same_records=same, targets=totals)
+
+
+def targets(
+    releases: Sequence[Any],
+    people: Any,  # noqa: ANN401 (a file or a table in memory)
+    *,
+    schema: Schema | str | os.PathLike[str] | None = None,
+    foreign: ForeignColumns | None = None,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """Which values are left for particular people who are in all the releases.
+
+    Args:
+        releases: As in `audit`.
+        people: Columns named like the quasi-identifiers; a missing column or an empty cell is unknown. Other
+            columns are carried along.
+        schema: What the columns mean, for releases without a manifest.
+        foreign: Which columns to link by, for releases that nothing else describes.
+        csv_format: How CSV files are written.
+        engine: The engine to use; DuckDB by default.
+        progress: Is told how far the reading is.
+
+    Returns:
+        An Arrow table with a line per person and candidate value: how many values are left for the person,
+        the value, the fewest records that show it, and their share. It is about single people.
+    """
+    sought = read_people(people, csv_format=csv_format, engine=engine)
+    evidence = gather(
+        releases,
+        schema=schema,
+        foreign=foreign,
+        people=sought,
+        csv_format=csv_format,
+        engine=engine,
+        progress=progress,
+    )
+    known_columns(evidence, sought)
+    return candidate_values(sought, values_left(evidence, evidence.find(sought)), evidence.values)
 
 
 def audit_before(

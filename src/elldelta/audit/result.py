@@ -392,16 +392,6 @@ class Audit(Shown):
         }
         return for_the_public(document) if public else document
 
-    def write_report(
-        self, path: str | os.PathLike[str], *, public: bool = False, overwrite: bool = False
-    ) -> None:
-        """Writes the page for people, with labels unless it is for the public; whole or not at all."""
-        from elldelta.files import AtomicFiles
-
-        with AtomicFiles(overwrite=overwrite) as files:
-            page = render_audit(self.to_dict(labels=True, public=public))
-            files.stage(path).write_text(page, encoding="utf-8")
-
     def _without(self, item: LeftOut) -> dict[str, Any]:
         return {
             "without": self.releases[item.release].name,
@@ -411,6 +401,24 @@ class Audit(Shown):
             "share_below": item.shares.share_below,
             "share_exposed": item.shares.share_exposed,
         }
+
+
+def report(
+    audit: Audit, to: str | os.PathLike[str], *, public: bool = False, overwrite: bool = False
+) -> None:
+    """Writes the page about an audit that people read, whole or not at all.
+
+    Args:
+        audit: What `elldelta.audit` found.
+        to: An .html file; it needs no script and no network.
+        public: Whether labels of classes and small counts are left out everywhere.
+        overwrite: Whether the file may be replaced.
+    """
+    from elldelta.files import AtomicFiles
+
+    with AtomicFiles(overwrite=overwrite) as files:
+        page = render_audit(audit.to_dict(labels=True, public=public))
+        files.stage(to).write_text(page, encoding="utf-8")
 
 
 def render_audit(document: Mapping[str, Any]) -> str:

@@ -113,17 +113,11 @@ def audit_targets(
     """
     if output is not None:
         format_of(output)
-    known = [name for name in evidence.columns if name in people.column_names]
-    if not known:
-        raise DataError(
-            "The targets have no column of a quasi-identifier.",
-            found=f"They have {people.num_columns} columns.",
-            remedy=f"Name at least one of: {', '.join(evidence.columns)}.",
-        )
+    known = known_columns(evidence, people)
     candidates = evidence.find(people)
     left = values_left(evidence, candidates)
     if output is not None:
-        _write(people, left, evidence.values, output, overwrite=overwrite)
+        _write(candidate_values(people, left, evidence.values), output, overwrite=overwrite)
     diversities = left.diversities
     is_partial = np.full(people.num_rows, len(known) < len(evidence.columns))
     for name in known:
@@ -136,6 +130,18 @@ def audit_targets(
         outside=candidates.n_outside,
         partly_known=int(is_partial.sum()),
     )
+
+
+def known_columns(evidence: Evidence, people: pa.Table) -> list[str]:
+    """The quasi-identifiers that are known of people; refused if there is none."""
+    known = [name for name in evidence.columns if name in people.column_names]
+    if not known:
+        raise DataError(
+            "The targets have no column of a quasi-identifier.",
+            found=f"They have {people.num_columns} columns.",
+            remedy=f"Name at least one of: {', '.join(evidence.columns)}.",
+        )
+    return known
 
 
 def read_people(
@@ -170,13 +176,9 @@ def _whole_people(person: NDArray[np.int64]) -> Iterator[slice]:
         start = stop
 
 
-def _write(
-    people: pa.Table, left: ValuesLeft, values: tuple[str, ...], output: Path, *, overwrite: bool
-) -> None:
+def candidate_values(people: pa.Table, left: ValuesLeft, values: tuple[str, ...]) -> pa.Table:
     """One line per target and candidate value; a target without any has one line that says 0."""
     import pyarrow as pa
-    import pyarrow.csv as pcsv
-    import pyarrow.parquet as pq
 
     taken = [name for name in RESULT_COLUMNS if name in people.column_names]
     if taken:
@@ -205,6 +207,13 @@ def _write(
         strict=True,
     ):
         result = result.append_column(name, column)
+    return result
+
+
+def _write(result: pa.Table, output: Path, *, overwrite: bool) -> None:
+    import pyarrow.csv as pcsv
+    import pyarrow.parquet as pq
+
     with AtomicFiles(overwrite=overwrite) as files:
         target = files.stage(output, private=True)
         if format_of(output) == "parquet":

@@ -10,15 +10,16 @@ import numpy as np
 from elldelta.core.partition import Partition
 from elldelta.core.utility import measure_utility
 from elldelta.core.workload import answered_shares, random_workload, true_shares, workload_error
-from elldelta.model.model import reordered
+from elldelta.files import loaded
+from elldelta.model.model import Model, read_model, reordered
+from elldelta.plan.plan import Plan, read_plan
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from elldelta.core.utility import Utility
     from elldelta.core.workload import WorkloadError
-    from elldelta.model.model import Model
-    from elldelta.plan.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,12 @@ class PlanUtility:
         }
 
 
-def compare_plans(
-    plans: Sequence[Plan], model: Model, *, seed: int = 0, n_queries: int = 1000
+def compare(
+    plans: Sequence[Plan | str | os.PathLike[str]],
+    model: Model | str | os.PathLike[str],
+    *,
+    seed: int = 0,
+    n_queries: int = 1000,
 ) -> tuple[PlanUtility, ...]:
     """Measures plans on one model: classes, NCP, discernibility, and the same random queries for all.
 
@@ -53,12 +58,14 @@ def compare_plans(
     own order, so compare such plans with care.
 
     Args:
-        plans: Plans with the columns and values of the model.
-        model: The model.
+        plans: Plans with the columns and values of the model, or their files.
+        model: The model, or its file.
         seed: Seed of the random range queries.
         n_queries: How many of them.
     """
-    return tuple(_measured(plan, reordered(model, plan.schema), seed, n_queries) for plan in plans)
+    known = loaded(model, Model, read_model)
+    given = [loaded(plan, Plan, read_plan) for plan in plans]
+    return tuple(_measured(plan, reordered(known, plan.schema), seed, n_queries) for plan in given)
 
 
 def plan_utility(plan: Plan, model: Model) -> Utility:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elldelta.core.accountant import ReleaseEvent, profile_of
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError
+from elldelta.files import loaded
 from elldelta.plan.common_cells import common_cells
+from elldelta.plan.plan import Plan, read_plan
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from elldelta.core.accountant import Profile
-    from elldelta.plan.plan import Plan
 
 CONDITIONS = (
     "Each release follows its plan and has at least as many records as the plan asks for.",
@@ -31,16 +33,28 @@ class Composed:
     profile: Profile
     conditions: tuple[str, ...] = CONDITIONS
 
+    def to_dict(self) -> dict[str, Any]:
+        """The profile as plain JSON values."""
+        failures = self.profile.failures_upper.tolist()
+        return {
+            "releases": self.profile.releases,
+            "profile": [{"ell": ell, "delta": failure} for ell, failure in enumerate(failures, start=1)],
+            "conditions": list(self.conditions),
+        }
 
-def compose_plans(events: Sequence[tuple[Plan, int]]) -> Composed:
+
+def compose(releases: Sequence[tuple[Plan | str | os.PathLike[str], int]]) -> Composed:
     """For every ell, how likely linking so many releases of these plans leaves fewer than ell values.
 
     Plans may have different classes; then the classes of the linkage are the intersections. Only witness
     values count, because a plan tells the probabilities of no others: the result errs upwards.
+
+    Args:
+        releases: Pairs of a plan, or its file, and the number of its releases.
     """
-    if not events:
+    if not releases:
         raise ParameterError("At least one plan is needed.", found="None was given.")
-    plans = [plan for plan, _ in events]
+    plans = [loaded(plan, Plan, read_plan) for plan, _ in releases]
     if len({plan.schema.digest for plan in plans}) > 1:
         raise ParameterError(
             "Only plans with the same schema can be composed.",
@@ -49,7 +63,7 @@ def compose_plans(events: Sequence[tuple[Plan, int]]) -> Composed:
         )
     cells = common_cells(plans[0].schema, [plan.classes for plan in plans])
     made = [
-        ReleaseEvent(Partition(class_of), plan.cells(), plan.records, releases)
-        for (plan, releases), class_of in zip(events, cells, strict=True)
+        ReleaseEvent(Partition(class_of), plan.cells(), plan.records, number)
+        for plan, (_, number), class_of in zip(plans, releases, cells, strict=True)
     ]
     return Composed(profile_of(made, max(plan.eta for plan in plans)))

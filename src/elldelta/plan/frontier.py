@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.errors import RefusedError
+from elldelta.files import loaded
+from elldelta.model.model import Model, read_model
 from elldelta.plan.planner import Planner
 from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from elldelta.choices import PlanBound, ShapeName
-    from elldelta.model.model import Model
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Frontier:
 
 
 def frontier(
-    model: Model,
+    model: Model | str | os.PathLike[str],
     *,
     ell: int,
     delta: float = 0.01,
@@ -69,7 +71,7 @@ def frontier(
     """Classes under each bound for several numbers of records.
 
     Args:
-        model: The model.
+        model: The model, or its file.
         ell: Sensitive values to be left.
         delta: Failure probability of one release.
         releases: How many releases may be linked.
@@ -80,12 +82,12 @@ def frontier(
         n_points: How many numbers of records to try by default.
     """
     wish = Wish(ell=ell, delta=delta, releases=releases, eta=eta, shape=shape, classes=1)
+    planner = Planner(loaded(model, Model, read_model), wish)
     if records is None:
-        fewest = Planner(model, wish).records()
-        most = 10 * max(model.n_records, fewest)
+        fewest = planner.records()
+        most = 10 * max(planner.model.n_records, fewest)
         records = np.unique(np.geomspace(fewest, most, n_points).astype(int)).tolist()
     tried = [replace(wish, classes=None, records=number).records or 0 for number in records]
-    planner = Planner(model, wish)
     return Frontier(wish.ell, wish.delta, wish.releases, planner.shape, tuple(frontier_rows(planner, tried)))
 
 

@@ -144,7 +144,9 @@ class Shown:
             bars = result.to_dict(public=self.public)["histogram"]
             write_picture(draw_histogram(bars, result.ell), self.picture, overwrite=self.overwrite)
         if self.report is not None:
-            result.write_report(self.report, public=self.public, overwrite=self.overwrite)
+            from elldelta.audit.result import report
+
+            report(result, self.report, public=self.public, overwrite=self.overwrite)
 
 
 @command("audit", example="audit release_a.parquet release_b.parquet --report audit.html")

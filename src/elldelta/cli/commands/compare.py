@@ -23,15 +23,11 @@ def _run(
 ) -> None:
     """How much information plans keep: classes and their sizes, widths of ranges, errors of range queries."""
     from elldelta.files import check_writable
-    from elldelta.model.model import read_model
-    from elldelta.plan.compare import compare_plans
-    from elldelta.plan.plan import read_plan
+    from elldelta.plan.compare import compare
 
     if picture is not None:
         check_writable(picture, overwrite=overwrite)
-    measured = compare_plans(
-        [read_plan(path) for path in plans], read_model(model), seed=seed, n_queries=queries
-    )
+    measured = compare(plans, model, seed=seed, n_queries=queries)
     names = [path.name for path in plans]
     if picture is not None:
         from elldelta.pages.charts import draw_comparison, write_picture

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.errors import ParameterError
-
-if TYPE_CHECKING:
-    from elldelta.plan.plan import Plan
 
 
 @command("compose", example="compose plan_a.json:2 plan_b.json:1")
@@ -23,34 +20,25 @@ def _run(
     json: options.Json = False,
 ) -> None:
     """What linking releases of one or several plans leaves: for every ell, how likely it fails."""
-    from elldelta.plan.compose import compose_plans
+    from elldelta.plan.compose import compose
 
     events = [_event(text) for text in plans]
-    composed = compose_plans(events)
-    failures = composed.profile.failures_upper.tolist()
+    composed = compose(events)
     if json:
-        output.print_json(
-            {
-                "releases": composed.profile.releases,
-                "profile": [{"ell": ell, "delta": failure} for ell, failure in enumerate(failures, start=1)],
-                "conditions": list(composed.conditions),
-            }
-        )
+        output.print_json(composed.to_dict())
         return
     output.print_table(
         f"Linking {composed.profile.releases} releases",
         ("ell", "fewer than ell values left for somebody, probability at most"),
         [
             (str(ell), f"{failure:.3g}" if failure < 1.0 else "no promise")
-            for ell, failure in enumerate(failures, start=1)
+            for ell, failure in enumerate(composed.profile.failures_upper.tolist(), start=1)
         ],
     )
     output.print_text("What must be true:", *(f"  - {condition}" for condition in composed.conditions))
 
 
-def _event(text: str) -> tuple[Plan, int]:
-    from elldelta.plan.plan import read_plan
-
+def _event(text: str) -> tuple[Path, int]:
     name, colon, number = text.rpartition(":")
     if not colon:
         name, number = text, "1"
@@ -60,4 +48,4 @@ def _event(text: str) -> tuple[Plan, int]:
             found=f"It is {text!r}.",
             remedy="For example: plan_a.json:2",
         )
-    return read_plan(Path(name)), int(number)
+    return Path(name), int(number)

@@ -1,0 +1,71 @@
+"""The public names: each can be found, is typed, and does what the command of the same name does."""
+
+import inspect
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows
+
+import elldelta as ed
+
+VERBS = [name for name in ed.__all__ if inspect.isfunction(getattr(ed, name))]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_parameter_has_a_name_and_a_type(name):
+    for parameter in inspect.signature(getattr(ed, name)).parameters.values():
+        if (name, parameter.kind) == ("connect", inspect.Parameter.VAR_KEYWORD):
+            continue  # every engine has settings of its own
+        assert parameter.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        assert parameter.annotation is not inspect.Parameter.empty
+
+
+@pytest.mark.parametrize("first", ["plan.planner", "release.release", "audit.audit", "cli.main"])
+def test_verbs_keep_their_names_whichever_room_is_entered_first(first):
+    code = (
+        f"import elldelta.{first}, elldelta as ed; assert all(map(callable, (ed.plan, ed.release, ed.audit)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_costs_nothing():
+    code = "import sys, elldelta; sys.exit(bool({'numpy', 'pyarrow', 'duckdb', 'numba'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_modules_of_the_package_are_reached_from_it():
+    assert ed.paper.worst_case(50, 30, 2) is not None
+    assert issubclass(ed.RefusedError, ed.errors.ElldeltaError)
+
+
+def test_the_story_and_everything_beside_it(tmp_path):
+    past = pa.Table.from_pylist(make_rows(3000, seed=1))
+    schema = ed.Schema.infer(past, quasi_identifiers=QUASI_IDENTIFIERS, sensitive=SENSITIVE)
+    ed.write_schema(schema, tmp_path / "schema.toml")
+    model = ed.estimate(past, ed.read_schema(tmp_path / "schema.toml"))
+    points = ed.frontier(model, ell=3, releases=2, records=[1000, 2500])
+    assert [row.records for row in points.rows] == [1000, 2500]
+    plan = ed.plan(model, ell=3, releases=2, records=2500)
+    assert points.rows[1].classes["sharp"] == plan.n_classes
+    [measured] = ed.compare([plan], model)
+    assert 0 < measured.utility.ncp < 1
+    failures = ed.compose([(plan, 2)]).profile.failures_upper
+    assert failures[2] <= plan.failure_upper * (1 + 1e-9)
+    first = ed.release(past, plan, name="first")
+    second = ed.release(
+        pa.Table.from_pylist(make_rows(3000, seed=2)),
+        plan,
+        to=tmp_path / "second.parquet",
+        ledger=ed.Ledger(tmp_path / "releases.ledger", "second"),
+    )
+    audit = ed.audit([first, second])
+    ed.report(audit, tmp_path / "audit.html")
+    assert audit.verdict in (tmp_path / "audit.html").read_text(encoding="utf-8")
+    people = past.select(list(QUASI_IDENTIFIERS)).slice(0, 5).append_column("who", pa.array(list("abcde")))
+    left = ed.targets([first, second], people)
+    assert set(left.column("who").to_pylist()) == set("abcde")
+    assert min(left.column("values_left").to_pylist()) >= 3
+    assert ed.audit_before(second, [first]).holds
+    assert ed.check(first.table, QUASI_IDENTIFIERS, SENSITIVE).ell >= 3
