@@ -245,14 +245,17 @@ def _head(path: Path, metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
 
 
 def _column(path: Path, name: str) -> NDArray[np.int64]:
+    """A column as an array, in ways that do not load pandas, as reading a data set and `to_numpy` do."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path, columns=[name], partitioning=None, memory_map=False)
-    column: NDArray[np.int64] = table.column(name).to_numpy()
-    if column.dtype != np.int64:
+    with pq.ParquetFile(path) as file:
+        column = file.read(columns=[name]).column(name).combine_chunks()
+    if column.type != pa.int64() or column.null_count:
         raise TypeError
-    column.setflags(write=False)
-    return column
+    array = np.from_dlpack(column).astype(np.int64, copy=False)
+    array.setflags(write=False)
+    return array
 
 
 def _cells_digest(*arrays: NDArray[np.int64]) -> str:
