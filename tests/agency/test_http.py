@@ -80,7 +80,11 @@ class Naps(list):
 
 def at(url, *, attempts=1, timeout=120.0, naps=None, token=SECRET):
     return AgencyServer(
-        url, Token(token) if token else None, timeout, attempts, Naps() if naps is None else naps
+        url,
+        Token(token) if token else None,
+        timeout=timeout,
+        attempts=attempts,
+        sleep=Naps() if naps is None else naps,
     )
 
 
@@ -270,7 +274,7 @@ class TestAddresses:
         ],
     )
     def test_good_ones(self, url):
-        assert AgencyServer.at(url).url == url.rstrip("/")
+        assert AgencyServer(url).url == url.rstrip("/")
 
     @pytest.mark.parametrize(
         "url",
@@ -293,7 +297,7 @@ class TestAddresses:
     )
     def test_bad_ones(self, url):
         with pytest.raises(ParameterError) as error:
-            AgencyServer.at(url, insecure_http=True)
+            AgencyServer(url, insecure_http=True)
         assert "secret" not in str(error.value)
 
     @pytest.mark.parametrize(
@@ -308,14 +312,14 @@ class TestAddresses:
     )
     def test_plain_http_to_others_must_be_allowed(self, url):
         with pytest.raises(ParameterError, match="read your token") as error:
-            AgencyServer.at(url)
+            AgencyServer(url)
         assert "--insecure-http" in error.value.remedy
-        assert AgencyServer.at(url, insecure_http=True).url == url
+        assert AgencyServer(url, insecure_http=True).url == url
 
     @pytest.mark.parametrize("timeout", [0, -1, 4000, float("nan")])
     def test_time_limits(self, timeout):
         with pytest.raises(ParameterError):
-            AgencyServer.at("https://agency.example", timeout=timeout)
+            AgencyServer("https://agency.example", timeout=timeout)
 
 
 class TestTokens:

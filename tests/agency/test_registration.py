@@ -548,7 +548,7 @@ def rewritten(registration):
     """Counts that were exchanged in the database, under the old content digest."""
     document = plain(registration)
     document["cells"]["counts"][0] += 1
-    return Registration.from_dict(resealed(document))
+    return Registration.from_bytes(json.dumps(resealed(document)).encode())
 
 
 class TestOtherPlans:

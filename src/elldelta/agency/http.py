@@ -11,7 +11,6 @@ The package `httpx` is imported where it is used.
 from __future__ import annotations
 
 import ipaddress
-import json
 import time
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from elldelta.errors import FileError, ParameterError, RemoteError
+from elldelta.files import json_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,10 +32,8 @@ MOST_JSON_BYTES = 8 * MIB
 MOST_FILE_BYTES = 256 * MIB
 """The largest plan or ledger that is fetched."""
 
-ATTEMPTS = 5
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-TIMEOUT = 60.0
 
 _AGAIN = frozenset({408, 425, 429, 502, 503, 504})
 """Statuses after which the same request may be sent again."""
@@ -73,15 +71,25 @@ class Answer:
     Attributes:
         status: The status of HTTP.
         content: The bytes, no more than were allowed.
+        pause: Seconds that the server asks us to wait; 0 if it does not say.
     """
 
     status: int
     content: bytes
+    pause: float = 0.0
 
-    @property
-    def is_fine(self) -> bool:
-        """Whether the request was done."""
-        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
+    def fine(self) -> Answer:
+        """The answer, if the request was done.
+
+        Raises:
+            RemoteError: It was not; in the server's words where it has some.
+        """
+        if HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES:
+            return self
+        problem, found, remedy = self.problem()
+        if not problem:
+            raise unexpected(f"Its status is {self.status}.")
+        raise RemoteError(f"The agency's server says: {problem}", found=found, remedy=remedy)
 
     def json(self) -> dict[str, Any]:
         """The JSON object that the answer is.
@@ -89,62 +97,45 @@ class Answer:
         Raises:
             RemoteError: It is something else.
         """
-        document = _json_object(self.content)
+        document = json_object(self.content)
         if document is None:
             raise unexpected("It is not a JSON object.")
         return document
 
     def problem(self) -> tuple[str, str, str]:
         """The three parts of an error that the server tells, without control characters; may be empty."""
-        error = (_json_object(self.content) or {}).get("error")
+        error = (json_object(self.content) or {}).get("error")
         parts = error if isinstance(error, dict) else {}
-        problem, found, remedy = (shown(parts.get(name)) for name in ("problem", "found", "remedy"))
-        return problem, found, remedy
+        return shown(parts.get("problem")), shown(parts.get("found")), shown(parts.get("remedy"))
 
 
 @dataclass(frozen=True)
 class AgencyServer:
-    """Where the agency's server is, and who asks.
+    """Where the agency's server is, and who asks; only if it may be talked to.
 
     Attributes:
-        url: Its address.
+        url: Its address, https://...; http:// only on this machine.
         token: The caller's token; None for what everybody may ask.
+        insecure_http: Allow http:// to other machines, where everybody on the way can read the token.
         timeout: Seconds that one attempt may take, from the first byte to the last.
         attempts: How often a request is sent if the connection fails.
         sleep: Waits; an argument, so that tests need not.
+
+    Raises:
+        ParameterError: The address or the time limit cannot be used.
     """
 
     url: str
     token: Token | None = None
-    timeout: float = TIMEOUT
-    attempts: int = ATTEMPTS
+    insecure_http: bool = False
+    timeout: float = 60.0
+    attempts: int = 5
     sleep: Callable[[float], None] = time.sleep
 
-    @classmethod
-    def at(
-        cls,
-        url: str,
-        token: Token | None = None,
-        *,
-        insecure_http: bool = False,
-        timeout: float = TIMEOUT,
-        attempts: int = ATTEMPTS,
-    ) -> AgencyServer:
-        """A server, if it may be talked to.
-
-        Args:
-            url: Its address, https://...; http:// only on this machine.
-            token: The caller's token.
-            insecure_http: Allow http:// to other machines, where everybody on the way can read the token.
-            timeout: Seconds for one attempt.
-            attempts: How often a request is sent if the connection fails.
-
-        Raises:
-            ParameterError: The address cannot be used.
-        """
-        if not 0 < timeout <= 3600:
+    def __post_init__(self) -> None:
+        if not 0 < self.timeout <= 3600:
             raise ParameterError("The time limit lies between 0 and 3600 seconds.")
-        return cls(_checked_url(url, insecure_http=insecure_http), token, timeout, attempts)
+        object.__setattr__(self, "url", _checked_url(self.url, insecure_http=self.insecure_http))
 
     def get(
         self, *path: str, most_bytes: int = MOST_JSON_BYTES, query: Mapping[str, str] | None = None
@@ -159,7 +150,7 @@ class AgencyServer:
         Raises:
             RemoteError: There is no answer, or it says no.
         """
-        return _fine(self._send("GET", path, None, {}, most_bytes, query))
+        return self._send("GET", path, most_bytes, params=query or None).fine()
 
     def put(self, *path: str, document: Mapping[str, Any]) -> Answer:
         """Says something that may be said again.
@@ -167,8 +158,7 @@ class AgencyServer:
         Raises:
             RemoteError: There is no answer, or it says no.
         """
-        content = json.dumps(document, allow_nan=False).encode()
-        return _fine(self._send("PUT", path, content, {"Content-Type": "application/json"}, MOST_JSON_BYTES))
+        return self._send("PUT", path, json=document).fine()
 
     def post(self, *path: str, content: bytes, key: str) -> Answer:
         """Sends a document under an Idempotency-Key, so that it may be sent again.
@@ -179,16 +169,14 @@ class AgencyServer:
             RemoteError: There is no answer.
         """
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-        return self._send("POST", path, content, headers, MOST_JSON_BYTES)
+        return self._send("POST", path, content=content, headers=headers)
 
     def _send(
         self,
         method: str,
         path: tuple[str, ...],
-        content: bytes | None,
-        headers: Mapping[str, str],
-        most_bytes: int,
-        query: Mapping[str, str] | None = None,
+        most_bytes: int = MOST_JSON_BYTES,
+        **request: Any,  # noqa: ANN401 (what httpx takes)
     ) -> Answer:
         """Sends a request until there is an answer; every request here may be sent again."""
         import asyncio
@@ -196,64 +184,65 @@ class AgencyServer:
         url = "/".join([self.url, "api", "v1", *(quote(part, safe="") for part in path)])
         attempt, pause = 1, FIRST_PAUSE
         while True:
-            wished = None
+            wished = 0.0
             try:
-                answer, wished = asyncio.run(self._once(method, url, content, headers, most_bytes, query))
+                answer = asyncio.run(self._once(method, url, most_bytes, **request))
             except _ConnectionFailedError as failure:
                 if attempt >= self.attempts:
-                    raise _unreachable(self.url, failure.found, self.attempts) from None
+                    raise RemoteError(
+                        f"The agency's server {self.url} cannot be reached.",
+                        found=f"{failure} It was tried {attempt} times.",
+                        remedy="Check the address and the network, and try again later.",
+                    ) from None
             else:
                 if answer.status not in _AGAIN or attempt >= self.attempts:
                     return answer
-            self.sleep(min(LONGEST_PAUSE, max(pause, wished or 0.0)))
+                wished = answer.pause
+            self.sleep(min(LONGEST_PAUSE, max(pause, wished)))
             attempt, pause = attempt + 1, 2 * pause
 
     async def _once(
         self,
         method: str,
         url: str,
-        content: bytes | None,
-        headers: Mapping[str, str],
         most_bytes: int,
-        query: Mapping[str, str] | None,
-    ) -> tuple[Answer, float | None]:
-        """One attempt, with a last moment that no trickle of bytes can put off."""
+        **request: Any,  # noqa: ANN401 (what httpx takes)
+    ) -> Answer:
+        """One attempt, with a last moment that no trickle of bytes puts off, as it does httpx's limits."""
         import asyncio
         import ssl
 
         import httpx
 
-        sent = {
-            "Accept-Encoding": "identity",
-            "User-Agent": "elldelta",
-            **({"Authorization": self.token.header()} if self.token else {}),
-            **headers,
-        }
+        said = {"Accept-Encoding": "identity", "User-Agent": "elldelta"}
+        if self.token is not None:
+            said["Authorization"] = self.token.header()
         is_secret = url.startswith("https://")
         try:
             async with (
                 asyncio.timeout(self.timeout),
                 httpx.AsyncClient(
+                    headers=said,
                     verify=ssl.create_default_context() if is_secret else False,
                     trust_env=is_secret,  # over plain HTTP a proxy would read the token
                     follow_redirects=False,
                     timeout=self.timeout,
                 ) as client,
-                client.stream(method, url, content=content, headers=sent, params=query or None) as response,
+                client.stream(method, url, **request) as response,
             ):
-                return await _read(response, most_bytes), _wished_pause(response)
-        except TimeoutError:
-            raise _ConnectionFailedError(
-                f"No complete answer came within {self.timeout:g} seconds."
-            ) from None
-        except httpx.TimeoutException:
+                return await _read(response, most_bytes)
+        except (TimeoutError, httpx.TimeoutException):
             raise _ConnectionFailedError(
                 f"No complete answer came within {self.timeout:g} seconds."
             ) from None
         except httpx.ConnectError as problem:
-            if "CERTIFICATE_VERIFY_FAILED" in str(problem):
-                raise _not_certain(self.url) from None
-            raise _ConnectionFailedError("The connection could not be made.") from None
+            if "CERTIFICATE_VERIFY_FAILED" not in str(problem):
+                raise _ConnectionFailedError("The connection could not be made.") from None
+            raise RemoteError(
+                f"It is not certain that {self.url} is the agency's server.",
+                found="Its certificate is not one that this machine trusts.",
+                remedy="Ask the agency. If it has its own authority, name its file in SSL_CERT_FILE.",
+            ) from None
         except (httpx.TransportError, ssl.SSLError, OSError):
             raise _ConnectionFailedError("The connection broke, or the answer is not HTTP.") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError):
@@ -261,11 +250,7 @@ class AgencyServer:
 
 
 class _ConnectionFailedError(Exception):
-    """An attempt failed in a way that another one may not."""
-
-    def __init__(self, found: str) -> None:
-        self.found = found
-        super().__init__(found)
+    """An attempt failed in a way that another one may not; says how."""
 
 
 async def _read(response: httpx.Response, most_bytes: int) -> Answer:
@@ -274,19 +259,14 @@ async def _read(response: httpx.Response, most_bytes: int) -> Answer:
         raise unexpected("It is compressed, which was not asked for.")
     if response.is_redirect:
         raise unexpected("It sends us to another address; tokens do not follow.")
-    parts, n_bytes = [], 0
+    content = bytearray()
     async for part in response.aiter_raw():
-        n_bytes += len(part)
-        if n_bytes > most_bytes:
+        content += part
+        if len(content) > most_bytes:
             raise unexpected(f"It is larger than {most_bytes} bytes.")
-        parts.append(part)
-    return Answer(response.status_code, b"".join(parts))
-
-
-def _wished_pause(response: httpx.Response) -> float | None:
-    """How long the server asks us to wait, if it says so in seconds."""
-    text = response.headers.get("retry-after", "")
-    return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
+    pause = response.headers.get("retry-after", "")
+    is_seconds = pause.isascii() and pause.isdigit() and len(pause) < 6
+    return Answer(response.status_code, bytes(content), float(pause) if is_seconds else 0.0)
 
 
 def shown(text: object, *, most: int = _MOST_TEXT) -> str:
@@ -306,21 +286,6 @@ def unexpected(found: str) -> RemoteError:
         found=found,
         remedy="Check its address; ask the agency if it is the right one.",
     )
-
-
-def _fine(answer: Answer) -> Answer:
-    """The answer, or the error that it tells."""
-    if answer.is_fine:
-        return answer
-    raise remote_error(answer)
-
-
-def remote_error(answer: Answer) -> RemoteError:
-    """The error that an answer tells, in the server's words where it has some."""
-    problem, found, remedy = answer.problem()
-    if not problem:
-        return unexpected(f"Its status is {answer.status}.")
-    return RemoteError(f"The agency's server says: {problem}", found=found, remedy=remedy)
 
 
 def _checked_url(url: str, *, insecure_http: bool) -> str:
@@ -357,31 +322,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _json_object(content: bytes) -> dict[str, Any] | None:
-    try:
-        document = json.loads(content, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def _refuse(_: str) -> None:
-    raise ValueError
-
-
-def _unreachable(url: str, found: str, attempts: int) -> RemoteError:
-    return RemoteError(
-        f"The agency's server {url} cannot be reached.",
-        found=f"{found} It was tried {attempts} times.",
-        remedy="Check the address and the network, and try again later.",
-    )
-
-
-def _not_certain(url: str) -> RemoteError:
-    return RemoteError(
-        f"It is not certain that {url} is the agency's server.",
-        found="Its certificate is not one that this machine trusts.",
-        remedy="Ask the agency. If it has its own authority, name its file in SSL_CERT_FILE.",
-    )

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from elldelta.errors import FileError, RefusedError
+from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, changed, holds, is_digest, read_json, seal, sign, unseal
 from elldelta.release.manifest import manifest_path, read_manifest
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
+    from elldelta.agency.registration_file import Registration
     from elldelta.files import PrivateKey, PublicKey
+    from elldelta.release.manifest import Manifest
 
 FORMAT_VERSION = 2
 """Version of the file; old versions are read for ever, newer ones refused."""
@@ -31,7 +33,7 @@ _PURPOSE = b"elldelta/receipt-signature\n"
 
 @dataclass(frozen=True)
 class Receipt:
-    """What the agency has answered to a registration.
+    """What the agency has answered to a registration; nothing that could not be one is a receipt.
 
     Attributes:
         server: The address of the agency's server.
@@ -43,6 +45,9 @@ class Receipt:
         hash: The hash of the line: shows later whether the ledger still holds it.
         key_id: The key with which the agency has signed all that; None if it has not.
         signature: The signature.
+
+    Raises:
+        ParameterError: A part of it is not what it must be.
     """
 
     server: str
@@ -54,6 +59,24 @@ class Receipt:
     hash: str
     key_id: str | None = None
     signature: str | None = None
+
+    def __post_init__(self) -> None:
+        digests = (self.plan_digest, self.content_digest, self.registration_digest, self.hash)
+        names: tuple[object, ...] = (self.server, self.owner)
+        if (
+            not all(map(is_digest, digests))
+            or not all(isinstance(name, str) and name.isprintable() for name in names)
+            or type(self.sequence) is not int
+            or self.sequence < 1
+            or (self.key_id is None) != (self.signature is None)
+            or not (self.key_id is None or is_digest(self.key_id))
+            or not (self.signature is None or isinstance(self.signature, str))
+        ):
+            raise ParameterError("What was given is no receipt.")
+
+    def is_about(self, release: Manifest | Registration) -> bool:
+        """Whether it is the receipt of this release, under this plan."""
+        return (self.plan_digest, self.content_digest) == (release.plan_digest, release.content_digest)
 
     def verify(self, key: PublicKey, *, source: str = "The receipt") -> None:
         """Checks offline that the agency has signed this admission.
@@ -67,11 +90,15 @@ class Receipt:
         elif self.key_id != key.id:
             problem = f"{source} was signed with another key."
             found = f"It names the key {self.key_id}; the agency's key is {key.id}."
-        elif not holds(key, _PURPOSE, self._said(), self.signature, source):
-            problem, found = (
-                f"The signature of {source.lower()} does not hold.",
-                "It is about something else.",
-            )
+        elif not holds(
+            key,
+            _PURPOSE,
+            _said(self.owner, self.plan_digest, self.content_digest, self.sequence, self.hash),
+            self.signature,
+            source,
+        ):
+            problem = f"The signature of {source.lower()} does not hold."
+            found = "It is about something else."
         else:
             return
         raise RefusedError(
@@ -80,9 +107,6 @@ class Receipt:
             remedy="Ask the agency, by another way than this one, which key is theirs. Registering the "
             "release again fetches its receipt once more.",
         )
-
-    def _said(self) -> dict[str, Any]:
-        return _said(self.owner, self.plan_digest, self.content_digest, self.sequence, self.hash)
 
     def to_dict(self) -> dict[str, Any]:
         """The receipt as plain JSON values, with its digest."""
@@ -97,21 +121,9 @@ class Receipt:
         """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
         content = unseal(KIND, FORMAT_VERSION, document, source)
         try:
-            receipt = cls(**content)
-        except TypeError:
+            return cls(**content)
+        except (TypeError, ParameterError):
             raise changed(source) from None
-        digests = (receipt.plan_digest, receipt.content_digest, receipt.registration_digest, receipt.hash)
-        texts: tuple[object, ...] = (receipt.server, receipt.owner)
-        if (
-            not all(map(is_digest, digests))
-            or not all(isinstance(text, str) and text.isprintable() for text in texts)
-            or type(receipt.sequence) is not int
-            or (receipt.key_id is None) != (receipt.signature is None)
-            or not (receipt.key_id is None or is_digest(receipt.key_id))
-            or not (receipt.signature is None or isinstance(receipt.signature, str))
-        ):
-            raise changed(source)
-        return receipt
 
 
 def sign_admission(
@@ -163,7 +175,7 @@ def admitted_hash(release: Path, agency_key: PublicKey | None = None) -> str:
     beside = receipt_path(release)
     if beside.exists():
         receipt = read_receipt(beside)
-        if (receipt.plan_digest, receipt.content_digest) != (manifest.plan_digest, manifest.content_digest):
+        if not receipt.is_about(manifest):
             raise FileError(
                 f"The receipt {beside} is that of another release.",
                 found="Its plan or its content is not the one in the manifest.",

@@ -7,7 +7,6 @@ schema and classes; that is done by whoever knows the plan, after comparing them
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta.errors import FileError
-from elldelta.files import as_bytes, changed, is_digest, seal, unseal
+from elldelta.files import as_bytes, changed, is_digest, json_object, seal, unseal
 from elldelta.release import manifest as manifest_file
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ KIND = "registration"
 MOST_RECORDS = 2**53 - 1
 """More records than this cannot be added up everywhere without a rounding error, and nobody has them."""
 
-_KEYS = frozenset({"kind", "format", "manifest", "cells", "digest"})
 _LISTS = ("classes", "values", "counts")
 
 
@@ -110,81 +108,56 @@ class Registration:
 
     @classmethod
     def from_bytes(cls, content: bytes, *, source: str = "The registration") -> Self:
-        """Reads what `to_bytes` wrote, from anybody: whatever is not exactly that is refused.
+        """Reads what `to_bytes` wrote, from anybody; whatever is not exactly that is refused.
+
+        Also what would mean the same: what was read, written down again, must have the digest that it had.
 
         Raises:
-            FileError: It is not JSON, or no registration, or damaged.
+            FileError: It is not JSON, no registration, of a newer version, or does not match its digests.
         """
-        try:
-            document = json.loads(content, object_pairs_hook=_without_doubles, parse_constant=_refuse)
-        except (ValueError, RecursionError):
-            document = None
-        if not isinstance(document, dict):
+        document = json_object(content)
+        if document is None:
             raise FileError(
                 f"{source} is not a registration.",
                 found="It is not a JSON object, or one that can be read in two ways.",
                 remedy="Let 'elldelta remote register' make it.",
             )
-        return cls.from_dict(document, source=source)
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any], *, source: str = "The registration") -> Self:
-        """Reads what `to_dict` wrote; anything else is refused, also what would mean the same.
-
-        Raises:
-            FileError: It is no registration, of a newer version, or does not match its digests.
-        """
         try:
-            content = unseal(KIND, FORMAT_VERSION, document, source)
-            if document.keys() != _KEYS or type(document["format"]) is not int or document["format"] < 1:
-                raise changed(source)
-            manifest = content["manifest"]
+            parts = unseal(KIND, FORMAT_VERSION, document, source)
+            manifest, cells = parts["manifest"], parts["cells"]
             if not isinstance(manifest, dict):
-                raise changed(source)
+                raise TypeError
             described = unseal(
                 manifest_file.KIND, manifest_file.FORMAT_VERSION, manifest, f"{source}'s manifest"
             )
-            if not is_digest(described.get("plan_digest")) or not is_digest(described.get("content_digest")):
-                raise changed(source)
-            rows, values, counts = _cells(content["cells"], source)
-        except RecursionError:  # nested deeper than anything of ours
-            raise changed(source) from None
-        return cls(manifest, rows, values, counts)
-
-
-def _cells(cells: object, source: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Three lists of whole numbers in their only order."""
-    if not isinstance(cells, dict) or cells.keys() != set(_LISTS):
-        raise changed(source)
-    arrays = []
-    for name in _LISTS:
-        numbers = cells[name]
-        # Python's own numbers are looked at before numpy's: those wrap around, and take True for 1.
-        if (
-            not isinstance(numbers, list)
-            or not set(map(type, numbers)) <= {int}
-            or (numbers and not 0 <= min(numbers) <= max(numbers) <= MOST_RECORDS)
-        ):
+            registration = cls(manifest, *(_numbers(cells[name]) for name in _LISTS))
+            is_intact = (
+                is_digest(described["plan_digest"])
+                and is_digest(described["content_digest"])
+                and registration._is_in_order()
+                and registration.digest == document["digest"]
+            )
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+            is_intact = False
+        if not is_intact:
             raise changed(source)
-        arrays.append(np.array(numbers, dtype=np.int64))
-    rows, values, counts = arrays
-    if not rows.size == values.size == counts.size:
-        raise changed(source)
-    steps = np.diff(rows)
-    rises = (steps > 0) | ((steps == 0) & (np.diff(values) > 0))
-    if not rises.all() or (counts < 1).any() or sum(cells["counts"]) > MOST_RECORDS:
-        raise changed(source)
-    for array in arrays:
-        array.setflags(write=False)
-    return rows, values, counts
+        return registration
+
+    def _is_in_order(self) -> bool:
+        """Whether the counts are written in their only order, and are counts."""
+        if not self.rows.size == self.values.size == self.counts.size:
+            return False
+        steps = np.diff(self.rows)
+        rises = (steps > 0) | ((steps == 0) & (np.diff(self.values) > 0))
+        is_counted = (self.rows >= 0) & (self.values >= 0) & (self.counts >= 1)
+        n_records = sum(self.counts.tolist())  # Python's numbers do not wrap around
+        return bool(rises.all() and is_counted.all()) and n_records <= MOST_RECORDS
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        raise ValueError
-    return document
-
-
-def _refuse(_: str) -> None:
-    raise ValueError
+def _numbers(numbers: object) -> NDArray[np.int64]:
+    # Python's own numbers are looked at before numpy's: those take True for 1.
+    if not isinstance(numbers, list) or not set(map(type, numbers)) <= {int}:
+        raise TypeError
+    array = np.array(numbers, dtype=np.int64)
+    array.setflags(write=False)
+    return array

@@ -6,12 +6,11 @@ the owner knows, a ledger with an intact chain, a receipt if it is about what wa
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from elldelta.agency.http import MOST_FILE_BYTES, remote_error, shown, unexpected
+from elldelta.agency.http import MOST_FILE_BYTES, shown, unexpected
 from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
 from elldelta.core.checks import check_whole
@@ -23,24 +22,30 @@ from elldelta.files import (
     check_writable,
     digest,
     is_digest,
+    json_object,
     read_public_key,
 )
 from elldelta.ledger.chain import LedgerHeader, check_plan, check_state, parse_chain
-from elldelta.plan.plan import Plan
-from elldelta.plan.signature import signature_path, signed_digest
+from elldelta.plan.plan import Plan, read_plan
+from elldelta.plan.signature import given_plan, signature_path, signed_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from elldelta.agency.http import AgencyServer, Answer
+    from elldelta.agency.http import AgencyServer
     from elldelta.agency.registration_file import Registration
-    from elldelta.engines.table import Engine, Progress
+    from elldelta.engines.table import Progress
     from elldelta.ledger.chain import LedgerChain
+
+T = TypeVar("T", "RemotePlan", "RemoteProgress")
 
 CONFLICT = 409
 MOST_PARTS = 1000
 MOST_LISTED = 100_000
 """Parts of a list, and entries, that are looked at; a longer list is no list of an agency."""
+
+_MOST_WORDS, _MOST_PROMISE = 100, 2000
+"""Characters of what the server says about a plan that are shown."""
 
 
 @dataclass(frozen=True)
@@ -82,36 +87,6 @@ class RemoteStatus:
     registered: int
 
 
-@dataclass(frozen=True, eq=False)
-class FetchedPlan:
-    """A plan that was fetched.
-
-    Attributes:
-        plan: The plan.
-        key: The key that has signed it.
-        is_first: Whether the key was trusted because it was the first to come.
-    """
-
-    plan: Plan
-    key: PublicKey
-    is_first: bool
-
-
-@dataclass(frozen=True)
-class RegisteredRelease:
-    """What became of a registration.
-
-    Attributes:
-        receipt: The agency's answer.
-        is_new: False if the same release had its line before.
-        path: Where the receipt lies; None if it was not to be written.
-    """
-
-    receipt: Receipt
-    is_new: bool
-    path: Path | None
-
-
 def fetch_key(server: AgencyServer) -> PublicKey:
     """The key that the server says is the agency's.
 
@@ -139,7 +114,7 @@ def fetch_plan(
     agency_key: Path | None = None,
     trust_first_key: Path | None = None,
     overwrite: bool = False,
-) -> FetchedPlan:
+) -> tuple[Plan, PublicKey, bool]:
     """Fetches a plan with its signature, checks both, and writes them; all files or none.
 
     Args:
@@ -151,12 +126,14 @@ def fetch_plan(
             written into it; if it is, it counts like `agency_key`.
         overwrite: Whether existing files may be replaced; never the file of the key.
 
+    Returns:
+        The plan, the key that has signed it, and whether this key was believed because it came first.
+
     Raises:
         RemoteError: The server does not answer, or not with this plan.
         RefusedError: The plan is not signed with the agency's key.
     """
     check_plan_digest(plan_digest)
-    output = Path(output)
     for path in (output, signature_path(output)):
         check_writable(path, overwrite=overwrite)
     key, is_first = _trusted_key(server, agency_key, trust_first_key)
@@ -168,19 +145,22 @@ def fetch_plan(
             remedy="Ask the agency which plan is theirs.",
         )
     content = server.get("plans", plan_digest, "file", most_bytes=MOST_FILE_BYTES).content
-    plan = _plan_of(content, plan_digest)
+    document = json_object(content)
+    if document is None or document.get("digest") != plan_digest:
+        raise unexpected("It is no plan, or another one than the one that was asked for.")
+    plan = Plan.from_dict(document, source="The plan of the server")
     with AtomicFiles(overwrite=overwrite) as files:
         if is_first and trust_first_key is not None:
             files.stage(trust_first_key).write_bytes(key.to_pem())
         files.stage(signature_path(output)).write_bytes(as_bytes(signature))
         files.stage(output).write_bytes(content)
-    return FetchedPlan(plan, key, is_first)
+    return plan, key, is_first
 
 
 def list_plans(server: AgencyServer, population: str | None = None) -> tuple[RemotePlan, ...]:
     """The plans that the agency has issued."""
     query = {"population": population} if population is not None else {}
-    return tuple(_remote_plan(item) for item in _listed(server, "plans", query=query))
+    return tuple(_told_plan(item) for item in _listed(server, "plans", query=query))
 
 
 def report_progress(server: AgencyServer, plan_digest: str, records: int) -> RemoteProgress:
@@ -189,19 +169,17 @@ def report_progress(server: AgencyServer, plan_digest: str, records: int) -> Rem
     if records != 0:
         check_whole("the number of records", records)
     answer = server.put("plans", plan_digest, "progress", document={"records": records})
-    return _remote_progress(answer.json())
+    return _told(RemoteProgress, answer.json())
 
 
 def plan_status(server: AgencyServer, plan_digest: str) -> RemoteStatus:
     """What the agency says about a plan now."""
     check_plan_digest(plan_digest)
-    details = server.get("plans", plan_digest).json().get("plan")
-    plan = _remote_plan(details)
+    plan = _told_plan(server.get("plans", plan_digest).json().get("plan"))
     if plan.digest != plan_digest:
         raise unexpected("It is about another plan.")
-    progress = _remote_progress(server.get("plans", plan_digest, "progress").json())
-    releases = _listed(server, "plans", plan_digest, "releases")
-    return RemoteStatus(plan, progress, len(releases))
+    progress = _told(RemoteProgress, server.get("plans", plan_digest, "progress").json())
+    return RemoteStatus(plan, progress, len(_listed(server, "plans", plan_digest, "releases")))
 
 
 def fetch_ledger(
@@ -209,7 +187,7 @@ def fetch_ledger(
     plan_digest: str,
     output: Path,
     *,
-    plan: Plan | None = None,
+    plan: Path | None = None,
     overwrite: bool = False,
 ) -> LedgerChain:
     """Fetches the ledger of a plan and writes it, if its chain is intact.
@@ -226,6 +204,7 @@ def fetch_ledger(
     """
     check_plan_digest(plan_digest)
     check_writable(output, overwrite=overwrite)
+    known = None if plan is None else read_plan(plan)
     source = "The ledger of the server"
     content = server.get("plans", plan_digest, "ledger", most_bytes=MOST_FILE_BYTES).content
     chain = parse_chain(content, source)
@@ -235,10 +214,9 @@ def fetch_ledger(
             found=f"{chain.n_lines} lines are intact.",
             remedy="Tell the agency, and keep the ledger that you have.",
         )
-    if plan is not None:
-        terms = plan.terms
-        check_plan(chain, LedgerHeader.of(plan.digest, terms), source)
-        check_state(chain, terms, source)
+    if known is not None:
+        check_plan(chain, LedgerHeader.of(known.digest, known.terms), source)
+        check_state(chain, known.terms, source)
     with AtomicFiles(overwrite=overwrite) as files:
         files.stage(output).write_bytes(content)
     return chain
@@ -247,14 +225,13 @@ def fetch_ledger(
 def register_release(
     server: AgencyServer,
     release: Path,
-    plan: Plan,
+    plan: Path,
     *,
-    agency_key: PublicKey | None = None,
+    agency_key: Path | None = None,
     keep_receipt: bool = True,
     overwrite: bool = False,
-    engine: Engine | None = None,
     progress: Progress | None = None,
-) -> RegisteredRelease:
+) -> tuple[Receipt, bool]:
     """Registers a release with the agency; repeating it never registers it twice.
 
     The release is checked on this machine first. What is sent is the manifest and the counts that the release
@@ -265,35 +242,56 @@ def register_release(
         server: The agency's server.
         release: The release, with its manifest beside it.
         plan: The plan it was made with.
-        agency_key: The agency's public key: the receipt must then carry its signature.
+        agency_key: The agency's public key: plan and receipt must then carry its signature.
         keep_receipt: Whether the agency's answer is written beside the release.
         overwrite: Whether the receipt of another registration may be replaced.
-        engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
+
+    Returns:
+        The agency's answer, and False if the same release had its line before.
 
     Raises:
         RefusedError: The release does not keep what the plan asks, or the agency does not admit it.
         RemoteError: There is no answer, or it is about something else.
     """
-    registration = registration_of(release, plan, engine=engine, progress=progress)
-    path = receipt_path(release)
+    key = None if agency_key is None else read_public_key(agency_key)
+    registration = registration_of(release, given_plan(plan, key)[0], progress=progress)
     if keep_receipt:
-        _check_receipt(path, registration, overwrite=overwrite)
-    answer = _sent(server, plan, registration)
-    receipt, is_new = _receipt_of(answer, server, plan, registration, agency_key)
+        _check_receipt(receipt_path(release), registration, overwrite=overwrite)
+    try:
+        answer = server.post(
+            *("plans", registration.plan_digest, "releases"),
+            content=registration.to_bytes(),
+            key=idempotency_key(registration),
+        )
+    except RemoteError as problem:
+        raise RemoteError(
+            problem.problem,
+            found=f"{problem.found} It is not known whether the release was registered.",
+            remedy="Run the same command again; a release is never registered twice.",
+        ) from None
+    if answer.status == CONFLICT and answer.json().get("accepted") is False:
+        reason, found, remedy = answer.problem()
+        if not reason:
+            raise unexpected("It refuses the release without a reason.")
+        raise RefusedError(f"The agency refuses the release: {reason}", found=found, remedy=remedy)
+    document = answer.fine().json()
+    receipt = _receipt(document, server, registration)
+    if key is not None:
+        receipt.verify(key, source="The receipt of the server")
     if keep_receipt:
         with AtomicFiles(overwrite=True) as files:
-            files.stage(path).write_bytes(receipt.to_bytes())
-    return RegisteredRelease(receipt, is_new, path if keep_receipt else None)
+            files.stage(receipt_path(release)).write_bytes(receipt.to_bytes())
+    return receipt, document.get("is_new") is not False
 
 
 def write_registration(
     release: Path,
-    plan: Plan,
+    plan: Path,
     target: Path,
     *,
+    agency_key: Path | None = None,
     overwrite: bool = False,
-    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Registration:
     """Writes what `register_release` would send into a file, for whoever uploads it on the agency's pages.
@@ -302,15 +300,15 @@ def write_registration(
         release: The release, with its manifest beside it.
         plan: The plan it was made with.
         target: The file to write.
-        overwrite: Whether it may be replaced.
-        engine: The engine to use; DuckDB by default.
+        agency_key: The agency's public key: the plan must then carry its signature.
+        overwrite: Whether the file may be replaced.
         progress: Is told how far the reading is.
 
     Raises:
         RefusedError: The release does not keep what the plan asks.
     """
     check_writable(target, overwrite=overwrite)
-    registration = registration_of(release, plan, engine=engine, progress=progress)
+    registration = registration_of(release, given_plan(plan, agency_key)[0], progress=progress)
     with AtomicFiles(overwrite=overwrite) as files:
         files.stage(target).write_bytes(registration.to_bytes())
     return registration
@@ -377,120 +375,54 @@ def _trusted_key(
     return fetch_key(server), True
 
 
-def _sent(server: AgencyServer, plan: Plan, registration: Registration) -> Answer:
+def _receipt(document: Mapping[str, Any], server: AgencyServer, registration: Registration) -> Receipt:
+    """The receipt, if the server admits what was sent, and nothing else."""
+    owner = document.get("owner")
     try:
-        return server.post(
-            "plans",
-            plan.digest,
-            "releases",
-            content=registration.to_bytes(),
-            key=idempotency_key(registration),
+        receipt = Receipt(
+            server=server.url,
+            owner=shown(owner),
+            plan_digest=document["plan"],
+            content_digest=document["content_digest"],
+            registration_digest=registration.digest,
+            sequence=document["sequence"],
+            hash=document["hash"],
+            key_id=document.get("key_id"),
+            signature=document.get("signature"),
         )
-    except RemoteError as problem:
-        raise RemoteError(
-            problem.problem,
-            found=f"{problem.found} It is not known whether the release was registered.",
-            remedy="Run the same command again; a release is never registered twice.",
-        ) from None
-
-
-def _receipt_of(
-    answer: Answer, server: AgencyServer, plan: Plan, registration: Registration, key: PublicKey | None
-) -> tuple[Receipt, bool]:
-    """The receipt, if the answer is about what was sent; else the agency's refusal."""
-    if answer.status == CONFLICT and answer.json().get("accepted") is False:
-        problem, found, remedy = answer.problem()
-        if not problem:
-            raise unexpected("It refuses the release without a reason.")
-        raise RefusedError(f"The agency refuses the release: {problem}", found=found, remedy=remedy)
-    if not answer.is_fine:
-        raise remote_error(answer)
-    document = answer.json()
-    sequence, own, owner = document.get("sequence"), document.get("hash"), document.get("owner")
-    if (
-        document.get("accepted") is not True
-        or type(sequence) is not int
-        or sequence < 1
-        or not isinstance(own, str)
-        or not is_digest(own)
-        or not isinstance(owner, str)
-        or document.get("plan") != plan.digest
-        or document.get("content_digest") != registration.content_digest
-        or not _is_signed_or_not(document.get("key_id"), document.get("signature"))
-    ):
+        is_ours = document["accepted"] is True and isinstance(owner, str) and receipt.is_about(registration)
+    except (KeyError, ParameterError):
+        is_ours = False
+    if not is_ours:
         raise unexpected("Its receipt is not about the release that was sent.")
-    receipt = Receipt(
-        server=server.url,
-        owner=shown(owner),
-        plan_digest=plan.digest,
-        content_digest=registration.content_digest,
-        registration_digest=registration.digest,
-        sequence=sequence,
-        hash=own,
-        key_id=document.get("key_id"),
-        signature=document.get("signature"),
-    )
-    if key is not None:
-        receipt.verify(key, source="The receipt of the server")
-    return receipt, document.get("is_new") is not False
-
-
-def _is_signed_or_not(key_id: object, signature: object) -> bool:
-    """Whether these are the parts of a signature, or both are missing, as from an older server."""
-    if key_id is None or signature is None:
-        return key_id is signature
-    return is_digest(key_id) and isinstance(signature, str)
+    return receipt
 
 
 def _check_receipt(path: Path, registration: Registration, *, overwrite: bool) -> None:
     """Refuses before anything is sent if the receipt of another release is in the way."""
     check_writable(path, overwrite=True)
-    if overwrite or not path.exists():
-        return
-    there = read_receipt(path)
-    if (there.plan_digest, there.content_digest) != (registration.plan_digest, registration.content_digest):
+    if not overwrite and path.exists() and not read_receipt(path).is_about(registration):
         check_writable(path, overwrite=False)
 
 
-def _plan_of(content: bytes, plan_digest: str) -> Plan:
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict):
-        raise unexpected("It is no plan.")
-    if document.get("digest") != plan_digest:
-        raise unexpected("It is another plan than the one that was asked for.")
-    return Plan.from_dict(document, source="The plan of the server")
-
-
-def _remote_plan(item: Any) -> RemotePlan:  # noqa: ANN401 (whatever the server has sent)
-    if not isinstance(item, dict) or not is_digest(item.get("digest")):
+def _told_plan(document: object) -> RemotePlan:
+    plan = _told(RemotePlan, document)
+    if not is_digest(plan.digest):
         raise unexpected("It describes no plan.")
-    return RemotePlan(
-        digest=item["digest"],
-        population=shown(item.get("population"), most=100),
-        status=shown(item.get("status"), most=100),
-        ell=_whole(item, "ell"),
-        releases=_whole(item, "releases"),
-        records=_whole(item, "records"),
-        classes=_whole(item, "classes"),
-        guarantee=shown(item.get("guarantee"), most=100),
-        promise=shown(item.get("promise"), most=2000),
-    )
+    return plan
 
 
-def _remote_progress(document: Mapping[str, Any]) -> RemoteProgress:
-    own = document.get("own")
-    return RemoteProgress(
-        needed=_whole(document, "needed"),
-        own=None if own is None else _whole(document, "own"),
-        owners_reached=_whole(document, "owners_reached"),
-    )
-
-
-def _whole(document: Mapping[str, Any], name: str) -> int:
-    value = document.get(name)
-    if type(value) is not int or not 0 <= value < 2**63:
-        raise unexpected(f"It tells no number for {name}.")
-    return value
+def _told(kind: type[T], document: object) -> T:
+    """What the server tells, by the fields of a type: whole numbers, and words that may be printed."""
+    if not isinstance(document, dict):
+        raise unexpected("It describes no plan.")
+    told: dict[str, Any] = {}
+    for field in fields(kind):
+        value = document.get(field.name)
+        if field.type == "str":
+            told[field.name] = shown(value, most=_MOST_PROMISE if field.name == "promise" else _MOST_WORDS)
+        elif (type(value) is int and 0 <= value < 2**63) or (value is None and field.type != "int"):
+            told[field.name] = value
+        else:
+            raise unexpected(f"It tells no number for {field.name}.")
+    return kind(**told)

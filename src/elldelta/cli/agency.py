@@ -78,7 +78,7 @@ class Connection:
                 found=f"There is no --token-file, and {TOKEN_VARIABLE} is not set.",
                 remedy="Put the token that the agency has given you into a file of mode 600 and name it.",
             )
-        return AgencyServer.at(self.server, token, insecure_http=self.insecure_http, timeout=self.timeout)
+        return AgencyServer(self.server, token, self.insecure_http, self.timeout)
 
 
 def require(what: str, extra: str, *packages: str) -> None:

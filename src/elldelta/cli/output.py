@@ -22,6 +22,14 @@ def print_text(*lines: str) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
+def print_result(result: Mapping[str, Any], *lines: str, as_json: bool) -> None:
+    """Prints a result: as one JSON object for machines, or else as lines for people."""
+    if as_json:
+        print_json(result)
+    else:
+        print_text(*lines)
+
+
 def print_note(*lines: str) -> None:
     """Prints remarks that are not part of the result to standard error."""
     sys.stderr.write("".join(f"{line}\n" for line in lines))

@@ -113,18 +113,34 @@ def as_bytes(document: Mapping[str, Any]) -> bytes:
 
 def read_json(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     """Reads a JSON object from a file, or says what is wrong with the file."""
-    content = read_bytes(path, kind)
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict):
+    document = json_object(read_bytes(path, kind))
+    if document is None:
         raise FileError(
             f"{os.fspath(path)} is not a {kind}.",
             found="It is not a JSON object.",
             remedy=f"Give a {kind} that elldelta has written.",
         )
     return document
+
+
+def json_object(content: bytes) -> dict[str, Any] | None:
+    """The JSON object that the bytes are; None if they are something else, or can be read in two ways."""
+    try:
+        document = json.loads(content, object_pairs_hook=_without_doubles, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        raise ValueError
+    return document
+
+
+def _refuse(_: str) -> None:
+    raise ValueError
 
 
 def _check_plain(document: object) -> None:

@@ -10,7 +10,6 @@ A ledger holds no personal value: owners are names that users chose, missed witn
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ import numpy as np
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import grouping_from_merged
 from elldelta.errors import ElldeltaError, FileError, ParameterError
-from elldelta.files import canonical_json, digest
+from elldelta.files import canonical_json, digest, json_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -251,7 +250,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
         FileError: It is no ledger, of a newer version, or a line other than the last one is not intact.
     """
     lines = content.split(b"\n")
-    first = _document(lines[0])
+    first = json_object(lines[0])
     if first is None or first.get("kind") != KIND:
         raise FileError(
             f"{source} is not a ledger.",
@@ -278,7 +277,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     # After the last newline there is nothing, or the beginning of a line.
     n_complete = len(lines) - 1 if not lines[-1] else len(lines)
     for number in range(1, n_complete):
-        document = _document(lines[number])
+        document = json_object(lines[number])
         try:
             if document is None or not _is_intact(lines[number], document, head):
                 raise ParameterError("The line is not intact.")
@@ -389,14 +388,6 @@ def _header(document: Mapping[str, Any]) -> LedgerHeader:
     if header.n_classes * n_values > MOST_CELLS:
         raise ParameterError("The header of a ledger names more cells than any plan has.")
     return header
-
-
-def _document(line: bytes) -> dict[str, Any] | None:
-    try:
-        document = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
 
 
 def _is_intact(line: bytes, document: Mapping[str, Any], previous: str | None) -> bool:

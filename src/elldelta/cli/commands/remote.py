@@ -11,39 +11,39 @@ import typer
 from elldelta.cli import agency, options, output
 from elldelta.cli.progress import progress_bar
 
-PlanFile = Annotated[Path, typer.Option("--plan", help="The plan, as it was fetched.")]
+BothSignedKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--agency-key",
+        help="The agency's public key, a .pem file: plan and receipt must then carry its signature.",
+    ),
+]
+OnlyWrite = Annotated[
+    Path | None,
+    typer.Option(
+        "--only-write",
+        help="Write the registration into this file and send nothing. It can be uploaded on the agency's "
+        "pages.",
+    ),
+]
+
+COMPARE_KEY = "Compare its name with the agency by another way, for instance on the telephone."
 
 
 def register(app: typer.Typer) -> None:
     """Adds the family of commands to the application."""
     family = typer.Typer(help="Work with the agency's server.", no_args_is_help=True)
-    for name, command, words, example in (
-        ("key", _key, "Show the agency's public key, and keep it in a file.", "-o agency.pem"),
-        ("plans", _plans, "List the plans that the agency has issued.", "--population region"),
-        (
-            "plan",
-            _plan,
-            "Fetch a plan with its signature, and check it.",
-            "sha256:... -o plan.json --agency-key agency.pem",
-        ),
-        ("status", _status, "What the agency says about a plan now.", "sha256:..."),
-        ("progress", _progress, "Tell the agency how many records you have.", "sha256:... --records 6400"),
-        (
-            "register",
-            _register,
-            "Register a release; the agency checks it and admits or refuses it.",
-            "release_a.parquet --plan plan.json",
-        ),
-        (
-            "ledger",
-            _ledger,
-            "Fetch the ledger of a plan, and check its chain.",
-            "sha256:... -o releases.ledger",
-        ),
+    for command, example in (
+        (_key, "-o agency.pem"),
+        (_plans, "--population region"),
+        (_plan, "sha256:... -o plan.json --agency-key agency.pem"),
+        (_status, "sha256:..."),
+        (_progress, "sha256:... --records 6400"),
+        (_register, "release_a.parquet --plan plan.json"),
+        (_ledger, "sha256:... -o releases.ledger"),
     ):
-        family.command(name, help=words, epilog=f"Example: elldelta remote {name} {example}")(
-            options.bundled(command)
-        )
+        name = command.__name__.removeprefix("_")
+        family.command(name, epilog=f"Example: elldelta remote {name} {example}")(options.bundled(command))
     app.add_typer(family, name="remote")
 
 
@@ -53,20 +53,22 @@ def _key(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """Show the agency's public key, and keep it in a file."""
     from elldelta.agency.remote import fetch_key
     from elldelta.files import ALGORITHM, write_key
 
     key = fetch_key(connection.open(needs_token=False))
     if target is not None:
         write_key(key, target, overwrite=overwrite)
-    if json:
-        result = {"id": key.id, "algorithm": ALGORITHM, "public_key": key.to_pem().decode("ascii")}
-        output.print_json({**result, "file": str(target) if target else None})
-        return
-    output.print_text(key.id)
-    output.print_note("Compare this name with the agency by another way, for instance on the telephone.")
-    if target is not None:
-        output.print_text(f"Wrote {target}.")
+    result = {"id": key.id, "algorithm": ALGORITHM, "public_key": key.to_pem().decode("ascii")}
+    output.print_result(
+        {**result, "file": str(target) if target else None},
+        key.id,
+        *([f"Wrote {target}."] if target else []),
+        as_json=json,
+    )
+    if not json:
+        output.print_note(COMPARE_KEY)
 
 
 def _plans(
@@ -76,6 +78,7 @@ def _plans(
     ] = None,
     json: options.Json = False,
 ) -> None:
+    """List the plans that the agency has issued."""
     from elldelta.agency.remote import list_plans
 
     plans = list_plans(connection.open(), population)
@@ -109,32 +112,27 @@ def _plan(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """Fetch a plan with its signature, and check it."""
     from elldelta.agency.remote import fetch_plan
 
-    at = connection.open()
-    fetched = fetch_plan(
-        at, digest, target, agency_key=agency_key, trust_first_key=trust_first_key, overwrite=overwrite
+    plan, key, is_first = fetch_plan(
+        connection.open(),
+        digest,
+        target,
+        agency_key=agency_key,
+        trust_first_key=trust_first_key,
+        overwrite=overwrite,
     )
-    plan = fetched.plan
-    if json:
-        output.print_json(
-            {
-                "plan": str(target),
-                "digest": plan.digest,
-                "key_id": fetched.key.id,
-                "key_is_new": fetched.is_first,
-                "records": plan.records,
-                "promise": plan.promise,
-            }
-        )
-        return
-    output.print_text(plan.promise, f"Signed with the key {fetched.key.id}.")
-    if fetched.is_first:
-        output.print_text(
-            f"This key was believed because it is the first one; it is kept in {trust_first_key}.",
-            "Compare its name with the agency by another way, for instance on the telephone.",
-        )
-    output.print_text(f"Wrote {target} and its signature.")
+    result = {"plan": str(target), "digest": plan.digest, "key_id": key.id, "key_is_new": is_first}
+    first = f"This key was believed because it is the first one; it is kept in {trust_first_key}."
+    output.print_result(
+        {**result, "records": plan.records, "promise": plan.promise},
+        plan.promise,
+        f"Signed with the key {key.id}.",
+        *([first, COMPARE_KEY] if is_first else []),
+        f"Wrote {target} and its signature.",
+        as_json=json,
+    )
 
 
 def _status(
@@ -142,6 +140,7 @@ def _status(
     connection: agency.Connection,
     json: options.Json = False,
 ) -> None:
+    """What the agency says about a plan now."""
     from elldelta.agency.remote import plan_status
 
     status = plan_status(connection.open(), digest)
@@ -169,92 +168,65 @@ def _progress(
     connection: agency.Connection,
     json: options.Json = False,
 ) -> None:
+    """Tell the agency how many records you have."""
     from elldelta.agency.remote import report_progress
 
     progress = report_progress(connection.open(), digest, records)
-    if json:
-        output.print_json(asdict(progress))
-        return
     missing = max(0, progress.needed - records)
-    output.print_text(
+    output.print_result(
+        asdict(progress),
         f"Reported: {records:,} of {progress.needed:,} records."
         + (f" {missing:,} are missing." if missing else " That is enough."),
         f"{progress.owners_reached} owners have enough.",
+        as_json=json,
     )
 
 
 def _register(
     release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
-    plan: PlanFile,
+    plan: Annotated[Path, typer.Option("--plan", help="The plan, as it was fetched.")],
     connection: agency.Connection,
-    agency_key: Annotated[
-        Path | None,
-        typer.Option(
-            "--agency-key",
-            help="The agency's public key, a .pem file: plan and receipt must then carry its signature.",
-        ),
-    ] = None,
-    only_write: Annotated[
-        Path | None,
-        typer.Option(
-            "--only-write",
-            help="Write the registration into this file and send nothing. It can be uploaded on the agency's "
-            "pages.",
-        ),
-    ] = None,
+    agency_key: BothSignedKey = None,
+    only_write: OnlyWrite = None,
     receipt: Annotated[
         bool, typer.Option("--receipt/--no-receipt", help="Keep the agency's answer beside the release.")
     ] = True,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """Register a release; the agency checks it and admits or refuses it."""
+    from elldelta.agency.receipt import receipt_path
     from elldelta.agency.remote import register_release, write_registration
-    from elldelta.files import read_public_key
-    from elldelta.plan.signature import given_plan
 
     if only_write is not None:
-        known, _ = given_plan(plan, agency_key)
         with progress_bar("Reading") as progress:
-            written = write_registration(release, known, only_write, overwrite=overwrite, progress=progress)
-        if json:
-            output.print_json(
-                {"release": str(release), "registration": str(only_write), "digest": written.digest}
+            written = write_registration(
+                release, plan, only_write, agency_key=agency_key, overwrite=overwrite, progress=progress
             )
-            return
-        output.print_text(f"Wrote {only_write}. Nothing was sent.")
+        result = {"release": str(release), "registration": str(only_write), "digest": written.digest}
+        output.print_result(result, f"Wrote {only_write}. Nothing was sent.", as_json=json)
         return
     at = connection.open()
-    known, _ = given_plan(plan, agency_key)
     with progress_bar("Reading") as progress:
-        done = register_release(
+        done, is_new = register_release(
             at,
             release,
-            known,
-            agency_key=None if agency_key is None else read_public_key(agency_key),
+            plan,
+            agency_key=agency_key,
             keep_receipt=receipt,
             overwrite=overwrite,
             progress=progress,
         )
-    if json:
-        output.print_json(
-            {
-                "release": str(release),
-                "accepted": True,
-                "is_new": done.is_new,
-                "receipt": str(done.path) if done.path else None,
-                **asdict(done.receipt),
-            }
-        )
-        return
-    output.print_text(
-        f"Admitted: release {done.receipt.sequence} in the ledger of the plan."
-        if done.is_new
-        else f"It was admitted before: release {done.receipt.sequence} in the ledger of the plan.",
-        f"Its line has the hash {done.receipt.hash}.",
+    kept = str(receipt_path(release)) if receipt else None
+    output.print_result(
+        {"release": str(release), "accepted": True, "is_new": is_new, "receipt": kept, **asdict(done)},
+        f"{'Admitted' if is_new else 'It was admitted before'}: release {done.sequence} in the ledger of the "
+        "plan.",
+        f"Its line has the hash {done.hash}.",
         *(["The agency has signed it."] if agency_key is not None else []),
+        *([f"The receipt is {kept}."] if kept else []),
+        as_json=json,
     )
-    if done.path is not None:
-        output.print_text(f"The receipt is {done.path}.")
 
 
 def _ledger(
@@ -267,18 +239,13 @@ def _ledger(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
+    """Fetch the ledger of a plan, and check its chain."""
     from elldelta.agency.remote import fetch_ledger
-    from elldelta.plan.plan import read_plan
 
-    at = connection.open()
-    known = read_plan(plan) if plan is not None else None
-    chain = fetch_ledger(at, digest, target, plan=known, overwrite=overwrite)
-    if json:
-        output.print_json(
-            {"ledger": str(target), "releases": len(chain.active), "head": chain.head, "intact": True}
-        )
-        return
-    output.print_text(
+    chain = fetch_ledger(connection.open(), digest, target, plan=plan, overwrite=overwrite)
+    output.print_result(
+        {"ledger": str(target), "releases": len(chain.active), "head": chain.head, "intact": True},
         f"The chain is intact: {len(chain.active)} releases, the last line has the hash {chain.head}.",
         f"Wrote {target}.",
+        as_json=json,
     )
