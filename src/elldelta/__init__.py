@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from elldelta.audit.result import Audit as Audit
     from elldelta.audit.result import report as report
     from elldelta.engines import connect as connect
-    from elldelta.engines.database_source import Query as Query
-    from elldelta.engines.database_source import TableName as TableName
+    from elldelta.engines.sources import Query as Query
+    from elldelta.engines.sources import TableName as TableName
     from elldelta.errors import DataError as DataError
     from elldelta.errors import DistributionError as DistributionError
     from elldelta.errors import ElldeltaError as ElldeltaError
@@ -77,10 +77,10 @@ _HOMES = {
     "Ledger": "elldelta.ledger.ledger",
     "Model": "elldelta.model.model",
     "Plan": "elldelta.plan.plan",
-    "Query": "elldelta.engines.database_source",
+    "Query": "elldelta.engines.sources",
     "Release": "elldelta.release.release",
     "Schema": "elldelta.schema.schema",
-    "TableName": "elldelta.engines.database_source",
+    "TableName": "elldelta.engines.sources",
     "audit": "elldelta.audit.audit",
     "audit_before": "elldelta.audit.audit",
     "check": "elldelta.audit.check",

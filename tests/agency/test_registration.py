@@ -32,7 +32,7 @@ from elldelta.agency.registration import (
 from elldelta.agency.registration_file import MOST_RECORDS, Registration
 from elldelta.errors import FileError, InputError, InternalError, ParameterError, RefusedError
 from elldelta.files import seal
-from elldelta.ledger.report import verify_ledger
+from elldelta.ledger.ledger import verify_ledger
 from elldelta.schema.schema import Schema
 
 PLAN = make_plan()
@@ -57,7 +57,7 @@ class TestAdmission:
         exported.write_bytes(ledger_export(PLAN, agency.lines(PLAN)))
         report = verify_ledger(exported, plan_digest=PLAN.digest, terms=PLAN.terms, head=first.entry.hash)
         assert report.owners == ("A", "B")
-        assert report.chain.head == second.entry.hash
+        assert report.head == second.entry.hash
 
     def test_the_union_of_misses_decides(self):
         agency = Agency(PLAN)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.contracts.placement import Placement, needs
 from tests.oracles import tables as oracle
 
-from elldelta.engines.database_source import Query, TableName
+from elldelta.engines import Query, TableName
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count

@@ -25,11 +25,9 @@ from tests.spark import needs_java
 
 from elldelta.audit.audit import verify
 from elldelta.cli.main import execute
-from elldelta.engines import duckdb
-from elldelta.engines.database_source import Query, TableName
+from elldelta.engines import Query, TableName, duckdb
 from elldelta.engines.spark.engine import connect
 from elldelta.engines.spark.session import MEANING, start_session
-from elldelta.engines.texts import count_texts
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
@@ -230,7 +228,7 @@ def test_columns_of_strange_types_count_alike(session, tmp_path, form):
 
 def _texts(table, name):
     """The values of a column and how often each occurs, cut to microseconds, for Spark has no others."""
-    for batch in count_texts(table, [name]):
+    for batch in table.count_texts([name]):
         for text, n in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             yield (
                 None

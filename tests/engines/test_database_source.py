@@ -1,6 +1,6 @@
 import pytest
 
-from elldelta.engines.database_source import Query, TableName
+from elldelta.engines import Query, TableName
 from elldelta.errors import ParameterError
 
 

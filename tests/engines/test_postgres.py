@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.contracts.failure_contract import CANARY, everything_said, one_class
 
-from elldelta.engines import duckdb
-from elldelta.engines.database_source import Query, TableName
+from elldelta.engines import Query, TableName, duckdb
 from elldelta.engines.postgres.engine import connect
 from elldelta.errors import DataError, ElldeltaError, FileError, InputError, ParameterError
 from elldelta.files import AtomicFiles

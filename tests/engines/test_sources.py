@@ -4,8 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from elldelta.engines import connect
-from elldelta.engines.frames import from_arrow, is_frame, to_arrow
+from elldelta.engines import connect, from_arrow, is_frame, to_arrow
 from elldelta.engines.sources import find_files, format_of, inspect_file
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import CsvFormat, read_header

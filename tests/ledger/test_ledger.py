@@ -15,9 +15,8 @@ from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.partition import Partition
 from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
 from elldelta.ledger.chain import line_bytes, parse_chain
-from elldelta.ledger.ledger import OpenLedger
+from elldelta.ledger.ledger import OpenLedger, verify_ledger
 from elldelta.ledger.pending import Pending, StagedFiles, pending_path
-from elldelta.ledger.report import verify_ledger
 
 PLAN = "sha256:" + "1" * 64
 TERMS = CertificateTerms.from_lists([[0, 1, 2, 3], [1, 2, 3, 4]], 5, ell=2, releases=2)
@@ -73,7 +72,7 @@ class TestAdmission:
         report = verify_ledger(path, plan_digest=PLAN, terms=TERMS)
         assert report.n_releases == 4
         assert report.owners == ("A", "B", "C", "D")
-        assert report.chain.room.tolist() == [0, 1]
+        assert report.room.tolist() == [0, 1]
         assert "4 releases" in report.promise
         assert "at least 2" in report.promise
 
@@ -213,7 +212,7 @@ class TestChain:
         self.refused(path)
 
     def test_lines_cut_off_at_the_end_show_to_whoever_knows_the_hash(self, path, lines):
-        head = verify_ledger(path).chain.head
+        head = verify_ledger(path).head
         assert verify_ledger(path, head=head).n_releases == 4
         path.write_bytes(b"".join(lines[:-1]))
         assert verify_ledger(path).n_releases == 3  # a chain by itself cannot tell
@@ -230,7 +229,7 @@ class TestChain:
         """Whoever keeps the ledger could make room for others that way; the release can still be linked."""
         kept = json.loads(lines[1])["hash"]
         void = {"kind": "void", "sequence": len(lines), "voids": 1}
-        path.write_bytes(b"".join([*lines, line_bytes(void, verify_ledger(path).chain.head)[0]]))
+        path.write_bytes(b"".join([*lines, line_bytes(void, verify_ledger(path).head)[0]]))
         assert verify_ledger(path, head=json.loads(lines[2])["hash"]).n_releases == 3
         with pytest.raises(FileError, match="does not count"):
             verify_ledger(path, head=kept)
@@ -276,7 +275,7 @@ class TestCommit:
     def test_files_and_line_appear_together(self, path, tmp_path):
         entry = publish(path, without(), staged={**stage(tmp_path, "a.json"), **stage(tmp_path, "a.csv")})
         assert visible(tmp_path) == ["a.csv", "a.json", "releases.ledger"]
-        assert verify_ledger(path).chain.head == entry.hash
+        assert verify_ledger(path).head == entry.hash
 
     def test_a_file_in_the_way_is_refused_before_the_line(self, path, tmp_path):
         (tmp_path / "a.csv").write_text("precious")
@@ -303,8 +302,8 @@ class TestCommit:
         assert not pending_path(path).exists()
         report = verify_ledger(path)
         assert report.n_releases == 0
-        assert report.chain.voided == {1}
-        assert report.chain.room.tolist() == [2, 2]
+        assert report.voided == {1}
+        assert report.room.tolist() == [2, 2]
         monkeypatch.setattr(Path, "replace", replace)
         publish(path, without((0, 2), (0, 3)), owner="A", number=2, staged=staged)
         assert verify_ledger(path).n_releases == 1

@@ -11,8 +11,7 @@ import pytest
 from tests.contracts.failure_contract import CANARY, everything_said
 
 import elldelta as ed
-from elldelta.engines import connect
-from elldelta.engines.database_source import Query, TableName
+from elldelta.engines import Query, TableName, connect
 from elldelta.errors import DataError, FileError, InputError, ParameterError, RefusedError
 from elldelta.release.database_table import manifest_table
 

@@ -27,9 +27,11 @@ from elldelta.core.exposure import least_left
 from elldelta.core.partition import Partition
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError, RefusedError
 from elldelta.files import digest
-from elldelta.ledger.admission import Admission, admit, check_owner
-from elldelta.ledger.chain import (
+from elldelta.ledger import (
+    Admission,
     LedgerHeader,
+    admit,
+    check_owner,
     check_plan,
     check_state,
     damaged,
@@ -45,8 +47,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.engines.table import Engine, Progress
-    from elldelta.ledger.chain import LedgerChain
+    from elldelta.engines import Engine, Progress
+    from elldelta.ledger import LedgerChain
     from elldelta.plan.plan import Plan
 
 __all__ = [

@@ -25,7 +25,7 @@ from elldelta.files import (
     json_object,
     read_public_key,
 )
-from elldelta.ledger.chain import LedgerHeader, check_plan, check_state, parse_chain
+from elldelta.ledger import LedgerHeader, check_plan, check_state, parse_chain
 from elldelta.plan.plan import Plan, read_plan
 from elldelta.plan.signature import given_plan, signature_path, signed_digest
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from elldelta.agency.http import AgencyServer
     from elldelta.agency.registration_file import Registration
-    from elldelta.engines.table import Progress
-    from elldelta.ledger.chain import LedgerChain
+    from elldelta.engines import Progress
+    from elldelta.ledger import LedgerChain
 
 T = TypeVar("T", "RemotePlan", "RemoteProgress")
 

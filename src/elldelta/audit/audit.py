@@ -14,9 +14,7 @@ from elldelta.audit.measures import summarize
 from elldelta.audit.result import Audit
 from elldelta.audit.targets import audit_targets, candidate_values, known_columns, read_people, values_left
 from elldelta.core.checks import check_whole
-from elldelta.engines.database_source import Query, TableName
-from elldelta.engines.frames import is_frame
-from elldelta.engines.running import running
+from elldelta.engines import Query, TableName, is_frame, running
 from elldelta.errors import DataError, ParameterError
 from elldelta.files import check_writable, loaded
 from elldelta.model.model import Model, read_model
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from elldelta.audit.evidence import Evidence
     from elldelta.audit.foreign_release import Understanding
     from elldelta.audit.gate import Gate
-    from elldelta.engines.table import Engine, Progress
+    from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
     from elldelta.release.manifest import Manifest
     from elldelta.release.published import Published

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core import diversity as measures
-from elldelta.engines.running import running
+from elldelta.engines import running
 from elldelta.errors import DataError, ParameterError
 from elldelta.release.published import count_release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from elldelta.engines.table import Engine, Progress
+    from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from elldelta.audit.foreign_cells import CellCounts, ReleaseClasses
     from elldelta.audit.foreign_release import ForeignRelease, SensitiveNulls, Understanding
-    from elldelta.engines.table import Progress, Table
+    from elldelta.engines import Progress, Table
     from elldelta.model.model import Model
     from elldelta.schema.foreign_columns import ColumnRules
 

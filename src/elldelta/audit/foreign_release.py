@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.engines.table import Progress, Table
+    from elldelta.engines import Progress, Table
 
 SensitiveNulls = Literal["refuse", "category"]
 

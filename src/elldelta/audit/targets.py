@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.engines.running import running
-from elldelta.engines.sources import format_of
+from elldelta.engines import format_of, running
 from elldelta.errors import DataError, RefusedError
 from elldelta.files import AtomicFiles
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.audit.evidence import Candidates, Evidence
-    from elldelta.engines.table import Engine
+    from elldelta.engines import Engine
     from elldelta.files import CsvFormat
 
 _LINES_AT_ONCE = 1 << 18

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from elldelta.engines.database_source import Query, TableName
-    from elldelta.engines.table import Engine
+    from elldelta.engines import Engine, Query, TableName
 
 DATABASE = "ELLDELTA_DATABASE"
 """The variable that names the database: its address holds a password, and others see a command line."""
@@ -186,7 +185,7 @@ class WhereFrom(Where):
 
     def source(self, names: list[str] | None) -> list[str] | TableName | Query:
         """What is to be read: files, or in a database a table or a query."""
-        from elldelta.engines.database_source import Query, TableName
+        from elldelta.engines import Query, TableName
 
         if self.query is not None and self.engine != "postgres":
             raise ParameterError(

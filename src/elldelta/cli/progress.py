@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from elldelta.engines.table import Progress
+    from elldelta.engines import Progress
 
 PATIENCE = 1.0
 """Seconds before a bar appears."""

@@ -1,15 +1,22 @@
-"""Engines: where the records are and the SQL runs. Each is imported only when it is asked for."""
+"""Engines: where the records are and the SQL runs.
+
+The contract (`table`), what can be read (`sources`), the only SQL text (`sql`), how cells are read (`cells`);
+and DuckDB, Spark and PostgreSQL, each of them imported only when it is asked for.
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from elldelta.engines.sources import FileFormat, Query, TableName, format_of, from_arrow, is_frame, to_arrow
+from elldelta.engines.table import Engine, FileMark, Progress, Table, TableColumn, ValueKind, require
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.engines.table import Engine
+    from contextlib import AbstractContextManager
 
 ENGINES = {
     "duckdb": "elldelta.engines.duckdb",
@@ -31,6 +38,11 @@ def connect(engine: str = "duckdb", **settings: Any) -> Engine:  # noqa: ANN401 
     _check_installed(engine)
     started: Engine = importlib.import_module(ENGINES[engine]).connect(**settings)
     return started
+
+
+def running(engine: Engine | str | None) -> AbstractContextManager[Engine]:
+    """The engine that was given, which its owner closes, or one for this use: by its name, or DuckDB."""
+    return connect(engine or "duckdb") if engine is None or isinstance(engine, str) else nullcontext(engine)
 
 
 def _check_installed(engine: str) -> None:

@@ -7,10 +7,7 @@ import glob
 import itertools
 import os
 import re
-import secrets
 import shutil
-import tempfile
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -18,12 +15,10 @@ import duckdb
 import pyarrow as pa
 
 from elldelta.engines import sql
-from elldelta.engines.database_source import Query, TableName
-from elldelta.engines.frames import is_frame, to_arrow
-from elldelta.engines.sources import SourceFile, SourceTable, check_distinct, hidden_names
-from elldelta.engines.table import Capability, Table, TableColumn, ValueKind, require
-from elldelta.engines.task import Task
-from elldelta.errors import DataError, ElldeltaError, FileError, InternalError
+from elldelta.engines.sources import Query, SourceFile, SourceTable, TableName, columns_apart, is_frame
+from elldelta.engines.table import Capability, Table, TableColumn, ValueKind, require, withheld
+from elldelta.engines.task import Task, private_folder
+from elldelta.errors import DataError, ElldeltaError, FileError
 from elldelta.files import CsvFormat, transcode, unwritable, wrong_encoding
 
 if TYPE_CHECKING:
@@ -80,14 +75,7 @@ class DuckDBEngine:
         self._types: dict[str, list[str]] = {}
         self._lost = False
         self._interrupt: Callable[[], object] = lambda: None
-        try:
-            place = Path(temp_directory if temp_directory is not None else tempfile.gettempdir())
-            self._folder = place / f"elldelta-{secrets.token_hex(8)}"
-            # Announced before it exists: an interrupt at any moment after this still removes the folder.
-            self._removal = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-            self._folder.mkdir(mode=0o700)
-        except OSError as problem:
-            raise unwritable(temp_directory or tempfile.gettempdir(), problem) from None
+        self._folder, self._removal = private_folder(self, temp_directory)
         # Nine tenths of what is free: a query that needs more must fail, not fill the disk for everyone.
         room = shutil.disk_usage(self._folder).free * 9 // 10
         config: dict[str, Any] = {
@@ -246,10 +234,7 @@ class DuckDBEngine:
         return f"CAST({name} AS {coded}) AS {name}"
 
     def _open_frame(self, frame: object) -> Table:
-        table = to_arrow(frame)
-        check_distinct("the table", table.column_names)
-        hidden = hidden_names(tuple(table.column_names))
-        table = table.select([name for name in table.column_names if name not in hidden])
+        table, hidden = columns_apart(frame)
         view = self._name()
         # Under a name of its own: DuckDB would otherwise look for variables of the caller.
         self._run(lambda: self._connection.register(view.strip('"'), table), "read")
@@ -340,7 +325,7 @@ class DuckDBEngine:
         except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
             problem = _translated(error, doing, writing)
         except RuntimeError:
-            problem = _bug()
+            problem = withheld()
         finally:
             self._lost = task.is_running
         raise problem  # outside of the handler: nothing of the engine's error hangs on to it
@@ -402,15 +387,7 @@ def _by_class(error: Exception, doing: str) -> ElldeltaError:
             found="Columns of the same name may have different types in different files.",
             remedy="Give all parts of a table the same types.",
         )
-    return _bug()
-
-
-def _bug() -> InternalError:
-    return InternalError(
-        "The engine refused a query.",
-        found="Its message is withheld, because it may quote records.",
-        remedy="Please report what you did, without the data.",
-    )
+    return withheld()
 
 
 _DISK_SIGNS = {

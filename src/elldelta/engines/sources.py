@@ -1,19 +1,29 @@
-"""Finding the files of a table: files, folders and globs; CSV or Parquet."""
+"""What can be read as a table: files, folders and globs; tables in memory; a table or query of a database.
+
+Files are CSV or Parquet. None of the libraries for tables in memory but Arrow is needed to run elldelta, so a
+table is recognised by what it can do (the Arrow PyCapsule interface), not by its class; the same kind goes
+out again.
+"""
 
 from __future__ import annotations
 
 import glob
 import itertools
 import os
+import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from elldelta.engines import sql
 from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
 from elldelta.files import CsvFormat, CsvHeader, damaged_csv, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
 FileFormat = Literal["csv", "parquet"]
 
@@ -25,6 +35,9 @@ _SUFFIXES: dict[str, FileFormat] = {
     ".txt": "csv",
 }
 _KNOWN = ", ".join(_SUFFIXES)
+_PART = r'(?:[a-z_][a-z0-9_$]*|"(?:[^"\0]|"")+")'
+_NAME = re.compile(rf"(?:(?P<schema>{_PART})[.])?(?P<name>{_PART})", re.IGNORECASE)
+_MOST_BYTES = 63
 
 
 @dataclass(frozen=True)
@@ -238,3 +251,131 @@ def check_distinct(origin: str, names: Iterable[str]) -> None:
                 remedy="Give every column its own name.",
             )
         seen[name] = place
+
+
+def is_frame(source: object) -> bool:
+    """Whether something is a table in memory."""
+    return hasattr(source, "__arrow_c_stream__") or _library(source) in {"pandas", "polars"}
+
+
+def to_arrow(frame: Any) -> pa.Table:  # noqa: ANN401 (recognised by what it can do)
+    """Any table in memory as an Arrow table; the index of a pandas table is left behind."""
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        return frame
+    table = None
+    try:
+        if _library(frame) == "pandas":
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+        elif hasattr(frame, "__arrow_c_stream__"):
+            table = pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass  # Arrow's message quotes cells; the error below is raised outside, so that nothing carries it
+    if table is None:
+        raise DataError(
+            "The table cannot be converted to Arrow.",
+            found=f"It is a {type(frame).__name__}; a column may mix values of different types.",
+            remedy="Give a table whose columns have one type each (a lazy table must be collected first).",
+        )
+    return table
+
+
+def columns_apart(frame: object) -> tuple[pa.Table, frozenset[str]]:
+    """A table in memory without the columns that engines could not tell apart, and the names of these."""
+    table = to_arrow(frame)
+    check_distinct("the table", table.column_names)
+    hidden = hidden_names(tuple(table.column_names))
+    return table.select([name for name in table.column_names if name not in hidden]), hidden
+
+
+def from_arrow(table: pa.Table, like: object) -> Any:  # noqa: ANN401 (the kind of table that was given)
+    """An Arrow table as the same kind of table as `like`."""
+    library = _library(like)
+    if library == "pandas":
+        return table.to_pandas()
+    if library == "polars":
+        return sys.modules["polars"].from_arrow(table)
+    return table
+
+
+def _library(frame: object) -> str:
+    return type(frame).__module__.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class TableName:
+    """The name of a table in a database, with its schema if that was given.
+
+    Attributes:
+        name: The table, spelt as the database spells it.
+        schema: Its schema; None for the first place where the database finds the name.
+    """
+
+    name: str
+    schema: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """Reads `patients`, `public.patients` or `"Public"."My patients"`.
+
+        As in SQL, a part without quotes is taken in lower case.
+
+        >>> TableName.parse('Public."My patients"')
+        TableName(name='My patients', schema='public')
+        """
+        found = _NAME.fullmatch(text.strip())
+        if found is None:
+            raise ParameterError(
+                f"{text!r} is not the name of a table.",
+                found="A name is table or schema.table, of letters, digits and _.",
+                remedy='Put quotes around a part with other characters, as in public."My patients".',
+            )
+        schema = found["schema"]
+        return cls(_unquoted(found["name"]), None if schema is None else _unquoted(schema))
+
+    def __post_init__(self) -> None:
+        for part in (self.name, self.schema):
+            # The database would cut a longer one, and then mean another table.
+            if part is not None and len(part.encode()) > _MOST_BYTES:
+                raise ParameterError(
+                    f"A name in a database has at most {_MOST_BYTES} bytes.",
+                    found=f"One of {len(part.encode())} was given.",
+                    remedy="Choose a shorter name.",
+                )
+
+    def __str__(self) -> str:
+        return ".".join(map(_shown, self._parts))
+
+    @property
+    def quoted(self) -> str:
+        """The name as it enters SQL."""
+        return ".".join(map(sql.identifier, self._parts))
+
+    @property
+    def _parts(self) -> tuple[str, ...]:
+        return (self.name,) if self.schema is None else (self.schema, self.name)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query whose result is read as a table; it must not write anything."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        text = self.text.strip().rstrip("; \t\r\n")
+        if not text or "\0" in text:
+            raise ParameterError(
+                "The query is empty.", found="There is no text.", remedy='Write, for instance, "SELECT ...".'
+            )
+        object.__setattr__(self, "text", text)
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()
+
+
+def _shown(part: str) -> str:
+    plain = re.fullmatch(r"[a-z_][a-z0-9_$]*", part)
+    return part if plain else sql.identifier(part)

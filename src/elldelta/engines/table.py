@@ -20,10 +20,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-from elldelta.errors import DataError, ParameterError
+from elldelta.engines import sql
+from elldelta.engines.cells import UnreadableTypeError, as_text
+from elldelta.errors import DataError, InternalError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -135,6 +137,17 @@ class Table:
                 remedy = "Check the name, the separator, and that the first line is a header."
             raise DataError(f"Column {name!r} is missing from {self.origin}.", found=found, remedy=remedy)
 
+    def count_texts(self, names: Sequence[str], progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
+        """The distinct combinations of columns as text, spelt by us, not by the engine; and their numbers."""
+        self.require(names)
+        keys = [sql.identifier(name) for name in names]
+        grouped = self.engine.store(sql.count_by_keys(self.relation, keys), progress)
+        try:
+            for batch in self.engine.fetch(grouped):
+                yield _as_texts(batch, names)
+        finally:
+            self.engine.discard(grouped)
+
 
 class Engine(Protocol):
     """Runs SQL on tables. Use it in a `with` block: temporary tables and files go when it ends."""
@@ -202,3 +215,28 @@ def require(engine: Engine, capability: Capability, doing: str) -> None:
         found=f"It can {', '.join(able)}, not {_WORDS[capability][0]}.",
         remedy=_WORDS[capability][1],
     )
+
+
+def withheld() -> InternalError:
+    """The error for what nobody has foreseen an engine to say."""
+    return InternalError(
+        "The engine refused a query.",
+        found="Its message is withheld, because it may quote records.",
+        remedy="Please report what you did, without the data.",
+    )
+
+
+def _as_texts(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    columns = []
+    for place, name in enumerate(names):
+        try:
+            columns.append(as_text(batch.column(place)))
+        except UnreadableTypeError:
+            raise DataError(
+                f"Column {name!r} does not hold values that can be written as text.",
+                found="Its type is a list, a structure or a kind of its own.",
+                remedy="Convert the column, or leave it out.",
+            ) from None
+    return pa.RecordBatch.from_arrays([*columns, batch.column(len(names))], names=[*batch.schema.names])

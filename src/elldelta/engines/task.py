@@ -1,13 +1,21 @@
-"""Waiting for an engine so that Ctrl-C is heard, at any moment, and stops what it interrupts."""
+"""What engines need so that Ctrl-C is heard at any moment, stops what it interrupts, and leaves nothing."""
 
 from __future__ import annotations
 
 import _thread
 import contextlib
 import itertools
+import secrets
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from elldelta.files import unwritable
+
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
 Result = TypeVar("Result")
@@ -16,6 +24,19 @@ WAIT_SECONDS = 0.1
 """How long the main thread waits at a time: afterwards it can tell how far the action is."""
 PATIENCE = 50
 """How often a stopped action is given time to end, before it is left to itself."""
+
+
+def private_folder(owner: object, place: str | os.PathLike[str] | None) -> tuple[Path, Callable[[], object]]:
+    """A folder that only this user may read, and what removes it; it goes with its owner at the latest."""
+    place = Path(place if place is not None else tempfile.gettempdir()).absolute()
+    folder = place / f"elldelta-{secrets.token_hex(8)}"
+    # Announced before it exists: an interrupt at any moment after this still removes the folder.
+    removal = weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as problem:
+        raise unwritable(place, problem) from None
+    return folder, removal
 
 
 class Task(Generic[Result]):

@@ -1,4 +1,19 @@
 """The ledger: what all releases together no longer show (Theorem F).
 
-A file of chained lines that admits releases one after the other and loses none of them in a crash.
+A file of chained lines that admits releases one after the other and loses none of them in a crash; the same
+lines and the same admission serve whoever keeps them elsewhere.
 """
+
+from elldelta.ledger.admission import Admission, admit, check_owner
+from elldelta.ledger.chain import (
+    LedgerChain,
+    LedgerEntry,
+    LedgerHeader,
+    check_plan,
+    check_state,
+    damaged,
+    first_line,
+    line_bytes,
+    parse_chain,
+)
+from elldelta.ledger.ledger import Ledger, OpenLedger, verify_ledger

@@ -77,16 +77,7 @@ class LedgerHeader:
 
     def to_dict(self) -> dict[str, Any]:
         """The header as plain JSON values."""
-        return {
-            "kind": KIND,
-            "format": FORMAT_VERSION,
-            "plan_digest": self.plan_digest,
-            "ell": self.ell,
-            "releases": self.releases,
-            "min_records": self.min_records,
-            "n_values": self.n_values,
-            "n_witnesses": list(self.n_witnesses),
-        }
+        return {"kind": KIND, "format": FORMAT_VERSION, **vars(self)}
 
 
 @dataclass(frozen=True)
@@ -117,17 +108,8 @@ class LedgerEntry:
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as plain JSON values, without hashes."""
-        return {
-            "kind": "release",
-            "sequence": self.sequence,
-            "owner": self.owner,
-            "content_digest": self.content_digest,
-            "merged": [list(members) for members in self.merged],
-            "suppressed": list(self.suppressed),
-            "misses": [list(missed) for missed in self.misses],
-            "certified": self.certified,
-            "software": self.software,
-        }
+        content = {name: value for name, value in vars(self).items() if name != "hash"}
+        return {"kind": "release", **content}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], header: LedgerHeader) -> LedgerEntry:
@@ -138,23 +120,16 @@ class LedgerEntry:
             (*_numbers(missed[:1], header.n_classes), *_numbers(missed[1:], header.n_values))
             for missed in document["misses"]
         )
+        suppressed = _numbers(document["suppressed"], header.n_classes)
+        plain = ("sequence", "owner", "content_digest", "certified", "software", "hash")
         texts = [document[name] for name in ("owner", "content_digest", "software")]
         # Ledgers come from servers, too: nothing in them may steer a terminal.
         if not all(isinstance(text, str) and text.isprintable() for text in texts) or not isinstance(
             document["certified"], bool
         ):
             raise ParameterError("An entry of a ledger is malformed.")
-        return cls(
-            sequence=document["sequence"],
-            owner=document["owner"],
-            content_digest=document["content_digest"],
-            merged=merged,
-            suppressed=_numbers(document["suppressed"], header.n_classes),
-            misses=misses,
-            certified=document["certified"],
-            software=document["software"],
-            hash=document["hash"],
-        )
+        values = {name: document[name] for name in plain}
+        return cls(merged=merged, suppressed=suppressed, misses=misses, **values)
 
     def missed(self, header: LedgerHeader) -> NDArray[np.bool_]:
         """M(c), base classes x values."""
@@ -177,6 +152,7 @@ class LedgerChain:
         n_bytes: Where they end in the file.
         ends_in_newline: Whether the last of them is followed by its newline.
         tail: What follows in the file: a line that is not complete, or has been damaged.
+        is_pending: Whether a commit was interrupted; the next release completes or undoes it.
     """
 
     header: LedgerHeader
@@ -187,11 +163,55 @@ class LedgerChain:
     n_bytes: int
     ends_in_newline: bool
     tail: bytes
+    is_pending: bool = False
 
     @property
     def active(self) -> tuple[LedgerEntry, ...]:
         """The releases that count."""
         return tuple(entry for entry in self.entries if entry.sequence not in self.voided)
+
+    @property
+    def n_releases(self) -> int:
+        """How many releases count."""
+        return len(self.active)
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Their owners, sorted."""
+        return tuple(sorted({entry.owner for entry in self.active}))
+
+    @property
+    def promise(self) -> str:
+        """What the ledger promises, in words."""
+        header = self.header
+        each = f", with at least {header.min_records} linked records each" if header.min_records > 1 else ""
+        return (
+            f"Any of the {self.n_releases} releases in this ledger, linked in any way, leave everybody who "
+            f"is in all of them among at least {header.ell} sensitive values{each}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is promised, which releases were admitted and what room is left, as plain JSON values."""
+        return {
+            "plan_digest": self.header.plan_digest,
+            "ell": self.header.ell,
+            "promise": self.promise,
+            "releases": [
+                {
+                    "sequence": entry.sequence,
+                    "owner": entry.owner,
+                    "merged_classes": len(entry.merged),
+                    "classes_missing_values": len(entry.misses),
+                    "certified": entry.certified,
+                    "content_digest": entry.content_digest,
+                }
+                for entry in self.active
+            ],
+            "room_min": int(self.room.min()),
+            "classes_without_room": int((self.room == 0).sum()),
+            "classes": int(self.room.size),
+            "interrupted": self.is_pending,
+        }
 
     @cached_property
     def missed(self) -> NDArray[np.bool_]:

@@ -22,14 +22,15 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
 from elldelta.errors import ElldeltaError, FileError, InternalError
-from elldelta.files import check_writable, folders_to_disk, unwritable
+from elldelta.files import check_writable, folders_to_disk, unreadable, unwritable
 from elldelta.ledger.admission import admit, check_owner
 from elldelta.ledger.chain import (
     LedgerHeader,
@@ -38,9 +39,9 @@ from elldelta.ledger.chain import (
     damaged,
     first_line,
     line_bytes,
+    other_plan,
     parse_chain,
 )
-from elldelta.ledger.lock import lock
 from elldelta.ledger.pending import Pending, StagedFiles, pending_path
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class OpenLedger:
             except OSError as problem:
                 raise unwritable(target, problem) from None
             try:
-                lock(descriptor, source, exclusive=True, timeout=timeout)
+                _lock(descriptor, source, exclusive=True, timeout=timeout)
                 # Whoever replaces the file while we wait leaves us with a lock on nothing.
                 if target.exists() and os.path.samestat(os.fstat(descriptor), target.stat()):
                     ledger = cls(target, terms, descriptor)
@@ -289,9 +290,7 @@ class OpenLedger:
             while len(content) < size and (more := os.pread(self._descriptor, size, len(content))):
                 content += more
         except OSError as problem:
-            raise FileError(
-                f"{self._source} cannot be read.", found=f"The system says: {problem.strerror}."
-            ) from None
+            raise unreadable(self.path, "ledger", problem) from None
         self.chain = parse_chain(content, self._source)
         if judge_tail and self.chain.tail:
             self._repair()
@@ -351,6 +350,57 @@ class Ledger:
         return OpenLedger.open(self.path, plan.digest, plan.terms)
 
 
+def verify_ledger(
+    path: str | os.PathLike[str],
+    *,
+    plan_digest: str | None = None,
+    terms: CertificateTerms | None = None,
+    head: str | None = None,
+    timeout: float | None = None,
+) -> LedgerChain:
+    """Reads a ledger and checks everything that can be checked; changes nothing.
+
+    Args:
+        path: The ledger.
+        plan_digest: The plan it must be about.
+        terms: The plan's witnesses: misses that are no witnesses are then noticed too.
+        head: The hash of a line that must be there, for instance the one that a release keeps: shows whether
+            lines were cut off at the end, or the release was taken back.
+        timeout: Seconds to wait for a process that is publishing; None waits as long as it takes.
+
+    Raises:
+        FileError: The file cannot be read, the chain is broken, or it is about another plan.
+    """
+    source = f"The ledger {os.fspath(path)}"
+    try:
+        with Path(path).open("rb") as file:
+            _lock(file.fileno(), source, exclusive=False, timeout=timeout)
+            is_pending = pending_path(path).exists()
+            chain = replace(parse_chain(file.read(), source), is_pending=is_pending)
+    except OSError as problem:
+        raise unreadable(path, "ledger", problem) from None
+    if chain.tail and not chain.is_pending:
+        raise damaged(source, chain.n_lines + 1)
+    if plan_digest is not None and terms is not None:
+        check_plan(chain, LedgerHeader.of(plan_digest, terms), source)
+        check_state(chain, terms, source)
+    elif plan_digest is not None and chain.header.plan_digest != plan_digest:
+        raise other_plan(source)
+    if head is not None and head in {entry.hash for entry in chain.entries if entry.sequence in chain.voided}:
+        raise FileError(
+            f"{source} does not count a release that it must count.",
+            found="A later line takes it back, as if nobody had ever seen it, and makes room for others.",
+            remedy="Whoever holds the release shows that it was published: restore the ledger from a copy.",
+        )
+    if head is not None and head not in {chain.head, *(entry.hash for entry in chain.entries)}:
+        raise FileError(
+            f"{source} does not hold a line that it must hold.",
+            found=f"None of its {len(chain.entries)} releases has the given hash.",
+            remedy="Lines were cut off at the end, or it is another ledger: restore it from a copy.",
+        )
+    return chain
+
+
 def _create(path: Path, header: LedgerHeader) -> None:
     """Begins a ledger; of several processes that do so at the same time one succeeds, the others go on."""
     check_writable(path, overwrite=True)
@@ -374,3 +424,45 @@ def _write_all(descriptor: int, content: bytes, offset: int) -> None:
     while content:
         n_written = os.pwrite(descriptor, content, offset)
         content, offset = content[n_written:], offset + n_written
+
+
+def _lock(descriptor: int, source: str, *, exclusive: bool, timeout: float | None) -> None:
+    """Locks an open file until it is closed; several processes may share a lock that is not exclusive.
+
+    Args:
+        descriptor: The open file.
+        source: What it is, for messages.
+        exclusive: Whether to write.
+        timeout: Seconds to wait for others; None waits as long as it takes.
+
+    Raises:
+        FileError: Others hold it for longer, or the system cannot lock files for writing.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        if not exclusive:
+            return
+        raise FileError(
+            "Ledgers need a system that can lock files.",
+            found="This one has no flock (it is neither Linux nor macOS).",
+            remedy="Keep the ledger on Linux or macOS, or publish with certificates alone.",
+        ) from None
+    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    if timeout is None:
+        fcntl.flock(descriptor, kind)
+        return
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise FileError(
+                    f"{source} is in use.",
+                    found=f"Another process has held it for more than {timeout:g} seconds.",
+                    remedy="Wait until its release is written, then try again.",
+                ) from None
+            time.sleep(0.02)
+        else:
+            return

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.engines.table import FileMark, Progress, Table, ValueKind
+    from elldelta.engines import FileMark, Progress, Table, ValueKind
     from elldelta.schema.schema import Column, Schema
 
 UnknownPolicy = Literal["refuse", "quarantine"]

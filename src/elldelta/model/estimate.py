@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from elldelta.engines.running import running
+from elldelta.engines import running
 from elldelta.files import loaded
 from elldelta.model.counting import count
 from elldelta.model.model import Model
@@ -14,7 +14,7 @@ from elldelta.schema.schema_file import read_schema
 if TYPE_CHECKING:
     import os
 
-    from elldelta.engines.table import Engine, Progress
+    from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
     from elldelta.model.counting import UnknownPolicy
 

@@ -13,8 +13,7 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from elldelta.engines import sql
-from elldelta.engines.table import Engine, require
+from elldelta.engines import Engine, require, sql
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import as_bytes
 from elldelta.release.manifest import Manifest
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from elldelta.engines.database_source import TableName
-    from elldelta.engines.table import Progress
+    from elldelta.engines import Progress, TableName
     from elldelta.model.counting import CountedTable
     from elldelta.release.publishable import Publishable
     from elldelta.release.rows import Order

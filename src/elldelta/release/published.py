@@ -13,7 +13,6 @@ from elldelta.core.diversity import class_diversities, diversity, k_anonymity
 from elldelta.core.mass_table import frozen
 from elldelta.core.overlay import NO_CLASS
 from elldelta.core.partition import Partition
-from elldelta.engines.texts import count_texts
 from elldelta.errors import DataError, FileError, InternalError, ParameterError, RefusedError
 from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.engines.table import Progress, Table
+    from elldelta.engines import Progress, Table
     from elldelta.plan.classes import Cover
     from elldelta.plan.plan import Plan
     from elldelta.release.manifest import Manifest
@@ -74,7 +73,7 @@ def count_release(
     import pyarrow as pa
 
     names = (*quasi_identifiers, sensitive)
-    cells = pa.Table.from_batches(count_texts(table, names, progress))
+    cells = pa.Table.from_batches(table.count_texts(names, progress))
     coded = [_coded(cells.column(place)) for place in range(len(names))]
     n = cells.column(len(names)).to_numpy().astype(np.int64)
     if table.n_rows is not None and int(n.sum()) != table.n_rows:

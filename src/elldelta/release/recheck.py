@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.engines.table import Table, TableColumn
+from elldelta.engines import Table, TableColumn
 from elldelta.errors import DataError
 from elldelta.release.published import count_release
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from elldelta.engines.database_source import TableName
-    from elldelta.engines.sources import FileFormat
-    from elldelta.engines.table import Engine
+    from elldelta.engines import Engine, FileFormat, TableName
     from elldelta.model.counting import CountedTable
     from elldelta.release.publishable import Publishable
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from elldelta.engines.database_source import TableName
-from elldelta.engines.running import running
-from elldelta.engines.sources import format_of
+from elldelta.engines import TableName, format_of, running
 from elldelta.errors import ParameterError
 from elldelta.files import AtomicFiles, as_bytes, check_writable
 from elldelta.model.counting import count
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from elldelta.choices import OnFailure
-    from elldelta.engines.table import Engine, Progress
+    from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat, PublicKey
     from elldelta.model.counting import UnknownPolicy
     from elldelta.plan.plan import Plan
@@ -151,10 +149,10 @@ def release(
     files = _files(place, apart)
     outputs = [*files, *(ledger.files if ledger else ())]
     _check_apart(outputs, plan_files)
-    in_parts = engine is not None and "write folder" in engine.capabilities
-    for path in files:
-        check_writable(path, overwrite=overwrite, folder=in_parts and path in (place, apart))
     with running(engine) as active:
+        for path in files:
+            is_folder = "write folder" in active.capabilities and path in (place, apart)
+            check_writable(path, overwrite=overwrite, folder=is_folder)
         home = check_target(active, place, overwrite=overwrite) if isinstance(place, TableName) else None
         opened = active.open(source, csv_format)
         _check_apart(outputs, [*plan_files, *opened.files])

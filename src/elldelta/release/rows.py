@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from elldelta.engines import sql
-from elldelta.engines.frames import from_arrow
+from elldelta.engines import format_of, from_arrow, require, sql
 from elldelta.engines.repeated_rows import RepeatedRows
-from elldelta.engines.sources import format_of
-from elldelta.engines.table import require
 from elldelta.errors import InternalError, ParameterError
 from elldelta.files import part_name
 from elldelta.release.recheck import check_file, check_frame
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.engines.table import Engine, Progress
+    from elldelta.engines import Engine, Progress
     from elldelta.files import AtomicFiles
     from elldelta.model.counting import CountedTable, Encoding
     from elldelta.release.publishable import Publishable

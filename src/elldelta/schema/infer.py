@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.engines import cells, sql
-from elldelta.engines.texts import count_texts
 from elldelta.errors import ParameterError, SchemaError
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.schema import Column, NullPolicy, Schema
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.engines.table import Progress, Table, ValueKind
+    from elldelta.engines import Progress, Table, ValueKind
     from elldelta.schema.hierarchy import HierarchyRows
 
 MOST_CATEGORIES = 10_000
@@ -268,7 +267,7 @@ def _profile_text(table: Table, name: str, most_categories: int) -> _Profile:
     kept: list[pa.RecordBatch] = []
     traits = _TextTraits()
     n_rows = n_missing = n_blank = n_distinct = 0
-    for batch in count_texts(table, [name]):
+    for batch in table.count_texts([name]):
         texts, n = batch.column(0), batch.column(1).to_numpy()
         null = texts.is_null().to_numpy(zero_copy_only=False)
         n_rows += int(n.sum())

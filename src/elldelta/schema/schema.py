@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.generalize.cuts import CutTree
-    from elldelta.engines.table import Engine, Progress
+    from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
     from elldelta.schema.hierarchy import HierarchyRows
 
@@ -398,7 +398,7 @@ class Schema(Shown):
             engine: The engine to use; DuckDB by default.
             progress: Is told how far the reading is.
         """
-        from elldelta.engines.running import running
+        from elldelta.engines import running
         from elldelta.schema.infer import infer_schema
 
         with running(engine) as active:

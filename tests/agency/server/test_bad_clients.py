@@ -23,7 +23,7 @@ from elldelta.agency.server.envelope import HEADERS
 from elldelta.agency.server.services.parties import create_party
 from elldelta.errors import ElldeltaError
 from elldelta.files import PublicKey
-from elldelta.ledger.report import verify_ledger
+from elldelta.ledger.ledger import verify_ledger
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import signed_digest
 

@@ -13,7 +13,7 @@ from elldelta.agency.registration import registration_of
 from elldelta.agency.server.services.populations import UPLOAD, upload_model
 from elldelta.errors import ElldeltaError
 from elldelta.files import PublicKey
-from elldelta.ledger.report import verify_ledger
+from elldelta.ledger.ledger import verify_ledger
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import signed_digest
 from elldelta.release.release import release
@@ -111,7 +111,7 @@ def test_the_whole_protocol(service, tmp_path):
     ledger.write_bytes(service.get("auditor", f"/plans/{digest}/ledger").content)
     report = verify_ledger(ledger, plan_digest=digest, head=first.json()["hash"])
     assert report.owners == ("other-owner", "owner")
-    assert report.chain.head == second.json()["hash"]
+    assert report.head == second.json()["hash"]
 
     asked = service.get("auditor", f"/plans/{digest}/audit", status=202).json()
     service.work()

@@ -11,7 +11,7 @@ from tests.agency.registrations import forged, full, make_plan, make_registratio
 from elldelta.agency.receipt import Receipt
 from elldelta.agency.server.services.releases import register_release
 from elldelta.errors import RefusedError
-from elldelta.ledger.report import verify_ledger
+from elldelta.ledger.ledger import verify_ledger
 
 pytestmark = pytest.mark.both_databases
 

@@ -21,54 +21,24 @@ _FAMILY = family("ledger", "Look at the ledger of a plan's releases.")
 @command("show", example="ledger show releases.ledger", home=_FAMILY)
 def _show(ledger: LedgerFile, json: options.Json = False) -> None:
     """What is promised, which releases were admitted, and how much room is left."""
-    from elldelta.ledger.report import verify_ledger
+    from elldelta.ledger import verify_ledger
 
-    report = verify_ledger(ledger)
-    room = report.chain.room
-    releases = [
-        {
-            "sequence": entry.sequence,
-            "owner": entry.owner,
-            "merged_classes": len(entry.merged),
-            "classes_missing_values": len(entry.misses),
-            "certified": entry.certified,
-            "content_digest": entry.content_digest,
-        }
-        for entry in report.chain.active
-    ]
+    shown = verify_ledger(ledger).to_dict()
     if json:
-        output.print_json(
-            {
-                "plan_digest": report.chain.header.plan_digest,
-                "ell": report.chain.header.ell,
-                "promise": report.promise,
-                "releases": releases,
-                "room_min": int(room.min()),
-                "classes_without_room": int((room == 0).sum()),
-                "classes": int(room.size),
-                "interrupted": report.is_pending,
-            }
-        )
+        output.print_json(shown)
         return
-    output.print_text(report.promise, "")
+    output.print_text(shown["promise"], "")
+    names = ("sequence", "owner", "merged_classes", "classes_missing_values")
     output.print_table(
         "Releases",
         ("number", "owner", "classes merged", "classes that miss values"),
-        [
-            (
-                str(item["sequence"]),
-                str(item["owner"]),
-                str(item["merged_classes"]),
-                str(item["classes_missing_values"]),
-            )
-            for item in releases
-        ],
+        [tuple(str(item[name]) for name in names) for item in shown["releases"]],
     )
     output.print_text(
-        f"Room: the fullest class can lose {int(room.min())} more values; "
-        f"{int((room == 0).sum())} of {room.size} classes can lose none.",
+        f"Room: the fullest class can lose {shown['room_min']} more values; "
+        f"{shown['classes_without_room']} of {shown['classes']} classes can lose none.",
     )
-    if report.is_pending:
+    if shown["interrupted"]:
         output.print_text("A release was interrupted; the next one completes or undoes it.")
 
 
@@ -89,7 +59,7 @@ def _verify(
 ) -> None:
     """Check that no line was changed, removed or put in between."""
     from elldelta.files import read_public_key
-    from elldelta.ledger.report import verify_ledger
+    from elldelta.ledger import verify_ledger
     from elldelta.plan.plan import read_plan
 
     if agency_key is not None and release is None:
@@ -106,7 +76,7 @@ def _verify(
         from elldelta.agency.receipt import admitted_hash
 
         head = admitted_hash(release, key)
-    report = verify_ledger(
+    chain = verify_ledger(
         ledger,
         plan_digest=known.digest if known else None,
         terms=known.terms if known else None,
@@ -116,12 +86,12 @@ def _verify(
         output.print_json(
             {
                 "intact": True,
-                "releases": report.n_releases,
-                "plan_digest": report.chain.header.plan_digest,
+                "releases": chain.n_releases,
+                "plan_digest": chain.header.plan_digest,
                 "key_id": key.id if key else None,
             }
         )
         return
-    output.print_text(f"The chain is intact: {report.n_releases} releases of {len(report.owners)} owners.")
+    output.print_text(f"The chain is intact: {chain.n_releases} releases of {len(chain.owners)} owners.")
     if key is not None:
         output.print_text("It holds the line of the release, and the agency has signed its receipt.")

@@ -13,8 +13,8 @@ from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.engines.database_source import TableName
-    from elldelta.ledger.ledger import Ledger
+    from elldelta.engines import TableName
+    from elldelta.ledger import Ledger
     from elldelta.release.release import Release
 
 PlanFile = Annotated[Path, typer.Option("--plan", help="The plan that the agency has sent.")]
@@ -119,7 +119,7 @@ def _release(
 
 
 def _ledger(path: Path | None, owner: str | None) -> Ledger | None:
-    from elldelta.ledger.ledger import Ledger
+    from elldelta.ledger import Ledger
 
     if (path is None) != (owner is None):
         raise ParameterError(
@@ -132,7 +132,7 @@ def _ledger(path: Path | None, owner: str | None) -> Ledger | None:
 
 def _target(path: Path | None, table: str | None, engine_name: str) -> Path | TableName:
     """Where the release goes: to a file or to a table."""
-    from elldelta.engines.database_source import TableName
+    from elldelta.engines import TableName
 
     if path is not None and table is None:
         return path

@@ -15,7 +15,7 @@ from elldelta.cli.demo.mondrian import anonymize_alone
 from elldelta.cli.demo.page import DemoNumbers, Side, render_demo
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
-from elldelta.engines.running import running
+from elldelta.engines import running
 from elldelta.files import AtomicFiles, check_writable, unwritable
 from elldelta.model.counting import count
 from elldelta.model.demo_hospitals import HOSPITALS, make_region
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.audit.audit import Audit
-    from elldelta.engines.table import Engine
+    from elldelta.engines import Engine
 
 ELL = 3
 DELTA = 0.01

@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from elldelta.engines import sql
-from elldelta.engines.database_source import Query, TableName
-from elldelta.engines.frames import is_frame, to_arrow
 from elldelta.engines.postgres import errors
 from elldelta.engines.postgres.connection import Connection
 from elldelta.engines.postgres.types import (
@@ -34,7 +32,7 @@ from elldelta.engines.postgres.types import (
     storable,
     type_query,
 )
-from elldelta.engines.sources import check_distinct, hidden_names
+from elldelta.engines.sources import Query, TableName, check_distinct, hidden_names, is_frame, to_arrow
 from elldelta.engines.table import Capability, Table, TableColumn, require
 from elldelta.errors import DataError, ElldeltaError, ParameterError
 

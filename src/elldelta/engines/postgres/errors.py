@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import adbc_driver_manager
 
@@ -14,6 +14,105 @@ temporary one; making the table of a release; making it visible."""
 
 
 _LOST = {"08000", "08003", "08006", "57P01", "57P02", "57P03", "25P03"}
+_WRITING: frozenset[Doing] = frozenset({"create", "commit"})
+
+
+class _Meaning(NamedTuple):
+    """What some codes, or beginnings of codes, mean while something is going on; {it} is what it is about."""
+
+    codes: str
+    doing: frozenset[Doing] | None  # None: whatever it is
+    kind: type[ElldeltaError]
+    problem: str
+    found: str
+    remedy: str
+
+
+# The first that fits is meant.
+_MEANINGS = (
+    _Meaning(
+        "42P01 3F000 3D000", frozenset({"create"}), FileError, "{It} cannot be written.",
+        "The database has no such schema.", "Create the schema, or name another one.",
+    ),
+    _Meaning(
+        "42P01 3F000 3D000", None, FileError, "{It} cannot be read.",
+        "The database has no such table, or not any more.",
+        "Check the name, its schema and the database; quote a name with capital letters.",
+    ),
+    _Meaning(
+        "42501", frozenset({"put"}), FileError, "The database does not allow temporary tables.",
+        "Kept columns, quarantine and tables in memory need them, counting does not.",
+        "Ask its administrator for GRANT TEMPORARY ON DATABASE.",
+    ),
+    _Meaning(
+        "42501", _WRITING, FileError, "{It} cannot be written.", "The role may not create or replace it.",
+        "Ask the administrator for GRANT CREATE ON SCHEMA, or name another schema.",
+    ),
+    _Meaning(
+        "42501", None, FileError, "{It} cannot be read.", "The role may not read it, or something in it.",
+        "Ask the administrator for GRANT SELECT, or name the columns it may read in a query.",
+    ),
+    _Meaning(
+        "25006", frozenset({"put", "create", "commit"}), FileError, "The database cannot be written to.",
+        "It is a copy that follows another server, or is set to read only.",
+        "Give the address of the main server; counting works here too.",
+    ),
+    _Meaning(
+        "25006", None, ParameterError, "{It} would change the database.",
+        "It was stopped; nothing has changed.", "Give a query that only reads.",
+    ),
+    _Meaning(
+        "57014", None, FileError, "The database stopped working on {it}.",
+        "A time limit was reached, or somebody cancelled it.",
+        "Ask the administrator for a longer statement_timeout, and try again.",
+    ),
+    _Meaning(
+        "53 54 58030", None, FileError, "The database has not enough room for this.",
+        "It reached a limit of memory, disk or connections.", "Make room on the server, and try again.",
+    ),
+    _Meaning(
+        "42P07 23505 42710", _WRITING, FileError, "{It} exists already.",
+        "It would be overwritten; somebody else may have written it meanwhile.",
+        "Choose another name, or allow it with --overwrite (in Python: overwrite=True).",
+    ),
+    _Meaning(
+        "2BP01", _WRITING, FileError, "{It} cannot be replaced.",
+        "Something in the database, such as a view, depends on it.",
+        "Drop what depends on it, or choose another name.",
+    ),
+    _Meaning(
+        "40 55P03 XX000", None, FileError, "The database gave up working on {it}.",
+        "Somebody else worked on the same tables.", "Try again.",
+    ),
+    _Meaning(
+        "22021 22P05", None, DataError, "A text cannot be stored in the database.",
+        "It has a zero byte, or a character that its encoding lacks.",
+        "Correct the text, or use --engine duckdb.",
+    ),
+    _Meaning(
+        "22", None, DataError, "{It} holds values that cannot be converted.",
+        "A number, date or text does not have the form that is needed.",
+        "Correct the query, or convert the column in it.",
+    ),
+    _Meaning(
+        "42883 42804 42P22 42P18 0A000", frozenset({"read", "put", "create", "commit"}), DataError,
+        "{It} has a column of a type that cannot be compared or sorted.",
+        "The database says SQLSTATE {code}.",
+        "Convert the column in a query (--query), or leave it out; a kept column also with --order any.",
+    ),
+    _Meaning(
+        "42601", None, ParameterError, "{It} cannot be run.", "The database says: it is not SQL.",
+        "Try it in psql first.",
+    ),
+    _Meaning(
+        "42703", None, ParameterError, "{It} cannot be run.",
+        "The database says: it names a column that does not exist.", "Try it in psql first.",
+    ),
+    _Meaning(
+        "42 0A000 21000", None, ParameterError, "{It} cannot be run.", "The database says: SQLSTATE {code}.",
+        "Try it in psql first.",
+    ),
+)  # fmt: skip
 
 
 def translated(error: adbc_driver_manager.Error, doing: Doing, subject: str) -> ElldeltaError:
@@ -36,10 +135,11 @@ def translated(error: adbc_driver_manager.Error, doing: Doing, subject: str) -> 
         )
     if not code:
         return unreadable(subject)
-    for find in (_missing, _forbidden, _stopped, _conflicting, _unsuitable):
-        problem = find(code, doing, subject)
-        if problem is not None:
-            return problem
+    names = {"it": subject, "It": _capital(subject), "code": code}
+    for meaning in _MEANINGS:
+        if code.startswith(tuple(meaning.codes.split())) and doing in (meaning.doing or (doing,)):
+            problem, found = meaning.problem.format(**names), meaning.found.format(**names)
+            return meaning.kind(problem, found=found, remedy=meaning.remedy)
     return InternalError(
         "The database refused a query.",
         found=f"It says SQLSTATE {code}; its message is withheld, because it may quote records.",
@@ -106,124 +206,6 @@ def _unreachable(words: str, code: str) -> FileError:
         found = "The reason is withheld, because it may quote the address."
         remedy = "Check the address, the network and the server's log."
     return FileError("The database cannot be reached.", found=found, remedy=remedy)
-
-
-def _missing(code: str, doing: Doing, subject: str) -> ElldeltaError | None:
-    if code not in {"42P01", "3F000", "3D000"}:
-        return None
-    if doing == "create":
-        return FileError(
-            f"{_capital(subject)} cannot be written.",
-            found="The database has no such schema.",
-            remedy="Create the schema, or name another one.",
-        )
-    return FileError(
-        f"{_capital(subject)} cannot be read.",
-        found="The database has no such table, or not any more.",
-        remedy="Check the name, its schema and the database; quote a name with capital letters.",
-    )
-
-
-def _forbidden(code: str, doing: Doing, subject: str) -> ElldeltaError | None:
-    if code == "42501" and doing == "put":
-        return FileError(
-            "The database does not allow temporary tables.",
-            found="Kept columns, quarantine and tables in memory need them, counting does not.",
-            remedy="Ask its administrator for GRANT TEMPORARY ON DATABASE.",
-        )
-    if code == "42501" and doing in {"create", "commit"}:
-        return FileError(
-            f"{_capital(subject)} cannot be written.",
-            found="The role may not create or replace it.",
-            remedy="Ask the administrator for GRANT CREATE ON SCHEMA, or name another schema.",
-        )
-    if code == "42501":
-        return FileError(
-            f"{_capital(subject)} cannot be read.",
-            found="The role may not read it, or something in it.",
-            remedy="Ask the administrator for GRANT SELECT, or name the columns it may read in a query.",
-        )
-    if code == "25006" and doing in {"put", "create", "commit"}:
-        return FileError(
-            "The database cannot be written to.",
-            found="It is a copy that follows another server, or is set to read only.",
-            remedy="Give the address of the main server; counting works here too.",
-        )
-    if code == "25006":
-        return ParameterError(
-            f"{_capital(subject)} would change the database.",
-            found="It was stopped; nothing has changed.",
-            remedy="Give a query that only reads.",
-        )
-    return None
-
-
-def _stopped(code: str, doing: Doing, subject: str) -> ElldeltaError | None:
-    if code == "57014":
-        return FileError(
-            f"The database stopped working on {subject}.",
-            found="A time limit was reached, or somebody cancelled it.",
-            remedy="Ask the administrator for a longer statement_timeout, and try again.",
-        )
-    if code[:2] in {"53", "54"} or code == "58030":
-        return FileError(
-            "The database has not enough room for this.",
-            found="It reached a limit of memory, disk or connections.",
-            remedy="Make room on the server, and try again.",
-        )
-    return None
-
-
-def _conflicting(code: str, doing: Doing, subject: str) -> ElldeltaError | None:
-    if doing in {"create", "commit"} and code in {"42P07", "23505", "42710"}:
-        return FileError(
-            f"{_capital(subject)} exists already.",
-            found="It would be overwritten; somebody else may have written it meanwhile.",
-            remedy="Choose another name, or allow it with --overwrite (in Python: overwrite=True).",
-        )
-    if doing in {"create", "commit"} and code == "2BP01":
-        return FileError(
-            f"{_capital(subject)} cannot be replaced.",
-            found="Something in the database, such as a view, depends on it.",
-            remedy="Drop what depends on it, or choose another name.",
-        )
-    if code[:2] == "40" or code in {"55P03", "XX000"}:
-        return FileError(
-            f"The database gave up working on {subject}.",
-            found="Somebody else worked on the same tables.",
-            remedy="Try again.",
-        )
-    return None
-
-
-def _unsuitable(code: str, doing: Doing, subject: str) -> ElldeltaError | None:
-    if code in {"22021", "22P05"}:
-        return DataError(
-            "A text cannot be stored in the database.",
-            found="It has a zero byte, or a character that its encoding lacks.",
-            remedy="Correct the text, or use --engine duckdb.",
-        )
-    if code[:2] == "22":
-        return DataError(
-            f"{_capital(subject)} holds values that cannot be converted.",
-            found="A number, date or text does not have the form that is needed.",
-            remedy="Correct the query, or convert the column in it.",
-        )
-    if code in {"42883", "42804", "42P22", "42P18", "0A000"} and doing != "open":
-        return DataError(
-            f"{_capital(subject)} has a column of a type that cannot be compared or sorted.",
-            found=f"The database says SQLSTATE {code}.",
-            remedy="Convert the column in a query (--query), or leave it out; a kept column also with "
-            "--order any.",
-        )
-    if code[:2] == "42" or code in {"0A000", "21000"}:
-        words = {"42601": "it is not SQL", "42703": "it names a column that does not exist"}
-        return ParameterError(
-            f"{_capital(subject)} cannot be run.",
-            found=f"The database says: {words.get(code, f'SQLSTATE {code}')}.",
-            remedy="Try it in psql first.",
-        )
-    return None
 
 
 def _capital(subject: str) -> str:

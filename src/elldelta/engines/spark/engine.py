@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import itertools
 import secrets
-import shutil
-import tempfile
 import warnings
-import weakref
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
 
 from elldelta.engines import sql
 from elldelta.engines.spark.jobs import Runner
-from elldelta.engines.spark.parts import count_parquet, name_parts
 from elldelta.engines.spark.session import Session, given_session, start_session
 from elldelta.engines.spark.sources import Sources
 from elldelta.engines.table import Capability, Table
-from elldelta.errors import ElldeltaError, InternalError, ParameterError
-from elldelta.files import unwritable
+from elldelta.engines.task import private_folder
+from elldelta.errors import ElldeltaError, FileError, InternalError, ParameterError
+from elldelta.files import part_name, remove, unwritable
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from elldelta.engines.sources import FileFormat
     from elldelta.engines.table import Progress
@@ -87,14 +84,7 @@ class SparkEngine:
         self._mark = f"elldelta_{secrets.token_hex(4)}"
         self._stored: dict[str, tuple[Any, int]] = {}
         self._views: set[str] = set()
-        try:
-            place = Path(temp_directory if temp_directory is not None else tempfile.gettempdir())
-            self._folder = (place / f"elldelta-{secrets.token_hex(8)}").absolute()
-            # Announced before it exists: an interrupt at any moment after this still removes the folder.
-            self._removal = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-            self._folder.mkdir(mode=0o700)
-        except OSError as problem:
-            raise unwritable(temp_directory or tempfile.gettempdir(), problem) from None
+        self._folder, self._removal = private_folder(self, temp_directory)
         try:
             self._session: Session = (
                 start_session(master, conf, self._folder) if session is None else given_session(session)
@@ -170,6 +160,7 @@ class SparkEngine:
         progress: Progress | None = None,
     ) -> int:
         """Writes the rows of a query to part files in an empty folder; returns their number."""
+        import pyarrow.parquet as pq
         from pyspark.sql import Observation
         from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 
@@ -180,15 +171,12 @@ class SparkEngine:
         target = f"file://{path.absolute()}"  # as it is: Spark does not decode what would be coded
         self._runner.watched(lambda: getattr(writer, file_format)(target), progress, path)
         try:
-            parts = name_parts(path, file_format)
-            n_rows = (
-                count_parquet(parts)
-                if file_format == "parquet"
-                else int(self._runner.run(lambda: seen.get["n"]))
-            )
+            parts = _name_parts(path, file_format)
+            if file_format == "parquet":  # as each of the files says
+                return sum(pq.read_metadata(part).num_rows for part in parts)
+            return int(self._runner.run(lambda: seen.get["n"]))
         except OSError as problem:
             raise unwritable(path, problem) from None
-        return n_rows
 
     def close(self) -> None:
         """Gives up what is stored, and the session if it was started here."""
@@ -263,3 +251,23 @@ _FORMATS: dict[FileFormat, dict[str, Any]] = {
         "compression": "none",
     },
 }
+
+
+def _name_parts(folder: Path, file_format: FileFormat) -> tuple[Path, ...]:
+    """Names the part files after their numbers alone, and removes everything else that Spark left."""
+    found = sorted(path for path in folder.iterdir() if path.is_file() and path.name.startswith("part-"))
+    if not found:
+        raise FileError(
+            f"{folder} holds nothing after Spark has written it.",
+            found="The workers write to another disk than this machine reads.",
+            remedy="Choose an output on storage that driver and workers share under the same name.",
+        )
+    parts = []
+    for number, path in enumerate(found):
+        part = folder / part_name(number, file_format)
+        path.replace(part)
+        parts.append(part)
+    for path in folder.iterdir():
+        if path not in parts:
+            remove(path)
+    return tuple(parts)

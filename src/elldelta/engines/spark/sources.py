@@ -8,9 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elldelta.engines import sql
-from elldelta.engines.database_source import Query, TableName
-from elldelta.engines.frames import is_frame, to_arrow
-from elldelta.engines.sources import SourceTable, check_distinct, hidden_names
+from elldelta.engines.sources import (
+    Query,
+    SourceTable,
+    TableName,
+    check_distinct,
+    columns_apart,
+    hidden_names,
+    is_frame,
+)
 from elldelta.engines.spark.types import common_types, kind_of, parquet_column, plain_table, quoted
 from elldelta.engines.table import TableColumn
 from elldelta.errors import ElldeltaError, FileError, ParameterError
@@ -89,10 +95,7 @@ class Sources:
             self._csv_reader.close()
 
     def _open_frame(self, frame: object) -> Opened:
-        table = to_arrow(frame)
-        check_distinct("the table", table.column_names)
-        hidden = hidden_names(tuple(table.column_names))
-        table = table.select([name for name in table.column_names if name not in hidden])
+        table, hidden = columns_apart(frame)
         return self._opened(self.frame(table), table.num_rows, "the table", hidden=hidden, given=frame)
 
     def _open_name(self, find: Callable[[], Any], origin: str) -> Opened:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.state import Agency
-    from elldelta.ledger.chain import LedgerChain
+    from elldelta.ledger import LedgerChain
 
 
 def export_ledger(agency: Agency, plan_digest: str) -> bytes:
