@@ -13,12 +13,7 @@ from elldelta.plan.signature import sign_plan, signed_digest
 DIGEST = "sha256:" + "5e" * 32
 RECEIPT = Receipt("https://agency.example", "hospital-a", DIGEST, DIGEST, DIGEST, 3, DIGEST)
 KEY = PrivateKey.create()
-SIGNED = replace(
-    RECEIPT,
-    **sign_admission(
-        KEY, owner="hospital-a", plan_digest=DIGEST, content_digest=DIGEST, sequence=3, own_hash=DIGEST
-    ),
-)
+SIGNED = replace(RECEIPT, **sign_admission(KEY, DIGEST, RECEIPT))
 
 
 def test_a_signed_receipt_survives_its_file_and_is_the_agencys(tmp_path):

@@ -112,10 +112,7 @@ class TinyAgency:
         return 201 if admission.is_new else 200, {
             "accepted": True, "is_new": admission.is_new, "plan": plan.digest, "owner": owner,
             "sequence": entry.sequence, "hash": entry.hash, "content_digest": entry.content_digest,
-            **sign_admission(
-                self.key, owner=owner, plan_digest=plan.digest, content_digest=entry.content_digest,
-                sequence=entry.sequence, own_hash=entry.hash,
-            ),
+            **sign_admission(self.key, plan.digest, entry),
         }  # fmt: skip
 
     @contextlib.contextmanager

@@ -9,7 +9,7 @@ import pytest
 from tests.agency.registrations import DIAGONAL, Agency, make_plan, make_registration, plain
 from tests.oracles import registration as oracle
 
-from elldelta.agency.registration import Registered, _check_linkage, ledger_chain
+from elldelta.agency.registration import Registered, check_linkage, ledger_chain
 from elldelta.errors import RefusedError
 
 MERGES = {
@@ -181,11 +181,11 @@ def test_the_exact_linkage_is_exact():
         if margin is not None and margin < 0:
             n_refused += 1
             with pytest.raises(RefusedError, match=r"(?s)Linked with what is registered.*age ") as refusal:
-                _check_linkage(new.plan, new.published, before)
+                check_linkage(new.plan, new.published, before)
             assert refusal.value.remedy
         else:
             n_passed += 1
-            _check_linkage(new.plan, new.published, before)
+            check_linkage(new.plan, new.published, before)
     assert min(n_refused, n_passed) > 10
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from elldelta.agency.registration_file import Registration
     from elldelta.files import PrivateKey, PublicKey
+    from elldelta.ledger import LedgerEntry
     from elldelta.release.manifest import Manifest
 
 FORMAT_VERSION = 2
@@ -90,13 +91,7 @@ class Receipt:
         elif self.key_id != key.id:
             problem = f"{source} was signed with another key."
             found = f"It names the key {self.key_id}; the agency's key is {key.id}."
-        elif not holds(
-            key,
-            _PURPOSE,
-            _said(self.owner, self.plan_digest, self.content_digest, self.sequence, self.hash),
-            self.signature,
-            source,
-        ):
+        elif not holds(key, _PURPOSE, _said(self.plan_digest, self), self.signature, source):
             problem = f"The signature of {source.lower()} does not hold."
             found = "It is about something else."
         else:
@@ -126,12 +121,9 @@ class Receipt:
             raise changed(source) from None
 
 
-def sign_admission(
-    key: PrivateKey, *, owner: str, plan_digest: str, content_digest: str, sequence: int, own_hash: str
-) -> dict[str, str]:
+def sign_admission(key: PrivateKey, plan_digest: str, line: LedgerEntry | Receipt) -> dict[str, str]:
     """What the agency adds to its answer: its key and its signature of the line that a release has."""
-    said = _said(owner, plan_digest, content_digest, sequence, own_hash)
-    return {"key_id": key.id, "signature": sign(key, _PURPOSE, said)}
+    return {"key_id": key.id, "signature": sign(key, _PURPOSE, _said(plan_digest, line))}
 
 
 def receipt_path(release: str | os.PathLike[str]) -> Path:
@@ -145,16 +137,10 @@ def read_receipt(path: str | os.PathLike[str]) -> Receipt:
     return Receipt.from_dict(read_json(Path(path), KIND), source=f"The receipt {path}")
 
 
-def _said(owner: str, plan_digest: str, content_digest: str, sequence: int, own_hash: str) -> dict[str, Any]:
+def _said(plan_digest: str, line: LedgerEntry | Receipt) -> dict[str, Any]:
     """What is signed."""
-    return {
-        "format": 1,
-        "owner": owner,
-        "plan_digest": plan_digest,
-        "content_digest": content_digest,
-        "sequence": sequence,
-        "hash": own_hash,
-    }
+    signed = ("owner", "content_digest", "sequence", "hash")
+    return {"format": 1, "plan_digest": plan_digest, **{name: getattr(line, name) for name in signed}}
 
 
 def admitted_hash(release: Path, agency_key: PublicKey | None = None) -> str:

@@ -24,7 +24,6 @@ from elldelta.audit.audit import open_published
 from elldelta.audit.evidence import OwnReleases
 from elldelta.core.differencing import isolate
 from elldelta.core.exposure import least_left
-from elldelta.core.partition import Partition
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError, RefusedError
 from elldelta.files import digest
 from elldelta.ledger import (
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.engines import Engine, Progress
+    from elldelta.engines import Progress
     from elldelta.ledger import LedgerChain
     from elldelta.plan.plan import Plan
 
@@ -95,7 +94,6 @@ def registration_of(
     release: Any,  # noqa: ANN401 (a file or a Release)
     plan: Plan,
     *,
-    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Registration:
     """What an owner sends about a release; the release is checked first, as the agency will check it.
@@ -103,14 +101,13 @@ def registration_of(
     Args:
         release: The release, with its manifest beside it.
         plan: The plan it was made with.
-        engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
 
     Raises:
         FileError: Release, manifest and plan do not belong together.
         RefusedError: The release does not keep what the plan asks.
     """
-    published = open_published(release, schema=plan.schema, engine=engine, progress=progress)
+    published = open_published(release, schema=plan.schema, progress=progress)
     verify_published(published, plan)
     if published.manifest is None:
         raise InternalError("A release without a manifest was verified.")
@@ -143,8 +140,7 @@ def check_registration(
         elsewhere: Releases admitted under other plans for the same population, in any order.
 
     Returns:
-        The admission. If the same owner has registered the same content before, its line is the old one and
-        nothing is to be added.
+        The admission; with nothing to be added if the same owner has registered the same content before.
 
     Raises:
         InputError: The registration is malformed, or is not what it says.
@@ -152,44 +148,30 @@ def check_registration(
         InternalError: The ledger is damaged. Nothing can be admitted until it is restored.
     """
     owner = check_owner(owner)
-    terms = plan.terms
     chain = _intact_chain(plan, entries)
     published = understood(plan, registration, name=f"of {owner}")
     verify_published(published, plan)
+    before = [*entries, *elsewhere]
     if not published.n_records:
         raise RefusedError(
             "A release without a record is not registered.",
             found="Its counts are all zero.",
             remedy="There is nothing to publish; register a release that shows somebody.",
         )
-    if any(
-        item.owner != owner and item.registration.content_digest == registration.content_digest
-        for item in (*entries, *elsewhere)
-    ):
+    content = registration.content_digest
+    if any(item.owner != owner and item.registration.content_digest == content for item in before):
         raise RefusedError(
             "Another owner has registered exactly this release.",
             found="Its content has the digest of a release that was admitted before.",
             remedy="Register your own release. If it is yours, tell the agency that somebody else sent it.",
         )
-    is_known = chain.find(owner, registration.content_digest) is not None
-    if plan.guarantee == "probabilistic" and len(chain.active) >= plan.releases and not is_known:
-        raise RefusedError(
-            f"The plan is about {plan.releases} releases, and they are all registered.",
-            found=f"{len(chain.active)} were admitted; the promise says nothing about one more.",
-            remedy="Ask the agency for a plan for more releases, or for a certified one.",
-        )
-    classes = published.classes
-    group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
+    if chain.find(owner, content) is None:
+        _check_number(plan, len(chain.active))
     admission = admit(
-        chain,
-        terms,
-        Partition(group_of),
-        published.counts,
-        owner=owner,
-        content_digest=registration.content_digest,
+        chain, plan.terms, published.grouping, published.counts, owner=owner, content_digest=content
     )
     if admission.is_new:
-        _check_linkage(plan, published, [*entries, *elsewhere])
+        check_linkage(plan, published, before)
         _check_subtraction(plan, published, [item for item in elsewhere if item.owner == owner])
     return admission
 
@@ -235,13 +217,11 @@ def ledger_chain(plan: Plan, lines: Iterable[bytes]) -> LedgerChain:
     Raises:
         FileError: A line was changed, removed, put in between, or is no line of this plan's ledger.
     """
-    terms = plan.terms
-    header = LedgerHeader.of(plan.digest, terms)
     chain = parse_chain(ledger_export(plan, lines), _LEDGER)
     if chain.tail or not chain.ends_in_newline:
         raise damaged(_LEDGER, chain.n_lines + 1)
-    check_plan(chain, header, _LEDGER)
-    check_state(chain, terms, _LEDGER)
+    check_plan(chain, LedgerHeader.of(plan.digest, plan.terms), _LEDGER)
+    check_state(chain, plan.terms, _LEDGER)
     return chain
 
 
@@ -257,20 +237,26 @@ def _intact_chain(plan: Plan, entries: Sequence[Registered]) -> LedgerChain:
     except FileError as problem:
         found, remedy = problem.found, problem.remedy
     else:
-        fits = [
-            entry.owner == item.owner
-            and entry.content_digest == item.registration.content_digest
-            and item.plan.digest == plan.digest
-            for entry, item in zip(chain.entries, entries, strict=False)
-        ]
-        if all(fits) and len(chain.entries) == len(entries) and not chain.voided:
+        lines = [(plan.digest, entry.owner, entry.content_digest) for entry in chain.entries]
+        stored = [(item.plan.digest, item.owner, item.registration.content_digest) for item in entries]
+        if lines == stored and not chain.voided:
             return chain
         found = "A line does not belong to the registration that is stored with it."
         remedy = "Restore the ledger from a copy; a ledger is only ever added to."
     raise InternalError(f"{_LEDGER} has been changed or damaged.", found=found, remedy=remedy)
 
 
-def _check_linkage(plan: Plan, published: Published, before: Sequence[Registered]) -> None:
+def _check_number(plan: Plan, n_admitted: int) -> None:
+    """Refuses one more release than a probabilistic plan is about."""
+    if plan.guarantee == "probabilistic" and n_admitted >= plan.releases:
+        raise RefusedError(
+            f"The plan is about {plan.releases} releases, and they are all registered.",
+            found=f"{n_admitted} were admitted; the promise says nothing about one more.",
+            remedy="Ask the agency for a plan for more releases, or for a certified one.",
+        )
+
+
+def check_linkage(plan: Plan, published: Published, before: Sequence[Registered]) -> None:
     """Links a release with all others, exactly, and refuses it where somebody is left with too little.
 
     Whoever is in releases of several plans was promised the most that one of these plans promises.
@@ -284,8 +270,7 @@ def _check_linkage(plan: Plan, published: Published, before: Sequence[Registered
         )
     evidence = OwnReleases.overlay([*stored, published])
     new = len(stored)
-    plans = [*(item.plan for item in before), plan]
-    promises = [(item.ell, item.min_records) for item in plans]
+    promises = [(item.ell, item.min_records) for item in (*(item.plan for item in before), plan)]
     for ell, min_records in sorted(set(promises)):
         left = least_left(
             evidence.releases,
@@ -357,7 +342,6 @@ def _stored(items: Sequence[Registered]) -> list[Published]:
 def _is_plain(manifest: Manifest, plan: Plan) -> bool:
     """Whether the parts of a manifest that nothing can be compared with are at least what they must be."""
     columns = {column.name for column in plan.schema.counted_columns}
-    by_column = (manifest.nulls, manifest.unknown)
     line = manifest.ledger
     return (
         _is_short(manifest.software)
@@ -366,7 +350,7 @@ def _is_plain(manifest: Manifest, plan: Plan) -> bool:
             isinstance(counts, dict)
             and counts.keys() <= columns
             and all(type(n) is int and n >= 0 for n in counts.values())
-            for counts in by_column
+            for counts in (manifest.nulls, manifest.unknown)
         )
         and (manifest.coarsening is None or _is_numbers(manifest.coarsening, columns))
         and (manifest.utility is None or _is_numbers(manifest.utility, columns, depth=2))

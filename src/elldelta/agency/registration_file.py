@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from elldelta.core.mass_table import frozen
 from elldelta.errors import FileError
 from elldelta.files import as_bytes, changed, is_digest, json_object, seal, unseal
 from elldelta.release import manifest as manifest_file
@@ -41,21 +42,18 @@ class Registration:
 
     Attributes:
         manifest: The manifest of the release, as its file holds it; its seal is intact.
-        rows: Published classes with a record of a value, rising.
-        values: The positions of these values, rising within a class.
-        counts: How many records, at least 1.
+        cells: Three rows: published classes with a record of a value, rising; the positions of these values,
+            rising within a class; and how many records, at least 1.
     """
 
     manifest: Mapping[str, Any]
-    rows: NDArray[np.int64]
-    values: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    cells: NDArray[np.int64]
 
     @classmethod
     def of(cls, manifest: Manifest, table: NDArray[np.int64]) -> Self:
         """The registration of a release with these counts, classes x values."""
-        rows, values = np.nonzero(table)
-        return cls(manifest.to_dict(), rows.astype(np.int64), values.astype(np.int64), table[rows, values])
+        places = np.nonzero(table)
+        return cls(manifest.to_dict(), frozen(np.stack([*places, table[places]]), np.int64))
 
     @property
     def plan_digest(self) -> str:
@@ -70,7 +68,7 @@ class Registration:
     @property
     def n_records(self) -> int:
         """The number of records."""
-        return int(self.counts.sum())
+        return int(self.cells[2].sum())
 
     @cached_property
     def digest(self) -> str:
@@ -83,23 +81,20 @@ class Registration:
         Raises:
             FileError: They speak of classes or values that there are not.
         """
-        if self.rows.size and (int(self.rows.max()) >= n_classes or int(self.values.max()) >= n_values):
+        rows, values, counts = self.cells
+        if (rows >= n_classes).any() or (values >= n_values).any():
             raise FileError(
                 "The registration counts classes or values that the release does not have.",
                 found=f"There are {n_classes} classes and {n_values} sensitive values.",
                 remedy="Make the registration from the release and the plan it was made with.",
             )
         table = np.zeros((n_classes, n_values), dtype=np.int64)
-        table[self.rows, self.values] = self.counts
+        table[rows, values] = counts
         return table
 
     def to_dict(self) -> dict[str, Any]:
         """The registration as plain JSON values, with its digest."""
-        cells = {
-            "classes": self.rows.tolist(),
-            "values": self.values.tolist(),
-            "counts": self.counts.tolist(),
-        }
+        cells = dict(zip(_LISTS, self.cells.tolist(), strict=True))
         return seal(KIND, FORMAT_VERSION, {"manifest": dict(self.manifest), "cells": cells})
 
     def to_bytes(self) -> bytes:
@@ -130,11 +125,11 @@ class Registration:
             described = unseal(
                 manifest_file.KIND, manifest_file.FORMAT_VERSION, manifest, f"{source}'s manifest"
             )
-            registration = cls(manifest, *(_numbers(cells[name]) for name in _LISTS))
+            registration = cls(manifest, _numbers([cells[name] for name in _LISTS]))
             is_intact = (
                 is_digest(described["plan_digest"])
                 and is_digest(described["content_digest"])
-                and registration._is_in_order()
+                and _is_in_order(registration.cells)
                 and registration.digest == document["digest"]
             )
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
@@ -143,21 +138,19 @@ class Registration:
             raise changed(source)
         return registration
 
-    def _is_in_order(self) -> bool:
-        """Whether the counts are written in their only order, and are counts."""
-        if not self.rows.size == self.values.size == self.counts.size:
-            return False
-        steps = np.diff(self.rows)
-        rises = (steps > 0) | ((steps == 0) & (np.diff(self.values) > 0))
-        is_counted = (self.rows >= 0) & (self.values >= 0) & (self.counts >= 1)
-        n_records = sum(self.counts.tolist())  # Python's numbers do not wrap around
-        return bool(rises.all() and is_counted.all()) and n_records <= MOST_RECORDS
 
-
-def _numbers(numbers: object) -> NDArray[np.int64]:
+def _numbers(lists: list[Any]) -> NDArray[np.int64]:
+    """Lists of whole numbers as the rows of an array; raises for anything else."""
     # Python's own numbers are looked at before numpy's: those take True for 1.
-    if not isinstance(numbers, list) or not set(map(type, numbers)) <= {int}:
+    if not all(isinstance(numbers, list) and set(map(type, numbers)) <= {int} for numbers in lists):
         raise TypeError
-    array = np.array(numbers, dtype=np.int64)
-    array.setflags(write=False)
-    return array
+    return frozen(np.array(lists, dtype=np.int64), np.int64)
+
+
+def _is_in_order(cells: NDArray[np.int64]) -> bool:
+    """Whether these are counts, and written in their only order."""
+    rows, values, counts = cells
+    steps = np.diff(rows)
+    rises = (steps > 0) | ((steps == 0) & (np.diff(values) > 0))
+    n_records = sum(counts.tolist())  # Python's numbers do not wrap around
+    return bool(rises.all() and (cells >= 0).all() and (counts >= 1).all()) and n_records <= MOST_RECORDS

@@ -27,12 +27,12 @@ from elldelta.files import (
 )
 from elldelta.ledger import LedgerHeader, check_plan, check_state, parse_chain
 from elldelta.plan.plan import Plan, read_plan
-from elldelta.plan.signature import given_plan, signature_path, signed_digest
+from elldelta.plan.signature import given_plan, other_plan, signature_path, signed_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from elldelta.agency.http import AgencyServer
+    from elldelta.agency.http import AgencyServer, Answer
     from elldelta.agency.registration_file import Registration
     from elldelta.engines import Progress
     from elldelta.ledger import LedgerChain
@@ -138,12 +138,9 @@ def fetch_plan(
         check_writable(path, overwrite=overwrite)
     key, is_first = _trusted_key(server, agency_key, trust_first_key)
     signature = server.get("plans", plan_digest, "signature").json()
-    if signed_digest(signature, key, source="The signature of the server") != plan_digest:
-        raise RefusedError(
-            "The signature of the server is about another plan.",
-            found="The agency has not signed the plan that was asked for.",
-            remedy="Ask the agency which plan is theirs.",
-        )
+    source = "The signature of the server"
+    if signed_digest(signature, key, source=source) != plan_digest:
+        raise other_plan(source)
     content = server.get("plans", plan_digest, "file", most_bytes=MOST_FILE_BYTES).content
     document = json_object(content)
     if document is None or document.get("digest") != plan_digest:
@@ -270,19 +267,13 @@ def register_release(
             found=f"{problem.found} It is not known whether the release was registered.",
             remedy="Run the same command again; a release is never registered twice.",
         ) from None
-    if answer.status == CONFLICT and answer.json().get("accepted") is False:
-        reason, found, remedy = answer.problem()
-        if not reason:
-            raise unexpected("It refuses the release without a reason.")
-        raise RefusedError(f"The agency refuses the release: {reason}", found=found, remedy=remedy)
-    document = answer.fine().json()
-    receipt = _receipt(document, server, registration)
+    receipt, is_new = _receipt(answer, server, registration)
     if key is not None:
         receipt.verify(key, source="The receipt of the server")
     if keep_receipt:
         with AtomicFiles(overwrite=True) as files:
             files.stage(receipt_path(release)).write_bytes(receipt.to_bytes())
-    return receipt, document.get("is_new") is not False
+    return receipt, is_new
 
 
 def write_registration(
@@ -375,8 +366,14 @@ def _trusted_key(
     return fetch_key(server), True
 
 
-def _receipt(document: Mapping[str, Any], server: AgencyServer, registration: Registration) -> Receipt:
-    """The receipt, if the server admits what was sent, and nothing else."""
+def _receipt(answer: Answer, server: AgencyServer, registration: Registration) -> tuple[Receipt, bool]:
+    """The receipt, if the answer admits what was sent and nothing else, or the agency's refusal."""
+    if answer.status == CONFLICT and answer.json().get("accepted") is False:
+        problem, found, remedy = answer.problem()
+        if not problem:
+            raise unexpected("It refuses the release without a reason.")
+        raise RefusedError(f"The agency refuses the release: {problem}", found=found, remedy=remedy)
+    document = answer.fine().json()
     owner = document.get("owner")
     try:
         receipt = Receipt(
@@ -395,7 +392,7 @@ def _receipt(document: Mapping[str, Any], server: AgencyServer, registration: Re
         is_ours = False
     if not is_ours:
         raise unexpected("Its receipt is not about the release that was sent.")
-    return receipt
+    return receipt, document.get("is_new") is not False
 
 
 def _check_receipt(path: Path, registration: Registration, *, overwrite: bool) -> None:

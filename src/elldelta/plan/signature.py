@@ -107,7 +107,7 @@ def read_signed_plan(path: str | os.PathLike[str], public_key: PublicKey) -> Pla
     vouched = signed_digest(read_json(beside, "plan signature"), public_key, source=source)
     document = read_json(path, PLAN_KIND)
     if document.get("digest") != vouched:
-        raise _other_plan(source)
+        raise other_plan(source)
     return Plan.from_dict(document, source=f"The plan {os.fspath(path)}")
 
 
@@ -180,9 +180,10 @@ def _check_form(document: Mapping[str, Any], source: str) -> None:
         raise damaged_signature(source)
 
 
-def _other_plan(source: str) -> RefusedError:
+def other_plan(source: str) -> RefusedError:
+    """The refusal of a signature that is not about the plan that is at hand."""
     return RefusedError(
         f"{source} is about another plan.",
-        found="The agency has not signed the plan that lies here.",
+        found="The agency has not signed this plan.",
         remedy="Do not use the plan; fetch plan and signature again from the agency.",
     )

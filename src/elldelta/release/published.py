@@ -144,6 +144,12 @@ class Published:
         """What the release shows for each class."""
         return class_labels(self.schema, self.classes)
 
+    @property
+    def grouping(self) -> Partition:
+        """The published class of every planned class."""
+        classes = self.classes
+        return Partition(classes.group_of if isinstance(classes, Merged) else np.arange(classes.n_classes))
+
     @cached_property
     def digest(self) -> str:
         """The digest of its content."""
@@ -311,8 +317,7 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
                 f"{published.n_records} records; the plan asks for {plan.records}.",
             )
         return
-    group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
-    missed = missing_witnesses(published.counts, plan.terms, Partition(group_of)).sum(axis=1)
+    missed = missing_witnesses(published.counts, plan.terms, published.grouping).sum(axis=1)
     n_failing = int((missed > plan.terms.allowances).sum())
     if n_failing:
         raise _unreliable(

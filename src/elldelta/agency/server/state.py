@@ -207,7 +207,7 @@ def _bytes_of(release: Registered) -> int:
     """About what a cached release takes, with its table of counts and the objects of its manifest."""
     own, plan = release.registration, release.plan
     table = 8 * plan.n_classes * plan.schema.n_values
-    return own.rows.nbytes + own.values.nbytes + own.counts.nbytes + table + 8 * len(repr(own.manifest))
+    return own.cells.nbytes + table + 8 * len(repr(own.manifest))
 
 
 def _key(settings: Settings) -> PrivateKey:

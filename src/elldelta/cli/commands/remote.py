@@ -82,17 +82,14 @@ def _plans(
     from elldelta.agency.remote import list_plans
 
     plans = list_plans(connection.open(), population)
-    if json:
-        output.print_json({"plans": [asdict(plan) for plan in plans]})
-        return
     # No table: a digest must stay in one piece, or it cannot be copied.
-    for plan in plans:
-        output.print_text(
-            plan.digest,
-            f"    {plan.population}, {plan.status}: ell {plan.ell} for {plan.releases} releases of at least "
-            f"{plan.records:,} records, {plan.classes:,} classes, {plan.guarantee}",
-        )
-    if not plans:
+    lines = [
+        f"{plan.digest}\n    {plan.population}, {plan.status}: ell {plan.ell} for {plan.releases} releases "
+        f"of at least {plan.records:,} records, {plan.classes:,} classes, {plan.guarantee}"
+        for plan in plans
+    ]
+    output.print_result({"plans": [asdict(plan) for plan in plans]}, *lines, as_json=json)
+    if not plans and not json:
         output.print_note("There is no plan yet.")
 
 

@@ -281,14 +281,7 @@ def _decide(
             "sequence": entry.sequence,
             "hash": entry.hash,
             "content_digest": entry.content_digest,
-            **sign_admission(
-                agency.key,
-                owner=caller.name,
-                plan_digest=plan.digest,
-                content_digest=entry.content_digest,
-                sequence=entry.sequence,
-                own_hash=entry.hash,
-            ),
+            **sign_admission(agency.key, plan.digest, entry),
         },
     )
 
