@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 
-from elldelta.agency.registration import Registered, check_registration
-from elldelta.agency.registration_file import Registration
+from elldelta.agency.registration import Registered, Registration, check_registration
 from elldelta.core.diversity import class_diversities
 from elldelta.core.tiling import Tiling
 from elldelta.files import digest, seal

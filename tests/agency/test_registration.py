@@ -23,13 +23,14 @@ from tests.oracles import registration as oracle
 
 import elldelta as ed
 from elldelta.agency.registration import (
+    MOST_RECORDS,
     Registered,
+    Registration,
     check_registration,
     ledger_chain,
     ledger_export,
     registration_of,
 )
-from elldelta.agency.registration_file import MOST_RECORDS, Registration
 from elldelta.errors import FileError, InputError, InternalError, ParameterError, RefusedError
 from elldelta.files import seal
 from elldelta.ledger.ledger import verify_ledger

@@ -13,8 +13,7 @@ from urllib.parse import parse_qs, unquote
 from tests.agency.registrations import Agency
 
 from elldelta.agency.receipt import sign_admission
-from elldelta.agency.registration import ledger_export
-from elldelta.agency.registration_file import Registration
+from elldelta.agency.registration import Registration, ledger_export
 from elldelta.errors import ElldeltaError, RefusedError
 from elldelta.files import PrivateKey, as_bytes
 from elldelta.plan.signature import sign_plan

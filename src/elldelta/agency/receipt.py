@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from elldelta.agency.registration_file import Registration
+    from elldelta.agency.registration import Registration
     from elldelta.files import PrivateKey, PublicKey
     from elldelta.ledger import LedgerEntry
     from elldelta.release.manifest import Manifest

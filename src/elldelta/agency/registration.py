@@ -15,57 +15,153 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from elldelta.agency.registration_file import Registration
 from elldelta.audit.audit import open_published
 from elldelta.audit.evidence import OwnReleases
 from elldelta.core.differencing import isolate
 from elldelta.core.exposure import least_left
+from elldelta.core.mass_table import frozen
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError, RefusedError
-from elldelta.files import digest
-from elldelta.ledger import (
-    Admission,
-    LedgerHeader,
-    admit,
-    check_owner,
-    check_plan,
-    check_state,
-    damaged,
-    first_line,
-    parse_chain,
-)
+from elldelta.files import as_bytes, changed, digest, is_digest, json_object, seal, unseal
+from elldelta.ledger import LedgerHeader, admit, check_owner, check_plan, damaged, first_line, parse_chain
 from elldelta.plan.classes import Merged
+from elldelta.release import manifest as manifest_file
 from elldelta.release.manifest import Manifest
 from elldelta.release.published import Published, verify_published
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from elldelta.engines import Progress
-    from elldelta.ledger import LedgerChain
+    from elldelta.ledger import Admission, LedgerChain
     from elldelta.plan.plan import Plan
+    from elldelta.release.release import Release
 
-__all__ = [
-    "Admission",
-    "Registered",
-    "Registration",
-    "check_registration",
-    "ledger_chain",
-    "ledger_export",
-    "registration_of",
-]
+FORMAT_VERSION = 1
+"""Version of the document; old versions are read for ever, newer ones refused."""
+
+KIND = "registration"
+
+MOST_RECORDS = 2**53 - 1
+"""More records than this cannot be added up everywhere without a rounding error, and nobody has them."""
 
 MOST_NAMED = 3
 """How many failing classes a refusal names; their labels are what the release shows to everybody."""
 
+_LISTS = ("classes", "values", "counts")
 _MOST_TEXT = 200
 _LEDGER = "The agency's ledger"
 _SOURCE = "The registration"
+_MANIFEST = "The manifest of the registration"
+
+
+@dataclass(frozen=True, eq=False)
+class Registration:
+    """What an owner sends about a release: its manifest, and the counts that it shows anyway.
+
+    Nothing of the manifest is interpreted here: `understood` does that, after comparing it with the plan.
+
+    Attributes:
+        manifest: The manifest of the release, as its file holds it; its seal is intact.
+        cells: Three rows: published classes with a record of a value, rising; the positions of these values,
+            rising within a class; and how many records, at least 1.
+    """
+
+    manifest: Mapping[str, Any]
+    cells: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, manifest: Manifest, table: NDArray[np.int64]) -> Self:
+        """The registration of a release with these counts, classes x values."""
+        places = np.nonzero(table)
+        return cls(manifest.to_dict(), frozen(np.stack([*places, table[places]]), np.int64))
+
+    @property
+    def plan_digest(self) -> str:
+        """The plan that the release claims to follow."""
+        return str(self.manifest["plan_digest"])
+
+    @property
+    def content_digest(self) -> str:
+        """The digest of the release's content, as it claims."""
+        return str(self.manifest["content_digest"])
+
+    @property
+    def n_records(self) -> int:
+        """The number of records."""
+        return int(self.cells[2].sum())
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of everything that is registered."""
+        return str(self.to_dict()["digest"])
+
+    def table(self, n_classes: int, n_values: int) -> NDArray[np.int64]:
+        """The counts as a table, classes x values.
+
+        Raises:
+            FileError: They speak of classes or values that there are not.
+        """
+        rows, values, counts = self.cells
+        if (rows >= n_classes).any() or (values >= n_values).any():
+            raise FileError(
+                "The registration counts classes or values that the release does not have.",
+                found=f"There are {n_classes} classes and {n_values} sensitive values.",
+                remedy="Make the registration from the release and the plan it was made with.",
+            )
+        table = np.zeros((n_classes, n_values), dtype=np.int64)
+        table[rows, values] = counts
+        return table
+
+    def to_dict(self) -> dict[str, Any]:
+        """The registration as plain JSON values, with its digest."""
+        cells = dict(zip(_LISTS, self.cells.tolist(), strict=True))
+        return seal(KIND, FORMAT_VERSION, {"manifest": dict(self.manifest), "cells": cells})
+
+    def to_bytes(self) -> bytes:
+        """The registration as it travels."""
+        return as_bytes(self.to_dict())
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Self:
+        """Reads what `to_bytes` wrote, from anybody; whatever is not exactly that is refused.
+
+        Also what would mean the same: what was read, written down again, must have the digest that it had.
+
+        Raises:
+            FileError: It is not JSON, no registration, of a newer version, or does not match its digests.
+        """
+        document = json_object(content)
+        if document is None:
+            raise FileError(
+                f"{_SOURCE} is not a registration.",
+                found="It is not a JSON object, or one that can be read in two ways.",
+                remedy="Let 'elldelta remote register' make it.",
+            )
+        try:
+            parts = unseal(KIND, FORMAT_VERSION, document, _SOURCE)
+            manifest, cells = parts["manifest"], parts["cells"]
+            if not isinstance(manifest, dict):
+                raise TypeError
+            described = unseal(manifest_file.KIND, manifest_file.FORMAT_VERSION, manifest, _MANIFEST)
+            registration = cls(manifest, _numbers([cells[name] for name in _LISTS]))
+            is_intact = (
+                is_digest(described["plan_digest"])
+                and is_digest(described["content_digest"])
+                and _is_in_order(registration.cells)
+                and registration.digest == document["digest"]
+            )
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+            is_intact = False
+        if not is_intact:
+            raise changed(_SOURCE)
+        return registration
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +186,7 @@ class Registered:
         return understood(self.plan, self.registration, name=f"of {self.owner}")
 
 
-def registration_of(
-    release: Any,  # noqa: ANN401 (a file or a Release)
-    plan: Plan,
-    *,
-    progress: Progress | None = None,
-) -> Registration:
+def registration_of(release: Path | Release, plan: Plan, *, progress: Progress | None = None) -> Registration:
     """What an owner sends about a release; the release is checked first, as the agency will check it.
 
     Args:
@@ -193,7 +284,7 @@ def understood(plan: Plan, registration: Registration, *, name: str) -> Publishe
         base = classes.get("base")
     if not _same(base, plan.classes.to_dict()):
         raise _other("Its classes are not unions of the plan's classes.")
-    manifest = Manifest.from_dict(document, source="The manifest of the registration")
+    manifest = Manifest.from_dict(document, source=_MANIFEST)
     if not _is_plain(manifest, plan) or not _same(manifest.to_dict(), document):
         raise _other("Its manifest holds what no manifest holds.")
     table = registration.table(manifest.classes.n_classes, plan.schema.n_values)
@@ -220,8 +311,7 @@ def ledger_chain(plan: Plan, lines: Iterable[bytes]) -> LedgerChain:
     chain = parse_chain(ledger_export(plan, lines), _LEDGER)
     if chain.tail or not chain.ends_in_newline:
         raise damaged(_LEDGER, chain.n_lines + 1)
-    check_plan(chain, LedgerHeader.of(plan.digest, plan.terms), _LEDGER)
-    check_state(chain, plan.terms, _LEDGER)
+    check_plan(chain, plan.digest, plan.terms, _LEDGER)
     return chain
 
 
@@ -391,3 +481,20 @@ def _other(found: str) -> FileError:
         found=found,
         remedy="Register a release that was made with this plan, and its own manifest.",
     )
+
+
+def _numbers(lists: list[Any]) -> NDArray[np.int64]:
+    """Lists of whole numbers as the rows of an array; raises for anything else."""
+    # Python's own numbers are looked at before numpy's: those take True for 1.
+    if not all(isinstance(numbers, list) and set(map(type, numbers)) <= {int} for numbers in lists):
+        raise TypeError
+    return frozen(np.array(lists, dtype=np.int64), np.int64)
+
+
+def _is_in_order(cells: NDArray[np.int64]) -> bool:
+    """Whether these are counts, and written in their only order."""
+    rows, values, counts = cells
+    steps = np.diff(rows)
+    rises = (steps > 0) | ((steps == 0) & (np.diff(values) > 0))
+    n_records = sum(counts.tolist())  # Python's numbers do not wrap around
+    return bool(rises.all() and (cells >= 0).all() and (counts >= 1).all()) and n_records <= MOST_RECORDS

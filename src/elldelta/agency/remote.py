@@ -25,7 +25,7 @@ from elldelta.files import (
     json_object,
     read_public_key,
 )
-from elldelta.ledger import LedgerHeader, check_plan, check_state, parse_chain
+from elldelta.ledger import check_plan, parse_chain
 from elldelta.plan.plan import Plan, read_plan
 from elldelta.plan.signature import given_plan, other_plan, signature_path, signed_digest
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from elldelta.agency.http import AgencyServer, Answer
-    from elldelta.agency.registration_file import Registration
+    from elldelta.agency.registration import Registration
     from elldelta.engines import Progress
     from elldelta.ledger import LedgerChain
 
@@ -212,8 +212,7 @@ def fetch_ledger(
             remedy="Tell the agency, and keep the ledger that you have.",
         )
     if known is not None:
-        check_plan(chain, LedgerHeader.of(known.digest, known.terms), source)
-        check_state(chain, known.terms, source)
+        check_plan(chain, known.digest, known.terms, source)
     with AtomicFiles(overwrite=overwrite) as files:
         files.stage(output).write_bytes(content)
     return chain

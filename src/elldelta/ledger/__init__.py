@@ -10,7 +10,6 @@ from elldelta.ledger.chain import (
     LedgerEntry,
     LedgerHeader,
     check_plan,
-    check_state,
     damaged,
     first_line,
     line_bytes,

@@ -340,8 +340,9 @@ def damaged(source: str, line: int) -> FileError:
     )
 
 
-def check_plan(chain: LedgerChain, header: LedgerHeader, source: str) -> None:
-    """Refuses a ledger that is about another plan, or was begun with other rules."""
+def check_plan(chain: LedgerChain, plan_digest: str, terms: CertificateTerms, source: str) -> None:
+    """Refuses a ledger about another plan, begun with other rules, or with misses that are no witnesses."""
+    header = LedgerHeader.of(plan_digest, terms)
     if chain.header.plan_digest != header.plan_digest:
         raise other_plan(source)
     if chain.header != header:
@@ -353,10 +354,6 @@ def check_plan(chain: LedgerChain, header: LedgerHeader, source: str) -> None:
             else "Its ell, t or witnesses are not those of the plan.",
             remedy="Use the same rules for all releases of a ledger.",
         )
-
-
-def check_state(chain: LedgerChain, terms: CertificateTerms, source: str) -> None:
-    """Refuses a ledger whose misses are no witnesses of the plan."""
     try:
         chain.state(terms)
     except ElldeltaError:

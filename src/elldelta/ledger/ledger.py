@@ -35,7 +35,6 @@ from elldelta.ledger.admission import admit, check_owner
 from elldelta.ledger.chain import (
     LedgerHeader,
     check_plan,
-    check_state,
     damaged,
     first_line,
     line_bytes,
@@ -136,7 +135,7 @@ class OpenLedger:
                 # Whoever replaces the file while we wait leaves us with a lock on nothing.
                 if target.exists() and os.path.samestat(os.fstat(descriptor), target.stat()):
                     ledger = cls(target, terms, descriptor)
-                    ledger._begin(header)
+                    ledger._begin(plan_digest)
                     return ledger
             except BaseException:
                 os.close(descriptor)
@@ -259,16 +258,15 @@ class OpenLedger:
         pending.remove()
         return error
 
-    def _begin(self, header: LedgerHeader) -> None:
+    def _begin(self, plan_digest: str) -> None:
         self._load(judge_tail=False)
         pending = Pending.read(self.path)
         is_torn = bool(self.chain.tail)
         if is_torn and (pending is None or pending.n_bytes > self.chain.n_bytes):
             raise damaged(self._source, self.chain.n_lines + 1)
-        check_plan(self.chain, header, self._source)
+        check_plan(self.chain, plan_digest, self.terms, self._source)
         if is_torn or not self.chain.ends_in_newline:
             self._repair()
-        check_state(self.chain, self.terms, self._source)
         if pending is None:
             return
         names = tuple(file.final for file in pending.files.files)
@@ -382,8 +380,7 @@ def verify_ledger(
     if chain.tail and not chain.is_pending:
         raise damaged(source, chain.n_lines + 1)
     if plan_digest is not None and terms is not None:
-        check_plan(chain, LedgerHeader.of(plan_digest, terms), source)
-        check_state(chain, terms, source)
+        check_plan(chain, plan_digest, terms, source)
     elif plan_digest is not None and chain.header.plan_digest != plan_digest:
         raise other_plan(source)
     if head is not None and head in {entry.hash for entry in chain.entries if entry.sequence in chain.voided}:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from elldelta.cli import agency, options, output
+from elldelta.cli.app import command, family
 from elldelta.cli.progress import progress_bar
 
 BothSignedKey = Annotated[
@@ -30,23 +31,10 @@ OnlyWrite = Annotated[
 COMPARE_KEY = "Compare its name with the agency by another way, for instance on the telephone."
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the family of commands to the application."""
-    family = typer.Typer(help="Work with the agency's server.", no_args_is_help=True)
-    for command, example in (
-        (_key, "-o agency.pem"),
-        (_plans, "--population region"),
-        (_plan, "sha256:... -o plan.json --agency-key agency.pem"),
-        (_status, "sha256:..."),
-        (_progress, "sha256:... --records 6400"),
-        (_register, "release_a.parquet --plan plan.json"),
-        (_ledger, "sha256:... -o releases.ledger"),
-    ):
-        name = command.__name__.removeprefix("_")
-        family.command(name, epilog=f"Example: elldelta remote {name} {example}")(options.bundled(command))
-    app.add_typer(family, name="remote")
+_FAMILY = family("remote", "Work with the agency's server.")
 
 
+@command("key", example="remote key -o agency.pem", home=_FAMILY)
 def _key(
     connection: agency.Connection,
     target: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the key in this file.")] = None,
@@ -71,6 +59,7 @@ def _key(
         output.print_note(COMPARE_KEY)
 
 
+@command("plans", example="remote plans --population region", home=_FAMILY)
 def _plans(
     connection: agency.Connection,
     population: Annotated[
@@ -93,6 +82,7 @@ def _plans(
         output.print_note("There is no plan yet.")
 
 
+@command("plan", example="remote plan sha256:... -o plan.json --agency-key agency.pem", home=_FAMILY)
 def _plan(
     digest: agency.PlanDigest,
     target: Annotated[Path, typer.Option("--output", "-o", help="The plan; its signature lies beside it.")],
@@ -132,6 +122,7 @@ def _plan(
     )
 
 
+@command("status", example="remote status sha256:...", home=_FAMILY)
 def _status(
     digest: agency.PlanDigest,
     connection: agency.Connection,
@@ -159,6 +150,7 @@ def _status(
     )
 
 
+@command("progress", example="remote progress sha256:... --records 6400", home=_FAMILY)
 def _progress(
     digest: agency.PlanDigest,
     records: Annotated[int, typer.Option("--records", help="How many records you have that can be used.")],
@@ -179,6 +171,7 @@ def _progress(
     )
 
 
+@command("register", example="remote register release_a.parquet --plan plan.json", home=_FAMILY)
 def _register(
     release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
     plan: Annotated[Path, typer.Option("--plan", help="The plan, as it was fetched.")],
@@ -226,6 +219,7 @@ def _register(
     )
 
 
+@command("ledger", example="remote ledger sha256:... -o releases.ledger", home=_FAMILY)
 def _ledger(
     digest: agency.PlanDigest,
     target: options.Output,

@@ -19,9 +19,10 @@ from elldelta.errors import ElldeltaError
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.registration import Admission, Registered, Registration
+    from elldelta.agency.registration import Registered, Registration
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
+    from elldelta.ledger import Admission
     from elldelta.plan.plan import Plan as PlanFile
 
     State = tuple[tuple[str, int], ...]

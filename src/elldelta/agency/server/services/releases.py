@@ -31,10 +31,10 @@ from elldelta.files import digest
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.registration import Admission
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.services.paging import Part
     from elldelta.agency.server.state import Agency
+    from elldelta.ledger import Admission
     from elldelta.plan.plan import Plan
 
 CREATED, KNOWN, REFUSED = 201, 200, 409
