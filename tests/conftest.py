@@ -13,7 +13,12 @@ pytest_plugins = ["tests.postgresql"]
 
 # A slow machine must not fail a property test, and what passes once passes again: whoever changes something
 # else is not the one to meet a rare example. Look for those with ELLDELTA_TEST_RANDOM=1.
-settings.register_profile("elldelta", deadline=None, derandomize="ELLDELTA_TEST_RANDOM" not in os.environ)
+settings.register_profile(
+    "elldelta",
+    deadline=None,
+    derandomize="ELLDELTA_TEST_RANDOM" not in os.environ,
+    max_examples=switch.quick_or_all(40, 100),
+)
 settings.load_profile("elldelta")
 
 LONGEST_FIRST = (

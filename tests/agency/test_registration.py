@@ -20,6 +20,7 @@ from tests.agency.registrations import (
     resealed,
 )
 from tests.oracles import registration as oracle
+from tests.switch import quick_or_all
 
 import elldelta as ed
 from elldelta.agency.registration import (
@@ -437,7 +438,7 @@ class TestDocuments:
             with pytest.raises(FileError):
                 admits(PLAN, document)
 
-    @settings(max_examples=200)
+    @settings(max_examples=quick_or_all(60, 200))
     @given(st.data())
     def test_every_changed_byte_is_noticed_or_means_the_same(self, data):
         content = bytearray(GOOD.to_bytes())
@@ -467,7 +468,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=quick_or_all(80, 300))
 @given(st.data())
 def test_any_field_may_hold_anything(data):
     """Whatever stands anywhere, under digests that fit: it changes nothing, or is refused politely."""

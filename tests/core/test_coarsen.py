@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import certificate as oracle
+from tests.switch import quick_or_all
 
 from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.coarsen import HullLoss, coarsen_boxes, coarsen_runs, fit, unmergeable
@@ -53,7 +54,7 @@ def traced(loss):
     return loss.mass + 1e-6 / loss.mass.size
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=quick_or_all(60, 300))
 @given(cases(), st.data())
 def test_runs_are_the_best_there_are(case, data):
     witnesses, allowances, table, r, terms = case
@@ -77,7 +78,7 @@ def test_runs_are_the_best_there_are(case, data):
     assert found == pytest.approx(expected[1], abs=1e-12)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=quick_or_all(40, 200))
 @given(cases(most_classes=6))
 def test_what_no_union_can_satisfy_is_all_that_must_be_left_out(case):
     witnesses, allowances, table, r, terms = case
@@ -88,7 +89,7 @@ def test_what_no_union_can_satisfy_is_all_that_must_be_left_out(case):
     assert sum(sum(row) for row, out in zip(table, cannot, strict=True) if out) == fewest
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=quick_or_all(50, 150))
 @given(cases(most_classes=12))
 def test_unions_of_boxes_do_not_overlap(case):
     *_, table, _, terms = case
@@ -104,7 +105,7 @@ def test_unions_of_boxes_do_not_overlap(case):
     assert np.array_equal(np.bincount(certificate.grouping.class_of), volumes)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=quick_or_all(50, 150))
 @given(cases(), st.sampled_from(["runs", "boxes"]))
 def test_what_fit_returns_is_certified_and_accounted_for(case, unions):
     witnesses, allowances, table, r, terms = case

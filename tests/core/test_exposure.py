@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from tests.oracles import exposure as oracle
+from tests.switch import quick_or_all
 
 from elldelta.core.differencing import isolate
 from elldelta.core.diversity import (
@@ -236,7 +237,7 @@ def test_the_worked_example_gives_the_middle():
     assert (found.records, found.diversity) == (1, 1)
 
 
-@settings(max_examples=200)
+@settings(max_examples=quick_or_all(60, 200))
 @given(st.data())
 def test_what_is_isolated_is_true_and_no_determined_pair_is_missed(data):
     n_cells, n_values = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 2))

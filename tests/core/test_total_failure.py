@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.switch import quick_or_all
 
 from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
 from elldelta.core.generalize.runs import SharpOptions, evaluate_sharp, sharp_runs
@@ -27,7 +28,7 @@ def test_paying_once_keeps_the_classes(name, marginal, ell, n_records, n_classes
     assert again.failure_upper == plan.failure_upper
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=quick_or_all(40, 100))
 @given(seed=st.integers(0, 2**32 - 1), eta=st.floats(1e-5, 0.05), releases=st.integers(1, 3))
 def test_no_error_of_that_size_exceeds_the_bound(seed, eta, releases):
     """Moves eta of mass out of the cells, in many ways; witnesses and allowances stay those of the plan."""

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.switch import quick_or_all
 
 from elldelta.core.tiling import Tiling
 from elldelta.errors import FileError, InputError, RefusedError
@@ -165,7 +166,7 @@ def test_a_missing_field(name):
         verify(PLAN, {key: value for key, value in SIGNED.items() if key != name}, KEY.public_key)
 
 
-@settings(max_examples=300)
+@settings(max_examples=quick_or_all(100, 300))
 @given(st.integers(0, 64 * 8 - 1))
 def test_every_flipped_bit_is_noticed(bit):
     raw = bytearray(base64.b64decode(SIGNED["signature"]))

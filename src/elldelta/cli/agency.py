@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import stat
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,7 +87,7 @@ def require(what: str, extra: str, *packages: str) -> None:
     Raises:
         InputError: Something is not there.
     """
-    missing = [name for name in ("elldelta.agency", *packages) if find_spec(name) is None]
+    missing = [name for name in ("elldelta.agency", *packages) if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(
             f"{what} needs packages that are not installed.",
