@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from elldelta.audit.audit import verify
-from elldelta.audit.foreign_cells import cell_counts, people_cells
-from elldelta.audit.foreign_release import read_foreign, understand
+from elldelta.audit.evidence import Evidence
+from elldelta.audit.releases import ForeignColumns, read_release
 from elldelta.engines.duckdb import connect
 from elldelta.model.estimate import estimate
 from elldelta.plan.plan import read_plan, write_plan
 from elldelta.plan.planner import plan
 from elldelta.release.release import release
-from elldelta.schema.foreign_columns import ColumnRules
+from elldelta.schema.label_columns import ColumnRules
 from elldelta.schema.schema import Schema
 
 REPEATS_BELOW_SECONDS = 10.0
@@ -74,15 +74,17 @@ def candidates(releases, people, columns, sensitive, texts):
     import pyarrow.parquet as pq
 
     table = pq.read_table(people, columns=list(columns))
-    known = list(zip(*(map(str, table.column(name).to_pylist()) for name in columns), strict=True))
-    with connect() as engine:
-        read = [read_foreign(engine.open(Path(path)), str(path), columns, sensitive) for path in releases]
     rules = {name: ColumnRules(kind="text", separators="sets") for name in texts}
-    counts = cell_counts(read, understand(read, rules, people=known))
-    places = people_cells(counts, known)
-    assert (np.diff(places.starts) == 1).all(), "everybody lies in one cell"
-    left = np.logical_and.reduce([table[places.cells] > 0 for table in counts.counts])
-    return left, counts.values
+    linked = ForeignColumns(tuple(columns), sensitive, rules=rules)
+    with connect() as engine:
+        read = [read_release(engine.open(Path(path)), str(path), linked) for path in releases]
+    evidence = Evidence.from_releases(read, linked, people=table)
+    found = evidence.find(table)
+    assert found.person.tolist() == list(range(table.num_rows)), "everybody lies in one cell"
+    left = np.logical_and.reduce(
+        [shown[rows] > 0 for shown, rows in zip(found.tables, found.rows.T, strict=True)]
+    )
+    return left, evidence.values
 
 
 def timed(call):

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from elldelta.audit.foreign_cells import cell_counts
-from elldelta.audit.foreign_release import read_foreign, understand
-from elldelta.core.linkage import ReleasedCounts, link
-from elldelta.core.partition import Partition
+from elldelta.audit.evidence import Evidence
+from elldelta.audit.releases import ForeignColumns, read_release
+from elldelta.core.linkage import link
 from elldelta.engines.duckdb import connect
 
 N_RELEASES, BATCH = 5, 1_000_000
+COLUMNS = ForeignColumns(("age", "code", "sex"), "ill")
 
 
 def run(size):
@@ -74,10 +74,9 @@ def bare_group_by(paths):
 def audit_all(paths):
     with connect() as engine:
         start = time.perf_counter()
-        read = [read_foreign(engine.open(path), path.name, ("age", "code", "sex"), "ill") for path in paths]
-        counts = cell_counts(read, understand(read))
-        everything = Partition(np.arange(counts.n_cells))
-        link([ReleasedCounts(everything, table) for table in counts.counts])
+        read = [read_release(engine.open(path), path.name, COLUMNS) for path in paths]
+        evidence = Evidence.from_releases(read, COLUMNS)
+        link(evidence.releases)
         seconds = time.perf_counter() - start
     gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return seconds, gib, counts.n_cells
+    return seconds, gib, len(evidence.linked)

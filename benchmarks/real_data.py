@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 
 from benchmarks._adult import ADULT, adult_model
 from benchmarks._processes import run_peer
-from elldelta.audit.foreign_cells import cell_counts, people_cells
-from elldelta.audit.foreign_release import read_foreign, understand
+from elldelta.audit.evidence import Evidence
+from elldelta.audit.releases import ForeignColumns, read_release
 from elldelta.core.coarsen import fit
 from elldelta.engines.duckdb import connect
 from elldelta.model.estimate import estimate
 from elldelta.plan.planner import plan
-from elldelta.schema.foreign_columns import ColumnRules
+from elldelta.schema.label_columns import ColumnRules
 from elldelta.schema.schema import Schema
 
 COLUMNS = ("age", "education", "marital-status", "sex")
@@ -52,19 +52,19 @@ def peer_releases(tables, columns, sensitive, ell):
 
 def peer_left(releases, people, columns, sensitive):
     """Values left for people who are in all releases, for every number of releases from the first on."""
-    texts = [tuple(row) for row in people[list(columns)].astype(str).itertuples(index=False)]
+    # The peer writes sets of categories with commas; nothing else in these columns has one.
+    texts_only = [name for name in columns if people[name].dtype.kind not in "iu"]
+    rules = {name: ColumnRules(kind="text", separators="sets") for name in texts_only}
+    linked = ForeignColumns(tuple(columns), sensitive, rules=rules)
     with connect() as engine:
         tables = [engine.open(pa.Table.from_pandas(item, preserve_index=False)) for item in releases]
-        read = [read_foreign(table, f"{i}", columns, sensitive) for i, table in enumerate(tables)]
-        # The peer writes sets of categories with commas; nothing else in these columns has one.
-        texts_only = [name for name in columns if people[name].dtype.kind not in "iu"]
-        rules = {name: ColumnRules(kind="text", separators="sets") for name in texts_only}
-        counts = cell_counts(read, understand(read, rules, people=texts))
-    places = people_cells(counts, texts)
-    assert (np.diff(places.starts) == 1).all(), "everybody lies in one cell"
+        read = [read_release(table, f"{i}", linked) for i, table in enumerate(tables)]
+    known = pa.Table.from_pandas(people[list(columns)].astype(str), preserve_index=False)
+    found = Evidence.from_releases(read, linked, people=known).find(known)
+    assert found.person.tolist() == list(range(len(people))), "everybody lies in one cell"
     left = None
-    for table in counts.counts:
-        shown = table[places.cells] > 0
+    for table, rows in zip(found.tables, found.rows.T, strict=True):
+        shown = table[rows] > 0
         left = shown if left is None else left & shown
         yield left.sum(axis=1)
 

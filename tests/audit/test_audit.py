@@ -11,12 +11,11 @@ from tests.oracles import foreign as definition
 
 import elldelta as ed
 from elldelta.audit.audit import audit, audit_before, gather
-from elldelta.audit.evidence import OwnReleases
-from elldelta.audit.foreign_evidence import ForeignColumns
+from elldelta.audit.releases import ForeignColumns
 from elldelta.audit.targets import values_left
 from elldelta.engines.duckdb import connect
 from elldelta.errors import DataError, ParameterError, RefusedError
-from elldelta.schema.foreign_columns import ColumnRules
+from elldelta.schema.label_columns import ColumnRules
 
 AGES = range(5)
 JOBS = ("p", "q", "r")
@@ -191,7 +190,6 @@ def test_a_schema_and_labels_alone_lead_to_the_same_audit(engine, seed):
     people = pa.table({"age": [age for age, _ in known], "job": [job for _, job in known]})
     by_schema = gather(tables, schema=own_schema(), people=people, engine=engine)
     by_labels = gather(tables, foreign=COLUMNS, people=people, engine=engine)
-    assert isinstance(by_schema, OwnReleases)
     first = audit(tables, ell=3, schema=own_schema(), engine=engine)
     second = audit(tables, ell=3, foreign=COLUMNS, engine=engine)
     assert first.exposure == second.exposure
@@ -201,6 +199,77 @@ def test_a_schema_and_labels_alone_lead_to_the_same_audit(engine, seed):
     left = [values_left(each, each.find(people)) for each in (by_schema, by_labels)]
     order = [by_schema.values.index(value) for value in by_labels.values]
     assert left[0].counts[:, order].tolist() == left[1].counts.tolist()
+
+
+def own_release(seed, shape):
+    """A release with a manifest; labels of runs overlap. And what it shows about every combination."""
+    rng = random.Random(seed)
+    n = 600
+    records = pa.table(
+        {
+            "age": [rng.choice(AGES) for _ in range(n)],
+            "job": [rng.choice(JOBS) for _ in range(n)],
+            "disease": [rng.choice(VALUES) for _ in range(n)],
+        }
+    )
+    model = ed.estimate(records, own_schema())
+    plan = ed.plan(model, ell=2, records=n // 2, shape=shape)
+    made = ed.release(records.slice(0, n // 2), plan)
+    values = made.table.column("disease").to_pylist()
+    labels = list(zip(*(made.table.column(name).to_pylist() for name in ("age", "job")), strict=True))
+    class_of = plan.classes.class_of(plan.schema, np.arange(len(COMBINATIONS)))
+    named = [plan.labels[number] for number in class_of]
+    by_combination = [
+        [
+            sum(label == own and value == each for label, each in zip(labels, values, strict=True))
+            for value in VALUES
+        ]
+        for own in named
+    ]
+    assert len(set(class_of.tolist())) > 2
+    return made, by_combination
+
+
+@pytest.mark.parametrize("shape", ["runs", "boxes"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_release_with_a_manifest_and_one_without_are_linked_by_combination(engine, seed, shape):
+    """The classes of the one are those of its manifest, whatever its labels; the other is read by labels."""
+    rng = random.Random(400 + seed)
+    own, by_combination = own_release(seed, shape)
+    theirs = random_release(rng)
+    order = [own_schema().ranks([[age, own_schema().quasi_identifiers[1].domain.values.index(job)]])[0]
+             for age, job in COMBINATIONS]  # fmt: skip
+    plain = [
+        (list(range(len(COMBINATIONS))), [by_combination[rank] for rank in order]),
+        *as_plain([theirs]),
+    ]
+    people = pa.table({"age": [age for age, _ in COMBINATIONS], "job": [job for _, job in COMBINATIONS]})
+    evidence = gather([own, table_of(theirs)], people=people, engine=engine)
+    result = audit([own, table_of(theirs)], ell=3, engine=engine)
+    cells = range(len(COMBINATIONS))
+    fewest = [oracle.fewest_in_any_group(plain, cell) for cell in cells]
+    linked = [oracle.linked(plain, cell) for cell in cells]
+    left = [0 if row is None else sum(n > 0 for n in row) for row in linked]
+    assert result.diversity_min_any == min(n for n in fewest if n)
+    assert result.diversity_min == min((n for n in left if n), default=None)
+    assert result.memberships.unknown == len(VALUES)
+    assert values_left(evidence, evidence.find(people)).diversities.tolist() == left
+    assert "1 releases" not in str(result.assumptions)
+    assert any("no manifest says so" in line for line in result.assumptions)
+    again = audit([own, own], ell=3, engine=engine)  # each found by its combination, or laid by its classes
+    people_too = audit([own, own], ell=3, targets=people, engine=engine)
+    assert again.exposure == people_too.exposure
+    assert again.curve == people_too.curve
+    assert again.left_out == people_too.left_out
+
+
+def test_releases_with_other_schemas_are_not_linked(engine):
+    own, _ = own_release(1, "boxes")
+    records = pa.table({"age": [0, 7], "job": ["p", "q"], "disease": ["flu", "gout"]})
+    other = ed.Schema.infer(records, ["age", "job"], "disease")
+    theirs = table_of(random_release(random.Random(1)))
+    with pytest.raises(DataError, match="different schemas"):
+        audit([own, theirs], ell=2, schema=other, engine=engine)
 
 
 def test_the_same_records_under_other_classes_are_subtracted(engine):

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.contracts.placement import Placement, needs
 
+from elldelta.audit.releases import Understanding
 from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count
@@ -27,6 +28,7 @@ from elldelta.release.publishable import Publishable
 from elldelta.release.published import count_release
 from elldelta.release.rows import write_quarantine, write_release
 from elldelta.schema.infer import infer_schema
+from elldelta.schema.label_columns import rules_of, understand_column
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
 CANARY = "Canary7Secret"
@@ -206,8 +208,9 @@ class FailureContract(Placement):
         with pytest.raises(ElldeltaError) as refusal:
             infer_schema(engine.open(source), ["c"], "s", bins={"c": f"width:{CANARY}"})
         said.append(everything_said(refusal.value))
+        strange = understand_column("c", [{CANARY}], rules_of(Column("c", Categories(("x",)))))
         with pytest.raises(ElldeltaError) as refusal:
-            Column("c", Categories(("x",))).parse_label(CANARY)
+            Understanding((strange,), ("x",), np.zeros(1, np.int64), ()).check()
         said.append(everything_said(refusal.value))
         assert CANARY not in "\n".join(said)
 

@@ -4,9 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from elldelta.core import arrangement
-from elldelta.core.arrangement import LabelRuns, arrange, without_last
+from elldelta.core.arrangement import LabelRuns, arrange, overlay_runs
 from elldelta.errors import RefusedError
 
 
@@ -53,26 +55,41 @@ def test_cells_are_the_sets_of_classes_that_meet(seed):
     assert as_dict(arrange(runs_of(masks, named), labels)) == by_definition(masks, named, labels)
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_classes_can_be_taken_away_again(seed):
-    masks, named, labels = random_case(np.random.default_rng(1000 + seed))
-    n_kept = 1 + len(labels) // 2
-    fine = arrange(runs_of(masks, named), labels)
-    coarse, cell_of = without_last(fine, n_kept)
-    alone = arrange(runs_of(masks, named), labels[:n_kept])
-    assert as_dict(coarse) == as_dict(alone)
-    assert np.array_equal(coarse.classes, alone.classes), "cells are numbered by what they hold"
-    for cell in range(fine.n_cells):
-        kept = [n for n in fine.classes[fine.starts[cell] : fine.starts[cell + 1]].tolist() if n < n_kept]
-        if kept:
-            low, high = coarse.starts[cell_of[cell]], coarse.starts[cell_of[cell] + 1]
-            assert coarse.classes[low:high].tolist() == kept
-        else:
-            assert cell_of[cell] == -1
+@pytest.mark.parametrize("seed", range(100))
+def test_people_can_be_in_the_cells_of_the_combinations_they_may_have(seed):
+    """Most labels name several positions, as they do for people of whom not everything is known."""
+    rng = np.random.default_rng(1000 + seed)
+    masks, named, labels = random_case(rng)
+    people = rng.integers(0, 4, (rng.integers(0, 40), len(masks)))
+    cells = arrange(runs_of(masks, named), labels)
+    person, cell = cells.find(people, most_pairs=200 if seed % 2 else 1_000_000)  # some at a time, or all
+    found = list(zip(person.tolist(), cell.tolist(), strict=True))
+    assert found == sorted(set(found))
+    place_of = {inside: number for number, inside in enumerate(as_dict(cells))}
+    assert set(found) == {
+        (number, place_of[inside])
+        for number, known in enumerate(people)
+        for inside in by_definition(
+            [mask[:, mask[label]] for mask, label in zip(masks, known, strict=True)],
+            [own[mask[label]] for own, mask, label in zip(named, masks, known, strict=True)],
+            labels,
+        )
+    }
+
+
+@given(st.lists(st.sets(st.integers(1, 11)), min_size=1, max_size=4))
+def test_runs_cell_by_cell(cuts):
+    starts = [np.array(sorted({0, *own})) for own in cuts]
+    classes = overlay_runs(starts)
+    cells = np.array(sorted(set().union(*cuts) | {0}))
+    for rank in range(12):
+        cell = np.searchsorted(cells, rank, side="right") - 1
+        for own, class_of in zip(starts, classes, strict=True):
+            assert class_of[cell] == sum(start <= rank for start in own) - 1
 
 
 def test_equal_keys_of_different_classes_are_not_merged(monkeypatch):
-    monkeypatch.setattr(arrangement, "_scattered", lambda numbers, salt: np.zeros(len(numbers), np.uint64))
+    monkeypatch.setattr(arrangement, "scattered", lambda numbers, salt: np.zeros(len(numbers), np.uint64))
     for seed in range(50):
         masks, named, labels = random_case(np.random.default_rng(seed))
         cells = arrange(runs_of(masks, named), labels)
@@ -82,11 +99,10 @@ def test_equal_keys_of_different_classes_are_not_merged(monkeypatch):
         assert found == set(by_definition(masks, named, labels))
 
 
-def test_too_many_meetings_are_refused(monkeypatch):
-    monkeypatch.setattr(arrangement, "MOST_PAIRS", 10)
+def test_too_many_meetings_are_refused():
     sides = LabelRuns.from_masks(np.eye(8, dtype=bool) | (np.arange(8) == 7)[:, None])
     with pytest.raises(RefusedError, match="too many ways"):
-        arrange([sides, sides], np.array(list(itertools.product(range(8), repeat=2))))
+        arrange([sides, sides], np.array(list(itertools.product(range(8), repeat=2))), most_pairs=10)
 
 
 def test_many_disjoint_boxes_of_two_releases():

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta.audit.audit import open_published
-from elldelta.audit.evidence import OwnReleases
+from elldelta.audit.evidence import Evidence
 from elldelta.core.differencing import isolate
 from elldelta.core.exposure import least_left
 from elldelta.core.mass_table import frozen
@@ -198,10 +198,8 @@ def registration_of(release: Path | Release, plan: Plan, *, progress: Progress |
         FileError: Release, manifest and plan do not belong together.
         RefusedError: The release does not keep what the plan asks.
     """
-    published = open_published(release, schema=plan.schema, progress=progress)
+    published = open_published(release, progress=progress)
     verify_published(published, plan)
-    if published.manifest is None:
-        raise InternalError("A release without a manifest was verified.")
     return Registration.of(published.manifest, published.counts)
 
 
@@ -358,7 +356,7 @@ def check_linkage(plan: Plan, published: Published, before: Sequence[Registered]
             found="Releases for the same population describe their columns differently.",
             remedy="The agency must keep one schema for a population; ask for a plan with the earlier one.",
         )
-    evidence = OwnReleases.overlay([*stored, published])
+    evidence = Evidence.from_published([*stored, published])
     new = len(stored)
     promises = [(item.ell, item.min_records) for item in (*(item.plan for item in before), plan)]
     for ell, min_records in sorted(set(promises)):
@@ -374,7 +372,7 @@ def check_linkage(plan: Plan, published: Published, before: Sequence[Registered]
 
 
 def _below(
-    evidence: OwnReleases, new: int, left: NDArray[np.int64], failing: NDArray[np.intp], ell: int
+    evidence: Evidence, new: int, left: NDArray[np.int64], failing: NDArray[np.intp], ell: int
 ) -> RefusedError:
     """The refusal of a release that would take somebody below ell, with the worst classes."""
     rows = evidence.releases[new].partition.class_of[failing]
@@ -400,7 +398,7 @@ def _below(
 def _check_subtraction(plan: Plan, published: Published, own: Sequence[Registered]) -> None:
     """Refuses the same records under other classes, if subtraction shows a group with too few values."""
     for earlier, item in zip(_stored(own), own, strict=True):
-        first, second = OwnReleases.overlay([earlier, published]).releases
+        first, second = Evidence.from_published([earlier, published]).releases
         try:
             groups = isolate(first, second)
         except DataError:  # not the same records

@@ -1,21 +1,20 @@
-"""Use cases: check one release from its file, and link several to see what an adversary would see."""
+"""Use cases: link releases to see what an adversary would see, and ask before one more is published."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from elldelta.audit.evidence import OwnReleases
-from elldelta.audit.foreign_evidence import ForeignColumns
+from elldelta.audit.evidence import Evidence, check_schemas
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
-from elldelta.audit.result import Audit
+from elldelta.audit.releases import ForeignColumns, ReadRelease, read_release, understand
 from elldelta.audit.targets import audit_targets, candidate_values, known_columns, read_people, values_left
 from elldelta.core.checks import check_whole
 from elldelta.engines import Query, TableName, is_frame, running
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import check_writable, loaded
 from elldelta.model.model import Model, read_model
 from elldelta.plan.plan import Plan, read_plan
@@ -23,7 +22,7 @@ from elldelta.release.database_table import read_table_manifest
 from elldelta.release.manifest import manifest_path, read_manifest
 from elldelta.release.published import Verification, read_published, verify_published
 from elldelta.release.release import Release
-from elldelta.schema.foreign_rules import rules_of
+from elldelta.schema.label_columns import rules_of
 from elldelta.schema.schema import Schema
 from elldelta.schema.schema_file import read_schema
 
@@ -32,15 +31,15 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from elldelta.audit.evidence import Evidence
-    from elldelta.audit.foreign_release import Understanding
     from elldelta.audit.gate import Gate
+    from elldelta.audit.releases import Understanding
+    from elldelta.audit.result import Audit
     from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
     from elldelta.release.manifest import Manifest
     from elldelta.release.published import Published
 
-__all__ = ["Audit", "Verification", "audit", "audit_before", "explain", "gather", "open_published", "verify"]
+    SchemaOrPath = Schema | str | os.PathLike[str]
 
 
 def audit(
@@ -92,6 +91,7 @@ def audit(
         schema=schema,
         foreign=foreign,
         people=people,
+        model=known,
         csv_format=csv_format,
         engine=engine,
         progress=progress,
@@ -107,7 +107,7 @@ def targets(
     releases: Sequence[Any],
     people: Any,  # noqa: ANN401 (a file or a table in memory)
     *,
-    schema: Schema | str | os.PathLike[str] | None = None,
+    schema: SchemaOrPath | None = None,
     foreign: ForeignColumns | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
@@ -148,7 +148,7 @@ def audit_before(
     published: Sequence[Any],
     *,
     ell: int | None = None,
-    schema: Schema | str | os.PathLike[str] | None = None,
+    schema: SchemaOrPath | None = None,
     foreign: ForeignColumns | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
@@ -169,65 +169,173 @@ def audit_before(
 def gather(
     releases: Sequence[Any],
     *,
-    schema: Schema | str | os.PathLike[str] | None = None,
+    schema: SchemaOrPath | None = None,
     foreign: ForeignColumns | None = None,
     people: pa.Table | None = None,
+    model: Model | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Evidence:
     """Reads releases and lays them over each other.
 
-    Where neither a manifest nor a schema describes one of them, all are read by their labels alone.
+    The classes of a release are those of its manifest, where it has one; the others are read by their labels,
+    which mean what a schema or a manifest says, or else what can be read in one way only.
     """
-    found = _found(releases, engine)
-    schema = None if schema is None else loaded(schema, Schema, read_schema)
-    if schema is not None or all(manifest is not None for _, _, manifest in found):
-        return OwnReleases.overlay(
-            [
-                open_published(item, schema=schema, csv_format=csv_format, engine=engine, progress=progress)
-                for item in releases
-            ]
-        )
-    described = _described(found, foreign)
-    with running(engine) as active:
-        tables = [(name, active.open(source, csv_format)) for source, name, _ in found]
-        return described.read(tables, people=people, progress=progress)
+    found = _located(releases, engine)
+    given = None if schema is None else loaded(schema, Schema, read_schema)
+    if people is None and model is None and all(item.manifest is not None for item in found):
+        return Evidence.from_published([_published(item, csv_format, engine, progress) for item in found])
+    columns, known = _described(found, foreign, given)
+    read = []
+    for item in found:
+        if item.manifest is not None:
+            published = _published(item, csv_format, engine, progress)
+            read.append(ReadRelease.from_published(published, columns))
+        else:
+            with running(engine) as active:
+                table = active.open(item.source, csv_format)
+                read.append(read_release(table, item.name, columns, given, progress))
+    return Evidence.from_releases(read, columns, schema=known, people=people, model=model)
 
 
 def explain(
     releases: Sequence[Any],
     foreign: ForeignColumns | None = None,
     *,
+    schema: SchemaOrPath | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Understanding:
-    """How the labels of releases would be understood that nothing but their labels describes."""
-    found = _found(releases, engine)
-    described = _described(found, foreign)
+    """How the labels of releases are understood."""
+    found = _located(releases, engine)
+    columns, _ = _described(found, foreign, None if schema is None else loaded(schema, Schema, read_schema))
     with running(engine) as active:
-        tables = [(name, active.open(source, csv_format)) for source, name, _ in found]
-        return described.understand(tables, progress=progress)[1]
+        read = [
+            read_release(active.open(item.source, csv_format), item.name, columns, progress=progress)
+            for item in found
+        ]
+    return understand(read, columns)
+
+
+def open_published(
+    item: Any,  # noqa: ANN401 (a file or a Release)
+    *,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Published:
+    """Reads one release and compares it with its manifest."""
+    return _published(_locate(item, engine), csv_format, engine, progress)
+
+
+def verify(
+    item: Any,  # noqa: ANN401 (a file or a Release)
+    plan: Plan | str | os.PathLike[str] | None = None,
+    *,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Verification:
+    """Re-checks a release as an outsider would: content against manifest, manifest against plan, diversity.
+
+    With a certified plan the certificate itself is checked again, from the published table.
+
+    Raises:
+        FileError: The manifest is missing, or release, manifest and plan do not belong together.
+        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
+    """
+    known = None if plan is None else loaded(plan, Plan, read_plan)
+    published = open_published(item, csv_format=csv_format, engine=engine, progress=progress)
+    return verify_published(published, known)
+
+
+class _Located(NamedTuple):
+    """Where the records of a release are, words for it, and its manifest if it has one."""
+
+    source: Any
+    name: str
+    manifest: Manifest | None
+
+
+def _located(releases: Sequence[Any], engine: Engine | None) -> list[_Located]:
+    if isinstance(releases, Release | str | os.PathLike | Query | TableName) or is_frame(releases):
+        raise ParameterError(
+            "An audit takes a list of releases.",
+            found="It is a single one.",
+            remedy="Give [first, second, ...], or [first] for one release by itself.",
+        )
+    if not releases:
+        raise ParameterError("An audit needs at least one release.", found="None was given.")
+    return [_locate(item, engine) for item in releases]
+
+
+def _locate(item: Any, engine: Engine | None) -> _Located:  # noqa: ANN401
+    if isinstance(item, Release):
+        if item.table is not None:
+            return _Located(item.table, item.name, item.manifest)
+        item = item.place
+    # An engine that reads tables and no files takes every name for a table's.
+    reads_tables = engine is not None and "files" not in engine.capabilities
+    if isinstance(item, str | os.PathLike) and reads_tables:
+        item = TableName.parse(os.fspath(item))
+    if isinstance(item, Query):
+        return _Located(item, "a query", None)
+    if isinstance(item, TableName):
+        with running(engine) as active:
+            return _Located(item, str(item), read_table_manifest(active, item))
+    if is_frame(item):
+        return _Located(item, "a release in memory", None)
+    if not isinstance(item, str | os.PathLike):
+        raise ParameterError(
+            "A release is given as a file, as a Release, or as a table in memory.",
+            found=f"It is of type {type(item).__name__}.",
+        )
+    beside = manifest_path(Path(item))
+    return _Located(item, Path(item).name, read_manifest(beside) if beside.exists() else None)
+
+
+def _published(
+    item: _Located, csv_format: CsvFormat | None, engine: Engine | None, progress: Progress | None
+) -> Published:
+    if item.manifest is None:
+        raise FileError(
+            f"The release {item.name} comes without a manifest.",
+            found="Nothing says under which plan it was made.",
+            remedy="Put the manifest beside it.",
+        )
+    with running(engine) as active:
+        return read_published(active.open(item.source, csv_format), item.name, item.manifest, progress)
 
 
 def _described(
-    found: Sequence[tuple[Any, str, Manifest | None]], foreign: ForeignColumns | None
-) -> ForeignColumns:
-    """The columns to link by: those that were named, or else those of a release that has a manifest."""
+    found: Sequence[_Located], foreign: ForeignColumns | None, schema: Schema | None
+) -> tuple[ForeignColumns, Schema | None]:
+    """The columns to link by and what is said about them; and the schema, where a manifest has or is one."""
     described = foreign or ForeignColumns()
-    manifests = [manifest for _, _, manifest in found if manifest is not None]
-    if not described.quasi_identifiers and manifests:
-        described = replace(described, quasi_identifiers=manifests[0].schema.names)
-    if not described.sensitive and manifests:
-        described = replace(described, sensitive=manifests[0].schema.sensitive.name)
-    if manifests:  # its labels mean what its schema says; what somebody says here comes first
-        said = {column.name: rules_of(column) for column in manifests[0].schema.quasi_identifiers}
-        linked = {name: rules for name, rules in said.items() if name in described.quasi_identifiers}
-        described = replace(described, rules={**linked, **described.rules})
+    schemas = [(item.name, item.manifest.schema) for item in found if item.manifest is not None]
+    schemas += [] if schema is None else [("the schema given", schema)]
+    check_schemas(schemas)
+    known = schemas[0][1] if schemas else None
+    if known is not None:
+        linked = described.quasi_identifiers or known.names
+        said = {column.name: rules_of(column) for column in known.quasi_identifiers if column.name in linked}
+        described = replace(
+            described,
+            quasi_identifiers=linked,
+            sensitive=described.sensitive or known.sensitive.name,
+            rules={**said, **described.rules},  # what somebody says here comes first
+        )
     if not described.quasi_identifiers or not described.sensitive:
-        raise _nothing_described(found[0][1])
-    return described
+        raise DataError(
+            f"The release {found[0].name} comes without a manifest.",
+            found="Nothing says what its columns mean.",
+            remedy="Put the manifest beside it, give the schema (--schema), or name the columns to link by "
+            "and the sensitive one (--qi and --sensitive).",
+        )
+    described.check([item.name for item in found])
+    return described, known
 
 
 def _places(names: Sequence[int | str], releases: Sequence[Any]) -> list[int]:
@@ -264,96 +372,3 @@ def _wanted(ell: int | None, evidence: Evidence) -> int:
             remedy="Give --ell (in Python: ell=...).",
         )
     return evidence.promised
-
-
-def open_published(
-    item: Any,  # noqa: ANN401 (a file, a Release, or a table in memory)
-    *,
-    schema: Schema | None = None,
-    csv_format: CsvFormat | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-) -> Published:
-    """Reads one release, with its manifest where it has one."""
-    source, name, manifest = _located(item, engine)
-    if manifest is not None:
-        schema = manifest.schema
-    elif schema is None:
-        raise _nothing_described(name)
-    with running(engine) as active:
-        return read_published(active.open(source, csv_format), name, schema, manifest, progress)
-
-
-def _found(releases: Sequence[Any], engine: Engine | None) -> list[tuple[Any, str, Manifest | None]]:
-    """Where the releases of an audit are; see `_located`."""
-    if isinstance(releases, Release | str | os.PathLike | Query | TableName) or is_frame(releases):
-        raise ParameterError(
-            "An audit takes a list of releases.",
-            found="It is a single one.",
-            remedy="Give [first, second, ...], or [first] for one release by itself.",
-        )
-    if not releases:
-        raise ParameterError("An audit needs at least one release.", found="None was given.")
-    return [_located(item, engine) for item in releases]
-
-
-def _located(item: Any, engine: Engine | None) -> tuple[Any, str, Manifest | None]:  # noqa: ANN401
-    """Where the records of a release are, words for it, and its manifest if it has one."""
-    if isinstance(item, Release):
-        if item.table is not None:
-            return item.table, item.name, item.manifest
-        item = item.place
-    # An engine that reads tables and no files takes every name for a table's.
-    reads_tables = engine is not None and "files" not in engine.capabilities
-    if isinstance(item, str | os.PathLike) and reads_tables:
-        item = TableName.parse(os.fspath(item))
-    if isinstance(item, Query):
-        return item, "a query", None
-    if isinstance(item, TableName):
-        with running(engine) as active:
-            return item, str(item), read_table_manifest(active, item)
-    if is_frame(item):
-        return item, "a release in memory", None
-    if not isinstance(item, str | os.PathLike):
-        raise ParameterError(
-            "A release is given as a file, as a Release, or as a table in memory.",
-            found=f"It is of type {type(item).__name__}.",
-        )
-    beside = manifest_path(Path(item))
-    return item, Path(item).name, read_manifest(beside) if beside.exists() else None
-
-
-def _nothing_described(name: str) -> DataError:
-    return DataError(
-        f"The release {name} comes without a manifest.",
-        found="Nothing says what its columns mean.",
-        remedy="Put the manifest beside it, give the schema (--schema), or name the columns to link by and "
-        "the sensitive one (--qi and --sensitive).",
-    )
-
-
-def verify(
-    item: Any,  # noqa: ANN401 (a file or a Release)
-    plan: Plan | str | os.PathLike[str] | None = None,
-    *,
-    csv_format: CsvFormat | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-) -> Verification:
-    """Re-checks a release as an outsider would: content against manifest, manifest against plan, diversity.
-
-    With a certified plan the certificate itself is checked again, from the published table.
-
-    Raises:
-        FileError: The manifest is missing, or release, manifest and plan do not belong together.
-        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
-    """
-    known = None if plan is None else loaded(plan, Plan, read_plan)
-    published = open_published(
-        item,
-        schema=known.schema if known else None,
-        csv_format=csv_format,
-        engine=engine,
-        progress=progress,
-    )
-    return verify_published(published, known)

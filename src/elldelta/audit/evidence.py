@@ -1,23 +1,24 @@
-"""What somebody who holds several releases can work with: common cells, names of classes, the way to people.
+"""Releases laid over each other: common cells, what each release shows about them, and the way to people.
 
-Audits, gates and targets ask for nothing else, so releases of elldelta and those of others are treated alike.
+An adversary who knows somebody's combination cannot tell which of the classes that contain it the person is
+in: ranges overlap, groups are nested, and a suppressed record (`*` in every column) can be anybody's. So what
+a release shows about a cell is the sum over all its classes that contain the cell. Classes that a manifest
+tells are disjoint, and every combination has one.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.audit.releases import Known, sensitive_texts, understand
+from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
-from elldelta.core.overlay import NO_CLASS
 from elldelta.core.partition import Partition
-from elldelta.errors import DataError, RefusedError
-from elldelta.plan.common_cells import common_cells
-from elldelta.schema.domains import UNKNOWN
+from elldelta.errors import DataError, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from elldelta.audit.releases import ForeignColumns, Labels, ReadRelease, Understanding
+    from elldelta.core.arrangement import Arrangement
     from elldelta.model.model import Model
     from elldelta.release.published import Published
+    from elldelta.schema.label_columns import LabelColumn
     from elldelta.schema.schema import Schema
 
-MOST_COMPLETIONS = 5_000_000
-"""Combinations that all targets together may stand for; more would not fit a laptop."""
+_SHOWN_TOGETHER = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,216 +55,383 @@ class Candidates:
     n_outside: int
 
 
-class Evidence(Protocol):
-    """Releases laid over each other."""
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What one release shows about common cells. Cells in the same classes of it have the same row.
+
+    Attributes:
+        name: Words for the release.
+        labels: The labels of every class, as they are written; in one way, if there are several.
+        counts: Records by class and sensitive value, every record once.
+        row_of: The row of each cell.
+        starts: Where the classes of each row begin in `classes`; one entry more than there are rows.
+        classes: The classes of row after row; a row can have none, one or several.
+    """
+
+    name: str
+    labels: Sequence[Labels]
+    counts: NDArray[np.int64]
+    row_of: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    classes: NDArray[np.int64]
+
+    @classmethod
+    def over_cells(
+        cls,
+        name: str,
+        labels: Sequence[Labels],
+        counts: NDArray[np.int64],
+        n_cells: int,
+        pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> Shown:
+        """From sorted pairs of a cell and a class that covers it."""
+        cell, class_of = pairs
+        starts = np.searchsorted(cell, np.arange(n_cells + 1))
+        n_each = np.diff(starts)
+        row_of = np.zeros(n_cells, dtype=np.int64)
+        n_rows = 1
+        for place in range(int(n_each.max(initial=0))):
+            more = np.flatnonzero(n_each > place)
+            keys = row_of[more] * (len(counts) + 1) + class_of[starts[more] + place]
+            _, again = np.unique(keys, return_inverse=True)
+            row_of[more] = n_rows + again  # those without a further class stay as they are
+            n_rows += int(again.max()) + 1
+        _, examples, row_of = np.unique(row_of, return_index=True, return_inverse=True)
+        n_each = n_each[examples]
+        ends = np.cumsum(n_each)
+        picked = np.repeat(starts[examples] - (ends - n_each), n_each) + np.arange(int(n_each.sum()))
+        own_starts = np.concatenate(([0], ends)).astype(np.int64)
+        return cls(name, labels, counts, row_of.reshape(-1).astype(np.int64), own_starts, class_of[picked])
+
+    @cached_property
+    def table(self) -> NDArray[np.int64]:
+        """What every row shows: the sum over its classes."""
+        from scipy.sparse import csr_array
+
+        shape = (len(self.starts) - 1, len(self.counts))
+        covers = csr_array((np.ones(len(self.classes), np.int64), self.classes, self.starts), shape=shape)
+        return np.asarray(covers @ self.counts, dtype=np.int64)
+
+    @cached_property
+    def n_overlapping(self) -> int:
+        """The number of cells that several classes cover."""
+        return int((np.diff(self.starts)[self.row_of] > 1).sum())
+
+    def label(self, row: int) -> tuple[str, ...]:
+        """What the release shows for a row: one label, or several that cover the same people."""
+        classes = self.classes[self.starts[row] : self.starts[row + 1]].tolist()
+        if not classes:
+            return ("no class",) * len(self.labels[0] if self.labels else ())
+        shown = []
+        for place in range(len(self.labels[classes[0]])):
+            found = dict.fromkeys(self.labels[number][place] or "(empty)" for number in classes)
+            more = len(found) - _SHOWN_TOGETHER
+            told = list(found)[:_SHOWN_TOGETHER] + ([f"{more} more"] if more > 0 else [])
+            shown.append(" or ".join(told))
+        return tuple(shown)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Releases laid over each other: all that audits, gates and targets ask for.
+
+    Attributes:
+        columns: The quasi-identifiers.
+        values: What the sensitive values are called.
+        shown: What each release shows about the cells.
+        linked: The cells that are linked. Those that no label but `*` names hold nobody whom a release speaks
+            of, and are not.
+        promised: The largest ell that a release promises, or None.
+        assumptions: What reading the releases took for granted, in words.
+        labels: How labels were understood where nothing but the labels says so: column, label, meaning.
+        schema: What the columns mean, if a manifest or a schema says so.
+        places: How labels were understood, and the cells: by these people are found.
+        sought: The same releases over cells that also tell apart the people to look for, if there are any.
+    """
+
+    columns: tuple[str, ...]
+    values: tuple[str, ...]
+    shown: tuple[Shown, ...]
+    linked: NDArray[np.intp]
+    promised: int | None
+    assumptions: tuple[str, ...]
+    labels: tuple[tuple[str, str, str], ...] = ()
+    schema: Schema | None = None
+    places: tuple[Understanding, Arrangement] | None = None
+    sought: Evidence | None = None
+
+    @classmethod
+    def from_published(cls, published: Sequence[Published]) -> Evidence:
+        """Lays releases of one schema over each other whose classes are known.
+
+        Raises:
+            DataError: The releases do not have the same schema.
+            RefusedError: Their classes meet in too many ways.
+        """
+        from elldelta.plan.common_cells import common_cells
+
+        schema = published[0].schema
+        check_schemas([(item.name, item.schema) for item in published])
+        cells = common_cells(schema, [item.classes for item in published])
+        every = np.arange(len(cells[0]), dtype=np.int64)
+        return cls(
+            columns=schema.names,
+            values=schema.sensitive.value_labels,
+            shown=tuple(
+                Shown.over_cells(item.name, item.labels, item.counts, len(every), (every, own))
+                for item, own in zip(published, cells, strict=True)
+            ),
+            linked=every,
+            promised=max(item.manifest.ell for item in published),
+            assumptions=_assumptions([], schema.kept),
+            schema=schema,
+        )
+
+    @classmethod
+    def from_releases(
+        cls,
+        releases: Sequence[ReadRelease],
+        columns: ForeignColumns,
+        *,
+        schema: Schema | None = None,
+        people: pa.Table | None = None,
+        model: Model | None = None,
+    ) -> Evidence:
+        """Lays releases of any origin over each other, by what their labels mean.
+
+        Args:
+            releases: The releases.
+            columns: Which columns they are linked by, and what somebody says about them.
+            schema: What the columns mean, if a manifest or a schema says so.
+            people: People to look for. They cut cells further, which must not change what is said about
+                everybody.
+            model: Counts of past records, whose combinations are to be found.
+
+        Raises:
+            DataError: A label has no clear meaning.
+            RefusedError: The classes meet in too many ways.
+        """
+        values = () if schema is None else sensitive_texts(schema)
+        past = () if model is None else (_combinations(model, schema),)
+        understanding = understand(releases, columns, values=values, people=past)
+        found = cls._laid(releases, understanding, schema)
+        if people is None:
+            return found
+        known = Known.from_table(people, columns.quasi_identifiers)
+        finer = understand(releases, columns, values=values, people=(known,))
+        return replace(found, sought=cls._laid(releases, finer, schema))
+
+    @classmethod
+    def _laid(
+        cls, releases: Sequence[ReadRelease], understanding: Understanding, schema: Schema | None
+    ) -> Evidence:
+        understanding.check()
+        columns = understanding.columns
+        parts = [_boxes(release, columns) for release in releases]
+        codes = [own for own, _, _ in parts]
+        cells = arrange([column.runs for column in columns], np.concatenate(codes))
+        offsets = np.cumsum([0, *map(len, codes)])
+        owner = np.searchsorted(offsets, cells.classes, side="right") - 1
+        shown = []
+        for number, (release, value_of) in enumerate(zip(releases, understanding.value_of, strict=True)):
+            _, class_of, examples = parts[number]
+            labels, counts = (
+                release.labels,
+                np.zeros((len(release.labels), len(understanding.values)), np.int64),
+            )
+            np.add.at(counts.T, value_of, release.counts.T)
+            if examples is not None:  # classes whose labels mean the same are one
+                merged = np.zeros((len(examples), counts.shape[1]), dtype=np.int64)
+                np.add.at(merged, class_of, counts)
+                labels, counts = tuple(labels[example] for example in examples), merged
+                class_of = np.arange(len(examples), dtype=np.int64)
+            own = owner == number
+            keys = cells.cell_of[own] * max(len(counts), 1) + class_of[cells.classes[own] - offsets[number]]
+            pairs = np.divmod(np.unique(keys), max(len(counts), 1))
+            shown.append(Shown.over_cells(release.name, labels, counts, cells.n_cells, pairs))
+        linked = np.flatnonzero(cells.is_named)
+        return cls(
+            columns=tuple(column.name for column in columns),
+            values=tuple("(missing)" if value is None else value for value in understanding.values),
+            shown=tuple(shown),
+            linked=linked if linked.size else np.arange(cells.n_cells),
+            promised=max((release.ell for release in releases if release.ell is not None), default=None),
+            assumptions=(
+                *_assumptions(releases, () if schema is None else schema.kept),
+                *_overlaps(shown, int((~cells.is_named).sum())),
+                *understanding.notes,
+            ),
+            labels=_meanings(understanding) if any(item.told_by == "labels" for item in releases) else (),
+            schema=schema,
+            places=(understanding, cells),
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
         """Words for each release."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The quasi-identifiers."""
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """What the sensitive values are called."""
-
-    @property
-    def releases(self) -> tuple[ReleasedCounts, ...]:
-        """The releases over common cells; a row of counts is what somebody sees who knows the cell."""
+        return tuple(item.name for item in self.shown)
 
     @property
     def class_counts(self) -> tuple[NDArray[np.int64], ...]:
         """Per release its own classes x values, every record once."""
-
-    @property
-    def promised(self) -> int | None:
-        """The largest ell that a release promises, or None."""
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What reading the releases took for granted, in words."""
+        return tuple(item.counts for item in self.shown)
 
     @property
     def is_disjoint(self) -> bool:
         """Whether the classes of each release are disjoint."""
+        return not any(item.n_overlapping for item in self.shown)
 
-    @property
-    def labels(self) -> tuple[tuple[str, str, str], ...]:
-        """How labels were understood where nothing but the labels says so: column, label, meaning."""
+    @cached_property
+    def _used(self) -> tuple[NDArray[np.int64], ...]:
+        """Per release, the rows that linked cells have."""
+        return tuple(np.unique(item.row_of[self.linked]) for item in self.shown)
+
+    @cached_property
+    def releases(self) -> tuple[ReleasedCounts, ...]:
+        """The releases over the cells that are linked; a row of counts is what somebody sees there."""
+        return tuple(
+            ReleasedCounts(Partition(np.searchsorted(used, item.row_of[self.linked])), item.table[used])
+            for item, used in zip(self.shown, self._used, strict=True)
+        )
 
     def label(self, release: int, row: int) -> tuple[str, ...]:
         """What a release shows for the people of a row of its counts: one label per quasi-identifier."""
+        return self.shown[release].label(int(self._used[release][row]))
 
     def find(self, people: pa.Table) -> Candidates:
-        """Where the people of a table can be; a column that is missing or a cell that is empty is unknown."""
+        """Where the people of a table can be; they must have been given when the releases were laid."""
+        sought = self if self.sought is None else self.sought
+        return sought._find(Known.from_table(people, self.columns))
 
-    def model_cells(self, model: Model) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The records of a model: the rows that each of its combinations has, and its counts by value."""
-
-
-@dataclass(frozen=True, eq=False)
-class OwnReleases:
-    """Releases that a manifest or a schema describes; see `Evidence`."""
-
-    published: tuple[Published, ...]
-    releases: tuple[ReleasedCounts, ...]
-    used: tuple[NDArray[np.int64], ...]
-
-    is_disjoint = True
-    labels = ()
-
-    @classmethod
-    def overlay(cls, published: Sequence[Published]) -> OwnReleases:
-        """Lays releases of one schema over each other.
-
-        Raises:
-            DataError: The releases do not have the same schema.
-            RefusedError: There are too many cells.
-        """
-        schema = published[0].schema
-        for other in published[1:]:
-            if other.schema.digest != schema.digest:
-                raise DataError(
-                    "The releases were made with different schemas.",
-                    found=f"{published[0].name} and {other.name} describe their columns differently.",
-                    remedy="Link releases that use the same columns and domains.",
-                )
-        releases, all_used = [], []
-        for item, cells in zip(
-            published, common_cells(schema, [item.classes for item in published]), strict=True
-        ):
-            used, class_of = np.unique(cells, return_inverse=True)
-            counts = item.counts[used]
-            counts[used == NO_CLASS] = 0  # cells without a class form one that has no record
-            releases.append(ReleasedCounts(Partition(class_of.reshape(-1)), counts))
-            all_used.append(used)
-        return cls(tuple(published), tuple(releases), tuple(all_used))
-
-    @property
-    def schema(self) -> Schema:
-        """The schema of all releases."""
-        return self.published[0].schema
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Words for each release."""
-        return tuple(item.name for item in self.published)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The quasi-identifiers."""
-        return self.schema.names
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """What the sensitive values are called."""
-        return self.schema.sensitive.value_labels
-
-    @property
-    def class_counts(self) -> tuple[NDArray[np.int64], ...]:
-        """Per release its own classes x values."""
-        return tuple(item.counts for item in self.published)
-
-    @property
-    def promised(self) -> int | None:
-        """The largest ell that a manifest promises."""
-        return max((item.manifest.ell for item in self.published if item.manifest is not None), default=None)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What reading the releases took for granted."""
-        without = [item.name for item in self.published if item.manifest is None]
-        read = (
-            f"{', '.join(without)}: no manifest was there; the labels were understood by the schema given."
-            if without
-            else "Every release is the one that its manifest describes: its content was compared."
-        )
-        kept = sorted({name for item in self.published for name in item.schema.kept})
-        if not kept:
-            return (read,)
-        return (
-            read,
-            f"Columns that are kept unchanged ({', '.join(kept)}) were not looked at: they can name people.",
-        )
-
-    @cached_property
-    def _labels(self) -> list[list[tuple[str, ...]]]:
-        return [item.labels for item in self.published]
-
-    def label(self, release: int, row: int) -> tuple[str, ...]:
-        """What a release shows for a row of its counts."""
-        own = int(self.used[release][row])
-        return ("no class",) * len(self.columns) if own == NO_CLASS else self._labels[release][own]
-
-    def find(self, people: pa.Table) -> Candidates:
-        """Where the people of a table can be."""
-        columns = self.schema.quasi_identifiers
-        positions = np.full((people.num_rows, len(columns)), _ANY, dtype=np.int64)
-        is_outside = np.zeros(people.num_rows, dtype=bool)
-        for place, column in enumerate(columns):
-            if column.name in people.column_names:
-                cells = people.column(column.name).combine_chunks()
-                known = ~cells.is_null().to_numpy(zero_copy_only=False)
-                found = column.encode(cells)
-                positions[known, place] = found[known]
-                is_outside |= known & (found == UNKNOWN)
-        inside = np.flatnonzero(~is_outside)
-        distinct, kind = np.unique(positions[inside], axis=0, return_inverse=True)
-        owner, ranks = _completed(self.schema, distinct)
-        rows = self._rows_of(ranks)
-        lines = np.unique(np.column_stack([owner, rows]), axis=0)
-        # every person gets the lines of their kind
-        starts = np.searchsorted(lines[:, 0], np.arange(len(distinct) + 1))
-        n_lines = np.diff(starts)[kind.reshape(-1)]
-        person = np.repeat(inside, n_lines)
-        within = np.arange(len(person)) - np.repeat(np.cumsum(n_lines) - n_lines, n_lines)
-        picked = np.repeat(starts[kind.reshape(-1)], n_lines) + within
-        tables = tuple(release.counts for release in self.releases)
-        return Candidates(people.num_rows, person, lines[picked, 1:], tables, int(is_outside.sum()))
-
-    def model_cells(self, model: Model) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rows that each combination of a model has, and its counts by value."""
-        if model.schema.digest != self.schema.digest:
+    def model_rows(self, model: Model) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The records of a model: the rows that each combination has which is linked, and counts by value."""
+        found = self._find(_combinations(model, self.schema))
+        if len(np.unique(found.person)) < len(found.person):
             raise DataError(
-                "The model and the releases were made with different schemas.",
-                remedy="Use the model that the plan of the releases was made from, or leave it out.",
+                "Labels of the releases cut through the values of the model.",
+                remedy="Use the schema that the releases were made with, or leave the model out.",
             )
-        return self._rows_of(model.ranks), model.counts.dense()
+        is_linked = np.ones(len(found.person), dtype=bool)
+        for j, used in enumerate(self._used):
+            is_linked &= np.isin(found.rows[:, j], used)
+        rows = [np.searchsorted(used, found.rows[is_linked, j]) for j, used in enumerate(self._used)]
+        counts = np.zeros((int(is_linked.sum()), len(self.values)), dtype=np.int64)
+        understanding, _ = self._located
+        np.add.at(counts.T, understanding.known_of, model.counts.dense()[found.person[is_linked]].T)
+        return np.stack(rows, axis=1).astype(np.int64), counts
 
-    def _rows_of(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-        rows = [
-            np.searchsorted(used, item.classes.class_of(self.schema, ranks))
-            for item, used in zip(self.published, self.used, strict=True)
-        ]
-        return np.stack(rows, axis=1).astype(np.int64)
+    @property
+    def _located(self) -> tuple[Understanding, Arrangement]:
+        if self.places is None:
+            raise InternalError("Somebody is looked for in releases that were not read for it.")
+        return self.places
 
-
-_ANY = -9
-"""A position that the adversary does not know; apart from the marks of `elldelta.schema.domains`."""
-
-
-def _completed(schema: Schema, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every combination that partly known positions can stand for: whose it is, and its rank."""
-    sizes = np.array(schema.sizes)
-    n_each = np.where(positions == _ANY, sizes, 1).prod(axis=1, dtype=object) if len(positions) else []
-    total = sum(int(n) for n in n_each)
-    if total > MOST_COMPLETIONS:
-        raise RefusedError(
-            "Too little is known about the targets: they can stand for too many combinations.",
-            found=f"{total} combinations, at most {MOST_COMPLETIONS} are possible.",
-            remedy="Give more columns, or fewer targets at a time.",
+    def _find(self, known: Known) -> Candidates:
+        understanding, cells = self._located
+        codes = np.stack(
+            [
+                np.array([column.code_of[text] for text in texts], dtype=np.int64)[known.codes[:, place]]
+                for place, (column, texts) in enumerate(zip(understanding.columns, known.texts, strict=True))
+            ],
+            axis=1,
         )
-    owners, ranks = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    is_open = positions == _ANY
-    for pattern in np.unique(is_open, axis=0):
-        chosen = np.flatnonzero((is_open == pattern).all(axis=1))
-        n_more = math.prod(sizes[pattern].tolist())
-        full = np.repeat(positions[chosen], n_more, axis=0)
-        if pattern.any():
-            more = np.stack(np.unravel_index(np.arange(n_more), sizes[pattern]), axis=1)
-            full[:, pattern] = np.tile(more, (len(chosen), 1))
-        owners.append(np.repeat(chosen, n_more))
-        ranks.append(schema.ranks(full))
-    return np.concatenate(owners), np.concatenate(ranks)
+        distinct, kind = np.unique(codes, axis=0, return_inverse=True)
+        who, cell = cells.find(distinct)
+        # every person gets the cells of their kind
+        kind = kind.reshape(-1)
+        starts = np.searchsorted(who, np.arange(len(distinct) + 1))
+        n_cells = np.diff(starts)[kind]
+        person = np.repeat(np.arange(len(codes)), n_cells)
+        within = np.arange(len(person)) - np.repeat(np.cumsum(n_cells) - n_cells, n_cells)
+        picked = cell[np.repeat(starts[kind], n_cells) + within]
+        rows = np.stack([item.row_of[picked] for item in self.shown], axis=1)
+        tables = tuple(item.table for item in self.shown)
+        return Candidates(len(codes), person, rows, tables, int((n_cells == 0).sum()))
+
+
+def _combinations(model: Model, schema: Schema | None) -> Known:
+    """The combinations of a model, as people of whom everything is known."""
+    if schema is None or model.schema.digest != schema.digest:
+        raise DataError(
+            "The model and the releases were made with different schemas.",
+            remedy="Use the model that the plan of the releases was made from, give its schema (--schema), "
+            "or leave the model out.",
+        )
+    return Known.from_positions(schema, model.counts.positions)
+
+
+def check_schemas(described: Sequence[tuple[str, Schema]]) -> None:
+    """Refuses releases that describe their columns differently."""
+    for name, schema in described[1:]:
+        if schema.digest != described[0][1].digest:
+            raise DataError(
+                "The releases were made with different schemas.",
+                found=f"{described[0][0]} and {name} describe their columns differently.",
+                remedy="Link releases that use the same columns and domains.",
+            )
+
+
+def _boxes(
+    release: ReadRelease, columns: Sequence[LabelColumn]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
+    """The number of every label of every box; the class of each box; and an example of classes that are one.
+
+    Labels can mean the same in other words, as `20-40` and `[20, 40]` do.
+    """
+    codes = np.empty((len(release.boxes), len(columns)), dtype=np.int64)
+    for place, column in enumerate(columns):
+        code_of = column.code_of
+        numbers = np.array([code_of[row[place]] for row in release.boxes], dtype=np.int64)
+        codes[:, place] = column.same_meaning[numbers]
+    if release.class_of is not None:
+        return codes, release.class_of, None
+    _, examples, class_of = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(examples)  # in the order in which they were given
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return codes[examples[order]], rank[class_of.reshape(-1)], examples[order]
+
+
+def _assumptions(releases: Sequence[ReadRelease], kept: Sequence[str]) -> tuple[str, ...]:
+    """What says what the releases show; without any, manifests do."""
+    by = {kind: [item.name for item in releases if item.told_by == kind] for kind in ("schema", "labels")}
+    told = []
+    if len(by["labels"]) == len(releases) > 0:
+        told.append("The labels of the releases mean what is listed; no manifest or schema says so.")
+    elif by["labels"]:
+        told.append(
+            f"{', '.join(by['labels'])}: the labels mean what is listed; no manifest says so. The classes of "
+            "the other releases are those of their manifests, with which their content was compared."
+        )
+    elif by["schema"]:
+        listed = ", ".join(by["schema"])
+        told.append(f"{listed}: no manifest was there; the labels were understood by the schema given.")
+    else:
+        told.append("Every release is the one that its manifest describes: its content was compared.")
+    if kept:
+        listed = ", ".join(sorted(kept))
+        told.append(f"Columns that are kept unchanged ({listed}) were not looked at: they can name people.")
+    return tuple(told)
+
+
+def _overlaps(shown: Sequence[Shown], n_unnamed: int) -> list[str]:
+    told = [
+        f"{item.name}: classes overlap or records are suppressed in {item.n_overlapping:,} of "
+        f"{len(item.row_of):,} cells; somebody there can be in any of them, so their counts are added up."
+        for item in shown
+        if item.n_overlapping
+    ]
+    if n_unnamed:
+        told.append(
+            f"{n_unnamed:,} cells are named by no label but `*`. They were not linked: only people whose "
+            "records are suppressed wherever they occur can be there."
+        )
+    return told
+
+
+def _meanings(understanding: Understanding) -> tuple[tuple[str, str, str], ...]:
+    """How every label was understood: column, label, meaning. Plain values are taken together."""
+    return tuple(
+        (row["column"], f"{row['labels']:,} values" if row["label"] is None else row["label"], row["meaning"])
+        for row in understanding.rows()
+    )

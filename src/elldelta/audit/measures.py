@@ -172,7 +172,7 @@ def _model_masses(
     model: Model,
 ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
     """P(s | cell) and P(c_j, s), up to factors that do not depend on s, for each linkage class."""
-    rows, counts = evidence.model_cells(model)
+    rows, counts = evidence.model_rows(model)
     masses = []
     for j, release in enumerate(cells):
         by_class = np.zeros(release.counts.shape, dtype=np.int64)

@@ -1,9 +1,8 @@
-"""Lays classes that may overlap over each other: the cells that no class cuts, and who covers each.
+"""Lays classes over each other: the cells that no class cuts, and who covers each.
 
-`elldelta.core.overlay` asks for classes that do not meet. Releases of others do not promise that: a
-suppressed record lies over everything, and ranges of hand-made classes share their ends. Here a cell is a
-set of combinations that lie in the same classes, whatever their number, so an adversary who knows a
-combination learns nothing more than its cell.
+Classes may overlap: in releases of others a suppressed record lies over everything, and ranges of hand-made
+classes share their ends. A cell is a set of combinations that lie in the same classes, whatever their number,
+so an adversary who knows a combination learns nothing more than its cell.
 
 The domain is cut one attribute after the other. What remains to be cut depends only on the classes that are
 still in play, so pieces with the same classes are one piece from then on: the work follows the classes that
@@ -13,7 +12,7 @@ meet, not the product of the attributes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,8 +23,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    _Numbers = NDArray[np.int64]
+
 MOST_PAIRS = 40_000_000
 """Above this many pairs of a piece and a class in it an arrangement is refused: it would not fit a laptop."""
+
+_FEWEST_TOGETHER = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,19 +40,34 @@ class LabelRuns:
         label: The label of each run, in rising order; every label has at least one run.
         first: The first position of each run.
         last: The last position of each run.
-        is_named: For every position, whether a combination with it counts as one that exists.
+        is_named: For every position, whether a combination with it counts as one that exists; None if all do.
     """
 
     n_positions: int
     label: NDArray[np.int64]
     first: NDArray[np.int64]
     last: NDArray[np.int64]
-    is_named: NDArray[np.bool_]
+    is_named: NDArray[np.bool_] | None = None
 
     @property
     def n_labels(self) -> int:
         """The number of labels."""
         return int(self.label[-1]) + 1 if self.label.size else 0
+
+    @classmethod
+    def from_ends(
+        cls, lows: NDArray[np.int64], highs: NDArray[np.int64]
+    ) -> tuple[LabelRuns, NDArray[np.int64]]:
+        """One label per range that occurs, and the label of each range that was given.
+
+        Positions that no range tells apart are one: a domain may have 2^62 of them.
+        """
+        ends = np.stack((lows, highs + 1), axis=1)
+        cuts = np.unique(ends)
+        distinct, label_of = np.unique(ends, axis=0, return_inverse=True)
+        first, behind = np.searchsorted(cuts, distinct).T
+        label = np.arange(len(distinct), dtype=np.int64)
+        return cls(len(cuts), label, first, behind - 1), label_of.reshape(-1).astype(np.int64)
 
     def mask(self, label: int) -> NDArray[np.bool_]:
         """The positions of one label."""
@@ -69,8 +87,27 @@ class LabelRuns:
         edges = np.diff(np.pad(masks.astype(np.int8), ((0, 0), (1, 1))), axis=1)
         label, first = np.nonzero(edges == 1)
         last = np.nonzero(edges == -1)[1] - 1
-        named = np.ones(masks.shape[1], dtype=bool) if is_named is None else is_named
-        return cls(masks.shape[1], label, first, last, named)
+        return cls(masks.shape[1], label, first, last, is_named)
+
+    def intervals(
+        self, labels: NDArray[np.int64], most_pairs: int
+    ) -> tuple[NDArray[np.intp], _Numbers, _Numbers]:
+        """The runs of labels, one after the other: whose each is, where it begins, and behind its end."""
+        runs_from = np.searchsorted(self.label, np.arange(self.n_labels + 1))
+        n_runs = np.diff(runs_from)[labels]
+        _check(n_runs, most_pairs)
+        owner = np.repeat(np.arange(len(labels)), n_runs)
+        run = runs_from[labels][owner] + _within(n_runs)
+        return owner, self.first[run], self.last[run] + 1
+
+
+class _Stage(NamedTuple):
+    """How one attribute cuts pieces: where the parts lie, and which piece of the next stage each becomes."""
+
+    place: int
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    becomes: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +118,15 @@ class Arrangement:
         starts: Where the classes of each cell begin in `classes`; one entry more than there are cells.
         classes: The classes of cell after cell, rising within a cell.
         is_named: For each cell, whether a combination in it counts as one that exists.
+        attributes: What the labels of each attribute name.
+        stages: How the cells came about, attribute after attribute.
     """
 
     starts: NDArray[np.int64]
     classes: NDArray[np.int64]
     is_named: NDArray[np.bool_]
+    attributes: tuple[LabelRuns, ...]
+    stages: tuple[_Stage, ...]
 
     @property
     def n_cells(self) -> int:
@@ -97,13 +138,52 @@ class Arrangement:
         """The cell of each entry of `classes`."""
         return np.repeat(np.arange(self.n_cells, dtype=np.int64), np.diff(self.starts))
 
+    def find(self, labels: NDArray[np.int64], *, most_pairs: int = MOST_PAIRS) -> tuple[_Numbers, _Numbers]:
+        """The cells in which somebody can be of whom labels are known: a few at a time if they meet much.
 
-def arrange(attributes: Sequence[LabelRuns], labels: NDArray[np.int64]) -> Arrangement:
+        Args:
+            labels: The label of each person in each attribute.
+            most_pairs: Pairs of a person and a piece that may be held at once.
+
+        Returns:
+            Pairs of a person and a cell, sorted. Whom no class covers has none.
+        """
+        try:
+            return self._find(labels, most_pairs)
+        except RefusedError:
+            if len(labels) < _FEWEST_TOGETHER:
+                raise
+        half = len(labels) // 2
+        first, second = (self.find(part, most_pairs=most_pairs) for part in (labels[:half], labels[half:]))
+        return np.concatenate((first[0], second[0] + half)), np.concatenate((first[1], second[1]))
+
+    def _find(self, labels: NDArray[np.int64], most_pairs: int) -> tuple[_Numbers, _Numbers]:
+        person = np.arange(len(labels) if self.n_cells else 0, dtype=np.int64)
+        piece = np.zeros(len(person), dtype=np.int64)
+        for place, begin, end, becomes in self.stages:
+            attribute = self.attributes[place]
+            pair, first, behind = attribute.intervals(labels[person, place], most_pairs)
+            offset = piece[pair] * (attribute.n_positions + 1)
+            low = np.searchsorted(end, offset + first, side="right")
+            high = np.searchsorted(begin, offset + behind, side="left")
+            n_parts = np.maximum(high - low, 0)
+            _check(n_parts, most_pairs)
+            part = np.repeat(low, n_parts) + _within(n_parts)
+            n_pieces = int(becomes.max(initial=0)) + 1
+            keys = np.unique(np.repeat(person[pair], n_parts) * n_pieces + becomes[part])
+            person, piece = np.divmod(keys, n_pieces)
+        return person, piece
+
+
+def arrange(
+    attributes: Sequence[LabelRuns], labels: NDArray[np.int64], *, most_pairs: int = MOST_PAIRS
+) -> Arrangement:
     """All cells that at least one class covers.
 
     Args:
         attributes: Per attribute, what its labels name.
         labels: The label of each class in each attribute: classes x attributes.
+        most_pairs: Pairs of a piece and a class in it that may be held at once.
 
     Raises:
         RefusedError: The classes meet in too many ways.
@@ -117,25 +197,28 @@ def arrange(attributes: Sequence[LabelRuns], labels: NDArray[np.int64]) -> Arran
     pieces = np.zeros(n_classes, dtype=np.int64)
     classes = np.arange(n_classes, dtype=np.int64)
     named = np.ones(min(n_classes, 1), dtype=bool)
+    stages = []
     # Attributes with few labels first: they cut little, and most classes part ways before the others.
     for place in sorted(range(len(attributes)), key=lambda index: attributes[index].n_labels):
-        pieces, classes, named = _cut(attributes[place], labels[:, place], pieces, classes, named)
-        pieces, classes, named, _ = _merge(pieces, classes, named)
-    return _frozen(pieces, classes, named)
+        pieces, classes, named, begin, end = _cut(
+            attributes[place], labels[:, place], pieces, classes, named, most_pairs
+        )
+        pieces, classes, named, becomes = _merge(pieces, classes, named)
+        stages.append(_Stage(place, begin, end, becomes))
+    starts = np.searchsorted(pieces, np.arange(len(named) + 1, dtype=np.int64))
+    for array in (starts, classes, named):
+        array.setflags(write=False)
+    return Arrangement(starts, classes, named, tuple(attributes), tuple(stages))
 
 
-def without_last(arrangement: Arrangement, n_kept: int) -> tuple[Arrangement, NDArray[np.int64]]:
-    """The cells of the first `n_kept` classes alone, and which of them each cell lies in; -1 for none."""
-    keep = arrangement.classes < n_kept
-    pieces, classes = arrangement.cell_of[keep], arrangement.classes[keep]
-    inside, pieces = np.unique(pieces, return_inverse=True)
-    pieces, classes, named, group_of = _merge(pieces.reshape(-1), classes, arrangement.is_named[inside])
-    cell_of = np.full(arrangement.n_cells, -1, dtype=np.int64)
-    cell_of[inside] = group_of
-    return _frozen(pieces, classes, named), cell_of
+def overlay_runs(starts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """The class of every common cell, per release, for runs given by the ranks at which they begin.
 
-
-_State = tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.bool_]"]
+    >>> [classes.tolist() for classes in overlay_runs([np.array([0, 4]), np.array([0, 2, 4])])]
+    [[0, 0, 1], [0, 1, 2]]
+    """
+    cells = np.unique(np.concatenate(starts))
+    return [np.searchsorted(own, cells, side="right").astype(np.int64) - 1 for own in starts]
 
 
 def _cut(
@@ -144,31 +227,32 @@ def _cut(
     pieces: NDArray[np.int64],
     classes: NDArray[np.int64],
     named: NDArray[np.bool_],
-) -> _State:
-    """Cuts every piece where a class in it begins or ends; pairs of (piece, class) in, and out."""
-    runs_from = np.searchsorted(attribute.label, np.arange(attribute.n_labels + 1))
-    n_runs = np.diff(runs_from)[label_of[classes]]
-    _check(int(n_runs.sum()))
-    pair = np.repeat(np.arange(len(classes)), n_runs)
-    run = runs_from[label_of[classes]][pair] + _within(n_runs)
+    most_pairs: int,
+) -> tuple[_Numbers, _Numbers, NDArray[np.bool_], _Numbers, _Numbers]:
+    """Cuts every piece where a class in it begins or ends; pairs of (piece, class) in, and out.
+
+    Also returns where every part begins and ends, on a line on which the pieces follow each other.
+    """
+    pair, first, behind = attribute.intervals(label_of[classes], most_pairs)
     width = attribute.n_positions + 1
-    begin = pieces[pair] * width + attribute.first[run]
-    end = pieces[pair] * width + attribute.last[run] + 1
+    begin, end = pieces[pair] * width + first, pieces[pair] * width + behind
     cuts = np.unique(np.concatenate((begin, end)))
     low, high = np.searchsorted(cuts, begin), np.searchsorted(cuts, end)
     n_parts = high - low
-    _check(int(n_parts.sum()))
+    _check(n_parts, most_pairs)
     parts = np.repeat(low, n_parts) + _within(n_parts)
     # One number per pair sorts several times faster than two.
     keys = np.sort(parts * len(label_of) + np.repeat(classes[pair], n_parts))
     parts, owners = np.divmod(keys, len(label_of))
     is_first = np.diff(parts, prepend=-1) != 0
     kept = parts[is_first]
-    names_before = np.concatenate(([0], np.cumsum(attribute.is_named)))
-    parent, from_position = np.divmod(cuts[kept], width)
-    to_position = cuts[kept + 1] - parent * width
-    is_named = named[parent] & (names_before[to_position] > names_before[from_position])
-    return np.cumsum(is_first) - 1, owners, is_named
+    begin, end = cuts[kept], cuts[kept + 1]
+    parent = begin // width
+    is_named = named[parent]
+    if attribute.is_named is not None:
+        names_before = np.concatenate(([0], np.cumsum(attribute.is_named)))
+        is_named = is_named & (names_before[end - parent * width] > names_before[begin - parent * width])
+    return np.cumsum(is_first) - 1, owners, is_named, begin, end
 
 
 def _merge(
@@ -180,7 +264,7 @@ def _merge(
     sizes = np.diff(starts)
     if not n_pieces:
         return pieces, classes, named, np.empty(0, dtype=np.int64)
-    keys = np.stack([np.add.reduceat(_scattered(classes, salt), starts[:-1]) for salt in (1, 2)], axis=1)
+    keys = np.stack([np.add.reduceat(scattered(classes, salt), starts[:-1]) for salt in (1, 2)], axis=1)
     order = np.lexsort((keys[:, 1], keys[:, 0], sizes))
     same = (np.diff(keys[order], axis=0) == 0).all(axis=1) & (np.diff(sizes[order]) == 0)
     group_first = np.concatenate(([True], ~same))
@@ -212,7 +296,7 @@ def _within(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.arange(total, dtype=np.int64) - np.repeat(ends - lengths, lengths)
 
 
-def _scattered(numbers: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
+def scattered(numbers: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
     """Numbers mixed well (splitmix64), so that sums of different sets of them hardly ever agree."""
     mixed = (numbers.astype(np.uint64) + np.uint64(salt << 32)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -220,17 +304,11 @@ def _scattered(numbers: NDArray[np.int64], salt: int) -> NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _frozen(pieces: NDArray[np.int64], classes: NDArray[np.int64], named: NDArray[np.bool_]) -> Arrangement:
-    starts = np.searchsorted(pieces, np.arange(len(named) + 1, dtype=np.int64))
-    for array in (starts, classes, named):
-        array.setflags(write=False)
-    return Arrangement(starts, classes, named)
-
-
-def _check(n_pairs: int) -> None:
-    if n_pairs > MOST_PAIRS:
+def _check(n_each: NDArray[np.int64], most_pairs: int) -> None:
+    n_pairs = int(n_each.sum())
+    if n_pairs > most_pairs:
         raise RefusedError(
             "The classes of the releases meet in too many ways to be laid over each other.",
-            found=f"{n_pairs} pairs of a cell and a class, at most {MOST_PAIRS} are possible.",
+            found=f"{n_pairs} pairs of a cell and a class, at most {most_pairs} are possible.",
             remedy="Link fewer releases at a time, or fewer quasi-identifiers.",
         )

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from elldelta.schema.schema import Schema
 
 
-class Cover(Protocol):
-    """Classes that can be looked up and told to a reader."""
+class Classes(Protocol):
+    """The classes of a plan: every combination has exactly one. They can be looked up, told and written."""
 
     shape: ClassVar[str]
 
@@ -37,10 +37,6 @@ class Cover(Protocol):
 
     def hulls(self, schema: Schema) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The lowest and highest position of each class in each quasi-identifier: two tables R x d."""
-
-
-class Classes(Cover, Protocol):
-    """The classes of a plan: they cover every combination exactly once, and can be written down."""
 
     def to_dict(self) -> dict[str, Any]:
         """The classes as plain JSON values."""
@@ -219,7 +215,7 @@ def classes_from_dict(document: Mapping[str, Any], schema: Schema) -> Classes:
     return read(document, schema)
 
 
-def class_labels(schema: Schema, classes: Cover) -> list[tuple[str, ...]]:
+def class_labels(schema: Schema, classes: Classes) -> list[tuple[str, ...]]:
     """What a release shows for each class: one label per quasi-identifier."""
     lows, highs = classes.hulls(schema)
     columns = [

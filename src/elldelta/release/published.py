@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.certificate import missing_witnesses
-from elldelta.core.diversity import class_diversities, diversity, k_anonymity
+from elldelta.core.diversity import diversity, k_anonymity
 from elldelta.core.mass_table import frozen
-from elldelta.core.overlay import NO_CLASS
 from elldelta.core.partition import Partition
-from elldelta.errors import DataError, FileError, InternalError, ParameterError, RefusedError
+from elldelta.errors import DataError, FileError, InternalError, RefusedError
 from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
-from elldelta.plan.label_boxes import LabelBoxes
 from elldelta.release.manifest import TERMS, content_digest
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.engines import Progress, Table
-    from elldelta.plan.classes import Cover
+    from elldelta.plan.classes import Classes
     from elldelta.plan.plan import Plan
     from elldelta.release.manifest import Manifest
     from elldelta.schema.schema import Column, Schema
@@ -125,21 +123,21 @@ class Published:
         schema: What its columns mean.
         classes: Its classes.
         counts: Records by class and sensitive value.
-        manifest: What the release says about itself, if it came with a manifest.
+        manifest: What the release says about itself.
     """
 
     name: str
     schema: Schema
-    classes: Cover
+    classes: Classes
     counts: NDArray[np.int64]
-    manifest: Manifest | None = None
+    manifest: Manifest
 
     @property
     def n_records(self) -> int:
         """The number of records."""
         return int(self.counts.sum())
 
-    @property
+    @cached_property
     def labels(self) -> list[tuple[str, ...]]:
         """What the release shows for each class."""
         return class_labels(self.schema, self.classes)
@@ -158,55 +156,29 @@ class Published:
 
 
 def read_published(
-    table: Table,
-    name: str,
-    schema: Schema,
-    manifest: Manifest | None = None,
-    progress: Progress | None = None,
+    table: Table, name: str, manifest: Manifest, progress: Progress | None = None
 ) -> Published:
-    """Reads a release: by the classes of its manifest where there is one, else by its labels alone.
+    """Reads a release by the classes of its manifest.
 
     Raises:
         FileError: The content is not what the manifest says.
-        DataError: A label or a sensitive value does not fit the schema.
+        DataError: A sensitive value does not fit the schema.
     """
+    schema, classes = manifest.schema, manifest.classes
     found = count_release(table, schema.names, schema.sensitive.name, progress=progress)
-    if manifest is None:
-        classes: Cover = LabelBoxes.parse(schema, found.labels)
-        rows = np.arange(len(found.labels))
-    else:
-        classes = manifest.classes
-        number = {labels: index for index, labels in enumerate(manifest.labels)}
-        if len(number) < manifest.classes.n_classes:
-            raise _not_as_described(name, "Two of its classes have the same labels.")
-        known: list[int | None] = [number.get(labels) for labels in found.labels]  # type: ignore[arg-type]
-        if None in known:
-            raise _not_as_described(
-                name, f"{known.count(None)} sets of labels name no class of the manifest."
-            )
-        rows = np.array(known, dtype=np.int64)
+    number = {labels: index for index, labels in enumerate(manifest.labels)}
+    if len(number) < classes.n_classes:
+        raise _not_as_described(name, "Two of its classes have the same labels.")
+    known: list[int | None] = [number.get(labels) for labels in found.labels]  # type: ignore[arg-type]
+    if None in known:
+        raise _not_as_described(name, f"{known.count(None)} sets of labels name no class of the manifest.")
+    rows = np.array(known, dtype=np.int64)
     counts = np.zeros((classes.n_classes, schema.n_values), dtype=np.int64)
     counts[np.ix_(rows, _positions(schema.sensitive, found))] = found.dense()
     published = Published(name, schema, classes, counts, manifest)
-    if manifest is not None and published.digest != manifest.content_digest:
+    if published.digest != manifest.content_digest:
         raise _not_as_described(name, "Its records are not those that the manifest describes.")
     return published
-
-
-def values_left(releases: Sequence[Published], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For people with these combinations who are in all releases: how many sensitive values are left.
-
-    0 where nobody can be in all releases.
-    """
-    left: NDArray[np.int64] | None = None
-    for release in releases:
-        class_of = release.classes.class_of(release.schema, ranks)
-        shown = release.counts[class_of]
-        shown[class_of == NO_CLASS] = 0
-        left = shown if left is None else np.minimum(left, shown)
-    if left is None:
-        raise ParameterError("Linking needs at least one release.", found="None was given.")
-    return class_diversities(left)
 
 
 @dataclass(frozen=True)
@@ -238,12 +210,6 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
         RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
     """
     manifest, name = published.manifest, published.name
-    if manifest is None:
-        raise FileError(
-            f"The release {name} comes without a manifest.",
-            found="Nothing says under which plan it was made.",
-            remedy="Put the manifest beside it.",
-        )
     if plan is not None and manifest.plan_digest != plan.digest:
         raise FileError(
             f"The release {name} was made with another plan.",

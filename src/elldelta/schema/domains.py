@@ -1,7 +1,7 @@
 """Domains: the ordered, finite sets of positions that the values of a column fall into.
 
 A domain numbers what it can tell apart from 0 to size - 1. `encode` finds the position of a value, `label`
-names a run of positions in words, and `parse` reads such a label back.
+names a run of positions in words; what such a label means is read by `elldelta.schema.label_columns`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import itertools
 import math
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args
 
 import numpy as np
@@ -31,8 +30,6 @@ NULL = -2
 """The position of a missing value."""
 
 _LARGEST = 2**62
-_INTEGER_LABEL = re.compile(r"(-?[0-9]{1,19})(?:(?:-|\.\.)(-?[0-9]{1,19}))?")
-_BIN_LABEL = re.compile(r"\[([^,\s]+), ([^,\s\])]+)[\])]")
 
 
 class Domain(Protocol):
@@ -49,9 +46,6 @@ class Domain(Protocol):
 
     def label(self, low: int, high: int) -> str:
         """The name of the positions from `low` to `high`, both included."""
-
-    def parse(self, label: str) -> NDArray[np.int64] | None:
-        """The positions that a label names, ascending; None if it is not a label of this domain."""
 
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain JSON values, with its kind."""
@@ -108,14 +102,6 @@ class Integers:
         if first == last:
             return str(first)
         return f"{first}..{last}" if first < 0 else f"{first}-{last}"
-
-    def parse(self, label: str) -> NDArray[np.int64] | None:
-        """The positions of a label; its ends must be ends of ranges."""
-        match = _INTEGER_LABEL.fullmatch(label)
-        if match is None:
-            return None
-        first, last = int(match[1]), int(match[2] or match[1])
-        return _run(self, (first - self.low) // self.width, (last - self.low) // self.width, label)
 
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain JSON values."""
@@ -179,16 +165,6 @@ class Dates:
         """`1990-01-05`, or `1990-01..1990-06`."""
         first, last = self._text(self._date(low)), self._text(self._date(high))
         return first if low == high else f"{first}..{last}"
-
-    def parse(self, label: str) -> NDArray[np.int64] | None:
-        """The positions of a label."""
-        first, _, last = label.partition("..")
-        try:
-            low = self._index(_date_from_text(first, self.unit))
-            high = self._index(_date_from_text(last or first, self.unit))
-        except ValueError:
-            return None
-        return _run(self, low, high, label)
 
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain JSON values."""
@@ -285,25 +261,9 @@ class Categories:
             return labels.category_run(self.values[low], self.values[high])
         return labels.category_set(self.values[low : high + 1])
 
-    def parse(self, label: str) -> NDArray[np.int64] | None:
-        """The positions of a label: one category, a run, or any set."""
-        ends = labels.parse_category_run(label) if self.ordered else None
-        if ends:
-            first, last = (self._places.get(end) for end in ends)
-            return None if first is None or last is None else _run(self, first, last, label)
-        one = labels.parse_category(label)
-        values = labels.parse_category_set(label) if one is None else [one]
-        places = [self._places.get(value) for value in values or ()]
-        known = [place for place in places if place is not None]
-        return np.unique(np.array(known, dtype=np.int64)) if known and None not in places else None
-
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain JSON values."""
         return {"kind": self.kind, "values": list(self.values), "ordered": self.ordered}
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {value: place for place, value in enumerate(self.values)}
 
 
 @dataclass(frozen=True)
@@ -356,15 +316,6 @@ class Bins:
         end = "]" if high == self.size - 1 else ")"
         return f"[{_number(self.edges[low])}, {_number(self.edges[high + 1])}{end}"
 
-    def parse(self, label: str) -> NDArray[np.int64] | None:
-        """The positions of a label; its ends must be edges."""
-        match = _BIN_LABEL.fullmatch(label)
-        try:
-            ends = [self.edges.index(float(end)) for end in match.groups()] if match else None
-        except ValueError:
-            return None
-        return _run(self, ends[0], ends[1] - 1, label) if ends else None
-
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain JSON values."""
         return {"kind": self.kind, "edges": list(self.edges)}
@@ -372,29 +323,16 @@ class Bins:
 
 def date_from_text(text: str, unit: DateUnit) -> dt.date:
     """Reads YYYY, YYYY-MM or YYYY-MM-DD (as far as the unit needs); ValueError otherwise."""
-    try:
-        return _date_from_text(text, unit)
-    except ValueError:
-        return dt.date.fromisoformat(text)
-
-
-def _date_from_text(text: str, unit: DateUnit) -> dt.date:
-    if not re.fullmatch({"day": r"\d{4}-\d\d-\d\d", "month": r"\d{4}-\d\d", "year": r"\d{4}"}[unit], text):
-        raise ValueError
-    return dt.date.fromisoformat(text + "-01-01"[: 10 - len(text)] if unit != "month" else text + "-01")
+    short = {"day": None, "month": r"\d{4}-\d\d", "year": r"\d{4}"}[unit]
+    if short is not None and re.fullmatch(short, text):
+        text += "-01" if unit == "month" else "-01-01"
+    return dt.date.fromisoformat(text)
 
 
 def _positions(
     positions: NDArray[np.int64], inside: NDArray[np.bool_], null: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     return np.where(null, NULL, np.where(inside, positions, UNKNOWN)).astype(np.int64)
-
-
-def _run(domain: Domain, low: int, high: int, label: str) -> NDArray[np.int64] | None:
-    # Rendering the run again makes parsing the exact inverse: 20-28 is no label of ranges of width 5.
-    if not 0 <= low <= high < domain.size or domain.label(low, high) != label:
-        return None
-    return np.arange(low, high + 1, dtype=np.int64)
 
 
 def _is_integer(value: object) -> bool:

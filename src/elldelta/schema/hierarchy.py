@@ -23,10 +23,8 @@ from elldelta.schema.hierarchy_problems import Problem, counted, refusal, struct
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
 
 _WHOLE_RANGE = re.compile(r"(-?[0-9]{1,19})(?:(?:-|\.\.)(-?[0-9]{1,19}))?")
-_DATE_RANGE = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,6 @@ class FittedHierarchy:
         self._names = {
             ends: _spelling(self.domain, ends, name) for ends, name in _nodes(self.hierarchy.rows).items()
         }
-        self._ends = {name: ends for ends, name in self._names.items()}
 
     def label(self, low: int, high: int) -> str | None:
         """The name of the group that is exactly the positions from `low` to `high`, as a label.
@@ -129,10 +126,11 @@ class FittedHierarchy:
         """
         return self._names.get((low, high))
 
-    def parse(self, label: str) -> NDArray[np.int64] | None:
-        """The positions of the group with this label; None if there is none."""
-        ends = self._ends.get(label)
-        return None if ends is None else np.arange(ends[0], ends[1] + 1, dtype=np.int64)
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """The leaves of every group that has a label of its own, by the label."""
+        leaves = tuple(row[0] for row in self.hierarchy.rows)
+        return {label: leaves[low : high + 1] for (low, high), label in self._names.items()}
 
     def cut_tree(self, *, has_missing: bool) -> CutTree:
         """Where boxes may be cut; a position for missing values is a child of the root by itself."""
@@ -262,14 +260,28 @@ def _positions(leaves: list[str], domain: Domain) -> list[int]:
     """The position of each leaf, negative for leaves that the domain does not have."""
     import pyarrow as pa
 
-    positions = domain.encode(pa.array(leaves, pa.string())).tolist()
+    def encoded(texts: list[str]) -> list[int]:
+        return [int(place) for place in domain.encode(pa.array(texts, pa.string()))]
+
+    positions = encoded(leaves)
     if not isinstance(domain, Categories):
-        for index, place in enumerate(positions):
-            # Ranges, bins and such are also known by their label: 20-24, [0, 10).
-            labelled = domain.parse(leaves[index]) if place == UNKNOWN else None
-            if labelled is not None and labelled.size == 1:
-                positions[index] = int(labelled[0])
-    return [int(place) for place in positions]
+        # Ranges, bins and such are also known by their label: 20-24, [0, 10).
+        unknown = [index for index, place in enumerate(positions) if place == UNKNOWN]
+        firsts = encoded([_first_value(leaves[index], domain) for index in unknown])
+        for index, place in zip(unknown, firsts, strict=True):
+            if place >= 0 and domain.label(place, place) == leaves[index]:
+                positions[index] = place
+    return positions
+
+
+def _first_value(label: str, domain: Domain) -> str:
+    """The first value of a range, as text; empty if the label is none."""
+    is_date = isinstance(domain, Dates)
+    reading = labels.read_on("date" if is_date else "number", label)
+    low = None if reading is None else reading.spans[0].low
+    if low is None:
+        return ""
+    return dt.date.fromordinal(int(low)).isoformat() if is_date else format(low, "f")
 
 
 def _in_order(domain: Domain, order: tuple[int, ...]) -> Domain:
@@ -345,41 +357,24 @@ def _misleading(domain: Domain, rows: Sequence[Sequence[str]]) -> dict[tuple[int
         meanings.setdefault(_spelling(domain, ends, name), set()).add(ends)
     wrong = {}
     for ends, name in nodes.items():
-        spelling = _spelling(domain, ends, name)
-        ordinary = domain.parse(spelling)
-        is_other = ordinary is not None and not _is_run(ordinary, ends)
-        if is_other or len(meanings[spelling]) > 1 or _read_as(domain, name) not in (None, ends):
+        is_ordinary = name == domain.label(*ends)  # what its positions would be called anyway
+        is_other = not is_ordinary and _read_as(domain, name) not in (None, ends)
+        if is_other or len(meanings[_spelling(domain, ends, name)]) > 1:
             wrong[ends] = name
     return wrong
-
-
-def _is_run(positions: NDArray[np.int64], ends: tuple[int, int]) -> bool:
-    return np.array_equal(positions, np.arange(ends[0], ends[1] + 1))
 
 
 def _read_as(domain: Domain, name: str) -> tuple[int, int] | None:
     """The positions that a reader would take a name for: 15-19 on ages from 17 is 17 to 19."""
     ends: tuple[int, int] | None = None
+    if isinstance(domain, Categories):
+        place = domain.values.index(name) if name in domain.values else None
+        return None if place is None else (place, place)
     if isinstance(domain, Integers) and (match := _WHOLE_RANGE.fullmatch(name)):
         first, last = int(match[1]), int(match[2] or match[1])
         ends = (first - domain.low) // domain.width, (last - domain.low) // domain.width
-    elif isinstance(domain, Dates) and (match := _DATE_RANGE.fullmatch(name)):
-        try:
-            ends = domain.places(*_days(match))
-        except ValueError:
-            return None
+    elif isinstance(domain, Dates) and (days := labels.parse_days(name)):
+        ends = domain.places(*(dt.date.fromordinal(day) for day in (days[0], days[1] - 1)))
     if ends is None or ends[1] < 0 or ends[0] >= domain.size or ends[0] > ends[1]:
         return None
     return max(ends[0], 0), min(ends[1], domain.size - 1)
-
-
-def _days(match: re.Match[str]) -> tuple[dt.date, dt.date]:
-    """The first and the last day of YYYY, YYYY-MM or YYYY-MM-DD."""
-    year, month, day = int(match[1]), int(match[2] or 1), int(match[3] or 1)
-    first = dt.date(year, month, day)
-    if match[3]:
-        return first, first
-    if not match[2]:
-        return first, dt.date(year, 12, 31)
-    after = dt.date(year + month // 12, month % 12 + 1, 1)
-    return first, after - dt.timedelta(days=1)

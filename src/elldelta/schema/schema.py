@@ -92,6 +92,11 @@ class Column:
         return None if self._fitted is None else self._fitted.cut_tree(has_missing=self.has_missing)
 
     @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """The values of the groups of the hierarchy, by their labels."""
+        return {} if self._fitted is None else self._fitted.groups
+
+    @property
     def size(self) -> int:
         """The number of positions, with the one for missing values if there is one."""
         return self.domain.size + self.has_missing
@@ -152,32 +157,11 @@ class Column:
         spelt = {pair: self.label(*pair) for pair in set(pairs)}
         return [spelt[pair] for pair in pairs]
 
-    def parse_label(self, label: str) -> NDArray[np.bool_]:
-        """The positions that a label names, as a mask over all positions: the inverse of `label`.
-
-        Raises:
-            DataError: The text is not a label of this column.
-        """
-        mask = np.zeros(self.size, dtype=bool)
-        if label == labels.EVERYTHING:
-            mask[:] = True
-            return mask
-        rest, missing = labels.split_missing(label)
-        positions = np.empty(0, np.int64) if rest is None else self._parse_name(rest)
-        if positions is None or (missing and not self.has_missing):
-            raise DataError(
-                f"A label of column {self.name!r} does not fit the schema.",
-                found="It names no values of the column's domain.",
-                remedy="Use the schema with which the release was made.",
-            )
-        mask[positions] = True
-        if missing:
-            mask[-1] = True
-        return mask
-
-    def _parse_name(self, text: str) -> NDArray[np.int64] | None:
-        group = None if self._fitted is None else self._fitted.parse(text)
-        return self.domain.parse(text) if group is None else group
+    @cached_property
+    def whole(self) -> str:
+        """The label of all values of the column and no others, which `*` does not say to a stranger."""
+        everything = self.domain.label(0, self.domain.size - 1)
+        return labels.or_missing(everything) if self.has_missing else everything
 
     @cached_property
     def value_labels(self) -> tuple[str, ...]:

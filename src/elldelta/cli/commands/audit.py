@@ -16,7 +16,7 @@ from elldelta.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from elldelta.audit.foreign_evidence import ForeignColumns
+    from elldelta.audit.releases import ForeignColumns
     from elldelta.audit.result import Audit
 
 _SHOWN = 20
@@ -68,9 +68,9 @@ class Columns:
     @property
     def described(self) -> ForeignColumns:
         """The same, checked."""
-        from elldelta.audit.foreign_evidence import ForeignColumns
-        from elldelta.schema.foreign_columns import ColumnRules
+        from elldelta.audit.releases import ForeignColumns
         from elldelta.schema.hierarchies import read_hierarchies
+        from elldelta.schema.label_columns import ColumnRules
 
         rules: dict[str, dict[str, Any]] = {}
         nulls = "refuse"
@@ -215,6 +215,7 @@ def _run(
     _check(before, targets, targets_output, shown, same_records)
     with where.start() as engine, progress_bar("Linking") as progress:
         read: dict[str, Any] = {
+            "schema": schema,
             "foreign": columns.described,
             "csv_format": csv.format,
             "engine": engine,
@@ -224,7 +225,6 @@ def _run(
             labels = explained([*given, *([before] if before else [])], **read)
             _say(labels.to_dict(public=shown.public), _print_labels, json=json)
             raise typer.Exit(0 if labels.is_clear else 2)
-        read["schema"] = schema
         if before is not None:
             gate = audit_before(before, given, ell=ell, **read)
             _say(gate.to_dict(public=shown.public), _print_gate, json=json)

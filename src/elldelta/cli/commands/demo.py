@@ -21,7 +21,7 @@ def _run(
     json: options.Json = False,
 ) -> None:
     """The whole story on generated hospitals: what goes wrong, the plan, and what does not."""
-    from elldelta.cli.demo.story import run_demo
+    from elldelta.cli.demo import run_demo
 
     result = run_demo(folder, seed=seed, overwrite=overwrite)
     numbers, page = result.numbers, result.page.resolve()

@@ -9,7 +9,7 @@ from elldelta.agency.server.errors import ConflictError
 from elldelta.agency.server.services.jobs import JobView, enqueue, job_view, last_done
 from elldelta.agency.server.services.ledger import n_registered, registered_under
 from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan
-from elldelta.audit.evidence import OwnReleases
+from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
 from elldelta.files import digest
 
@@ -56,5 +56,5 @@ def run_audit(agency: Agency, plan_digest: str, releases: int) -> dict[str, Any]
     published = [
         replace(item.published, name=f"{item.owner} ({number})") for number, item in enumerate(entries, 1)
     ]
-    audit = summarize(OwnReleases.overlay(published), plan.ell)
+    audit = summarize(Evidence.from_published(published), plan.ell)
     return {"plan": plan_digest, "releases": len(entries), "audit": audit.to_dict(labels=True)}

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from elldelta.errors import ParameterError
 from elldelta.schema.domains import Bins, Categories, Dates, Integers
-from elldelta.schema.foreign_columns import ColumnRules, rules_of, understand_column
-from elldelta.schema.foreign_labels import normalized, parse_days, parse_number, read_on
 from elldelta.schema.hierarchy import Hierarchy
+from elldelta.schema.label_columns import ColumnRules, rules_of, understand_column
+from elldelta.schema.labels import normalized, parse_days, parse_number, read_on
 from elldelta.schema.schema import Column
 
 
@@ -140,25 +140,27 @@ def positions(column, label):
 def test_whole_numbers_have_nothing_between_them():
     column = column_of("20-29", "30-39", "*")
     assert column.kind == "whole numbers"
-    assert column.positions == ("up to 19", "20 to 29", "30 to 39", "40 and above")
+    assert [each.meaning for each in column.meanings] == ["every value", "20 to 29", "30 to 39"]
     assert column.runs.is_named.tolist() == [False, True, True, False]
 
 
 def test_real_numbers_have():
     column = column_of("20.5-29.5", "30-39", "*")
     assert column.kind == "numbers"
-    assert "above 29.5, below 30" in column.positions
+    between = ~(column.runs.mask(1) | column.runs.mask(2))
+    assert between.tolist() == [True, False, True, False, True]
     assert column_of("(20, 21)", "5").kind == "numbers"  # no whole number lies inside
 
 
 def test_codes_with_stars():
     column = column_of("5600**", "56001*", "560012", "570000", "*")
     assert column.kind == "text"
-    inside = {
-        name for name, named in zip(column.positions, positions(column, "5600**"), strict=True) if named
-    }
-    assert inside == {"560012", "another code 5600**", "another code 56001*"}
-    assert not positions(column, "56001*")[column.positions.index("570000")]
+    wide, narrow, one, other = (
+        set(_named(column, label)) for label in ("5600**", "56001*", "560012", "570000")
+    )
+    assert one < narrow < wide  # each with codes that no other label names
+    assert not wide & other
+    assert set(_named(column, "*")) > wide | other
 
 
 def test_stars_without_any_plain_code_are_classes_of_their_own():
@@ -200,16 +202,18 @@ def test_ranges_in_a_column_of_text_are_refused(label):
 
 
 def test_ordered_values_have_runs():
-    column = column_of("low..mid", "high", values=("low", "mid", "high"), is_ordered=True, is_closed=True)
+    column = column_of(
+        "low..mid", "high", kind="text", values=("low", "mid", "high"), is_ordered=True, is_closed=True
+    )
     assert not column.problems
-    named = positions(column, "low..mid")
-    assert {name for name, inside in zip(column.positions, named, strict=True) if inside} == {"low", "mid"}
+    assert positions(column, "low..mid") == [True, True, False]
+    assert positions(column, "high") == [False, False, True]
 
 
 def test_values_outside_a_closed_list_are_refused():
-    column = column_of("a", "b", "{a, c}", values=("a",), is_closed=True)
+    column = column_of("a", "b", "{a, c}", kind="text", values=("a",), is_closed=True)
     assert [each.label for each in column.problems] == ["b", "{a, c}"]
-    assert column.positions == ("a",)
+    assert column.runs.n_positions == 1
 
 
 def test_ancestors_come_from_the_hierarchy():

@@ -1,4 +1,4 @@
-"""Use case: the whole story on generated hospitals, from what goes wrong to what does not.
+"""The whole story on generated hospitals, as `elldelta demo` tells it: what goes wrong, and what does not.
 
 Nothing is staged: records are written to files, and every step after that is the one that users run.
 """
@@ -10,39 +10,85 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.audit.audit import audit, open_published
-from elldelta.cli.demo.mondrian import anonymize_alone
-from elldelta.cli.demo.page import DemoNumbers, Side, render_demo
+from elldelta.audit.audit import gather
+from elldelta.audit.measures import summarize
+from elldelta.audit.targets import values_left
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 from elldelta.engines import running
 from elldelta.files import AtomicFiles, check_writable, unwritable
-from elldelta.model.counting import count
 from elldelta.model.demo_hospitals import HOSPITALS, make_region
 from elldelta.model.estimate import estimate
 from elldelta.model.model import write_model
-from elldelta.pages.charts import as_png, draw_before_after
+from elldelta.pages.charts import as_png, draw_before_after, draw_frontier, draw_patients
+from elldelta.pages.page import inline_svg, render
 from elldelta.plan.frontier import frontier, frontier_rows
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import Planner
 from elldelta.plan.wish import Wish
-from elldelta.release.published import values_left
 from elldelta.release.release import release
 from elldelta.schema.schema import Schema
 from elldelta.schema.schema_file import write_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.audit.audit import Audit
     from elldelta.engines import Engine
 
 ELL = 3
 DELTA = 0.01
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of the comparison.
+
+    Attributes:
+        diversity_each: The fewest diseases in any class, per release.
+        classes_each: Classes per release.
+        diversity_linked: The fewest diseases left for any patient who is in all releases.
+        patients_by_values: How many of those patients are left with how many diseases.
+    """
+
+    diversity_each: tuple[int, ...]
+    classes_each: tuple[int, ...]
+    diversity_linked: int
+    patients_by_values: Mapping[int, int]
+
+    @property
+    def n_patients(self) -> int:
+        """The patients who are in all releases."""
+        return sum(self.patients_by_values.values())
+
+    @property
+    def n_exposed(self) -> int:
+        """Patients who are left with exactly one disease."""
+        return self.patients_by_values.get(1, 0)
+
+    def n_below(self, ell: int) -> int:
+        """Patients who are left with fewer than ell diseases."""
+        return sum(number for left, number in self.patients_by_values.items() if left < ell)
+
+
+@dataclass(frozen=True)
+class DemoNumbers:
+    """Everything the page shows."""
+
+    ell: int
+    n_hospitals: int
+    n_records: int
+    n_common: int
+    promise: str
+    conditions: tuple[str, ...]
+    classes: Mapping[str, int | None]
+    without: Side
+    with_plan: Side
+    frontier_records: tuple[int, ...]
+    frontier_classes: Mapping[str, tuple[int | None, ...]]
 
 
 @dataclass(frozen=True)
@@ -70,7 +116,7 @@ def run_demo(folder: Path, *, seed: int = 1, overwrite: bool = False) -> DemoRes
     with running(None) as engine:
         schema = Schema.infer(past, ("postal_code", "gender", "age"), "disease", engine=engine)
         write_schema(schema, folder / "schema.toml", overwrite=overwrite)
-        people = _ranks(region.common.table(), schema, engine)
+        people = region.common.table()
         alone = _alone(folder, own, schema, engine, overwrite)
         without = _side(alone, schema, people, engine)
 
@@ -155,11 +201,11 @@ def _alone(folder: Path, own: Sequence[Path], schema: Schema, engine: Engine, ov
     return targets
 
 
-def _side(releases: Sequence[Path], schema: Schema, people: NDArray[np.int64], engine: Engine) -> Side:
+def _side(releases: Sequence[Path], schema: Schema, people: pa.Table, engine: Engine) -> Side:
     """What linking the releases shows: by itself, linked, and for the patients who are in all of them."""
-    result: Audit = audit(releases, ell=ELL, schema=schema, engine=engine)
-    published = [open_published(path, schema=schema, engine=engine) for path in releases]
-    left = values_left(published, people)
+    evidence = gather(releases, schema=schema, people=people, engine=engine)
+    result = summarize(evidence, ELL)
+    left = values_left(evidence, evidence.find(people)).diversities
     numbers, patients = np.unique(left, return_counts=True)
     return Side(
         diversity_each=tuple(item.diversity or 0 for item in result.releases),
@@ -169,15 +215,69 @@ def _side(releases: Sequence[Path], schema: Schema, people: NDArray[np.int64], e
     )
 
 
-def _ranks(table: pa.Table, schema: Schema, engine: Engine) -> NDArray[np.int64]:
-    """The combination of every patient: what somebody who knows them knows."""
-    counted = count(engine.open(table), schema)
-    return np.repeat(counted.counts.ranks, counted.counts.combination_totals)
-
-
 def _write_tables(paths: Sequence[Path], tables: Sequence[pa.Table], overwrite: bool) -> None:
     import pyarrow.parquet as pq
 
     with AtomicFiles(overwrite=overwrite) as files:
         for path, table in zip(paths, tables, strict=True):
             pq.write_table(table, files.stage(path), compression="zstd")
+
+
+def render_demo(numbers: DemoNumbers) -> str:
+    """One self-contained HTML page: no script, no network, opens from the file system."""
+    ell = numbers.ell
+    sides = {"without": numbers.without, "with_plan": numbers.with_plan}
+    highest = max(max(side.patients_by_values) for side in sides.values())
+    pictures = {
+        name: inline_svg(draw_patients(side.patients_by_values, ell, highest), name)
+        for name, side in sides.items()
+    }
+    frontier = draw_frontier(
+        numbers.frontier_records,
+        numbers.frontier_classes,
+        f"Classes against records (ℓ = {ell}, {numbers.n_hospitals} releases)",
+    )
+    return render("demo.html", numbers=numbers, pictures=pictures, frontier=inline_svg(frontier, "frontier"))
+
+
+def mondrian(
+    positions: NDArray[np.int64], values: NDArray[np.int64], sizes: tuple[int, ...], ell: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]]:
+    """Halves boxes at the median while both halves show at least ell values: a plain Mondrian.
+
+    It is what a hospital does that makes its own table diverse and nothing else. Do not publish with it.
+
+    Yields:
+        The records of each final box, and its lowest and highest position in each attribute.
+    """
+    stack = [(np.arange(len(values)), np.zeros(len(sizes), np.int64), np.array(sizes, np.int64) - 1)]
+    while stack:
+        rows, low, high = stack.pop()
+        for attribute in np.argsort(-(high - low) / np.maximum(np.array(sizes) - 1, 1), kind="stable"):
+            own = positions[rows, attribute]
+            cut = int(np.median(own))
+            left = own <= cut
+            halves = (rows[left], rows[~left])
+            if cut < high[attribute] and all(np.unique(values[half]).size >= ell for half in halves):
+                upper, lower = high.copy(), low.copy()
+                upper[attribute], lower[attribute] = cut, cut + 1
+                stack += [(halves[0], low, upper), (halves[1], lower, high)]
+                break
+        else:
+            yield rows, low, high
+
+
+def anonymize_alone(
+    schema: Schema, positions: NDArray[np.int64], values: NDArray[np.int64], ell: int
+) -> pa.Table:
+    """A release that is ell-diverse by itself, with labels as the schema writes them."""
+    import pyarrow as pa
+
+    columns: list[list[str]] = [[] for _ in schema.names]
+    shown: list[NDArray[np.int64]] = []
+    for rows, low, high in mondrian(positions, values, schema.sizes, ell):
+        for place, column in enumerate(schema.quasi_identifiers):
+            columns[place] += [column.label(int(low[place]), int(high[place]))] * len(rows)
+        shown.append(np.sort(values[rows]))
+    sensitive = schema.sensitive.released_values().take(pa.array(np.concatenate(shown)))
+    return pa.table({**dict(zip(schema.names, columns, strict=True)), schema.sensitive.name: sensitive})

@@ -10,39 +10,102 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from elldelta.schema.labels import normalized, parse_stars, read_on
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from elldelta.schema.foreign_labels import Scale, Span
+    from elldelta.schema.label_columns import ColumnRules, Entry
+    from elldelta.schema.labels import Reading, Scale, Span
 
 Cut = tuple[Decimal, int]
 """Before a value (0) or behind it (1)."""
 
+PLAIN = "the value itself"
+
+
+def find_scale(entries: list[Entry], known: Sequence[str], rules: ColumnRules) -> Scale | Literal["text"]:
+    """The kind of the column; sets the readings of its labels on the way."""
+    candidates: list[Scale] = []
+    if rules.kind == "auto":
+        if not any(parse_stars(entry.text) for entry in entries):
+            candidates = ["number", "date"]
+    elif rules.kind != "text":
+        candidates = [rules.kind]
+    for scale in candidates:
+        readings = [None if entry.members else read_on(scale, entry.text) for entry in entries]
+        values = [read_on(scale, normalized(value)) for value in known]
+        fits = all(
+            reading is not None or entry.members for entry, reading in zip(entries, readings, strict=True)
+        )
+        fits = fits and all(value is not None and value.is_plain for value in values)
+        read = [reading for reading in (*readings, *values) if reading is not None]
+        if rules.kind == "auto":
+            are_codes = all(each.is_plain for each in read) and any(each.doubt for each in read)
+            if not read or not fits or are_codes:  # 01234 and 56001 are codes, unless somebody says otherwise
+                continue
+        for entry, reading in zip(entries, readings, strict=True):
+            entry.reading = reading
+            if reading is not None:
+                entry.is_plain = reading.is_plain
+                entry.problem = "" if rules.kind != "auto" or _comma(reading) else reading.doubt
+                if _comma(reading) and rules.separators != "sets":
+                    entry.problem = reading.doubt
+            elif not entry.members:
+                entry.problem = f"it is no {scale} and no range of them"
+        return scale
+    return "text"
+
+
+def _comma(reading: Reading) -> bool:
+    return reading.doubt.startswith("the comma")
+
+
+def read_on_scale(scale: Scale, entries: list[Entry], known: Sequence[str]) -> tuple[str, list[bool]]:
+    """Gives every label its places on the scale; returns the column's kind, and which places are named."""
+    usable = []
+    for entry in entries:
+        if entry.problem:
+            continue
+        if entry.members:
+            found = [read_on(scale, member) for member in entry.members]
+            if not all(each is not None and (each.is_plain or not each.doubt) for each in found):
+                entry.problem = f"a value of its group is no {scale}"
+                continue
+            spans = tuple(span for reading in found if reading is not None for span in reading.spans)
+        else:
+            spans = entry.reading.spans if entry.reading else ()
+        usable.append((entry, spans))
+    values = [reading.spans for value in known if (reading := read_on(scale, normalized(value)))]
+    result = _scale_positions(scale, [spans for _, spans in usable], values)
+    for (entry, _), places, meaning in zip(usable, result.places, result.meanings, strict=True):
+        entry.places = places
+        entry.meaning = entry.meaning or (PLAIN if entry.is_plain else meaning)
+    return result.kind, list(result.is_named)
+
 
 @dataclass(frozen=True)
-class ScalePositions:
+class _ScalePositions:
     """The positions of a scale, and where the labels lie on it.
 
     Attributes:
         kind: "whole numbers", "numbers" or "dates".
-        ends: What every position begins with, and the last ends with; None for no end.
         is_named: For every position, whether a label names it that is not everything.
         places: Per label, the first and last position of each of its spans, in order and apart.
         meanings: Per label, what it means in words.
     """
 
     kind: str
-    ends: tuple[Cut | None, ...]
     is_named: tuple[bool, ...]
     places: tuple[list[tuple[int, int]], ...]
     meanings: tuple[str, ...]
 
 
-def scale_positions(
+def _scale_positions(
     scale: Scale, labels: Sequence[tuple[Span, ...]], values: Sequence[tuple[Span, ...]] = ()
-) -> ScalePositions:
+) -> _ScalePositions:
     """Cuts a scale at all ends of labels and of other known values."""
     everything = [*labels, *values]
     step = scale == "date" or _are_whole(everything)
@@ -59,7 +122,7 @@ def scale_positions(
         is_named[low : high + 1] = [True] * (high + 1 - low)
     kind = "dates" if scale == "date" else "whole numbers" if step else "numbers"
     meanings = tuple(_meaning(spans, kind, step=step) for spans in labels)
-    return ScalePositions(kind, (None, *cuts, None), tuple(is_named), places, meanings)
+    return _ScalePositions(kind, tuple(is_named), places, meanings)
 
 
 def _are_whole(labels: Sequence[tuple[Span, ...]]) -> bool:
@@ -103,10 +166,10 @@ def _joined(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def _meaning(spans: tuple[Span, ...], kind: str, *, step: bool) -> str:
     if len(spans) > 1:
         return f"one of {len(spans)} values"
-    return words(*_cuts(spans[0], step=step), kind)
+    return _words(*_cuts(spans[0], step=step), kind)
 
 
-def words(begin: Cut | None, end: Cut | None, kind: str) -> str:
+def _words(begin: Cut | None, end: Cut | None, kind: str) -> str:
     """What lies between two cuts."""
     if begin is None and end is None:
         return "every value"

@@ -1,0 +1,415 @@
+"""Releases as anybody reads them, and what their labels mean, decided for all of them together.
+
+The classes of a release are known from its manifest, or else from its labels. Labels mean what a schema says,
+what somebody says about a column, or what can be read in one way only; all that can be shown before linking.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from elldelta.errors import DataError, ParameterError
+from elldelta.release.published import count_release
+from elldelta.schema.label_columns import ColumnRules, understand_column
+from elldelta.schema.labels import EVERYTHING, normalized, parse_number
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from elldelta.engines import Progress, Table
+    from elldelta.release.published import Published
+    from elldelta.schema.label_columns import LabelColumn
+    from elldelta.schema.schema import Schema
+
+    Labels = tuple[str | None, ...]
+
+SensitiveNulls = Literal["refuse", "category"]
+
+
+@dataclass(frozen=True)
+class ForeignColumns:
+    """What somebody says about the columns of releases that nothing else describes.
+
+    Attributes:
+        quasi_identifiers: The label columns, by the names they are linked under.
+        sensitive: The sensitive column.
+        names: Triples (release, own name, common name) of columns that are called differently; an empty
+            release stands for all that have such a column.
+        absent: Pairs (release, column) of columns that a release does not have.
+        rules: What the labels of a column mean, where they leave a doubt.
+        sensitive_nulls: Whether a missing sensitive value is a value, or refused.
+    """
+
+    quasi_identifiers: tuple[str, ...] = ()
+    sensitive: str = ""
+    names: tuple[tuple[str, str, str], ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()
+    rules: Mapping[str, ColumnRules] = field(default_factory=dict)
+    sensitive_nulls: SensitiveNulls = "refuse"
+
+    def check(self, releases: Collection[str]) -> None:
+        """Refuses what is said about a release that is not there."""
+        unknown = {release for release, *_ in (*self.names, *self.absent)} - {*releases, ""}
+        if unknown:
+            raise ParameterError(
+                "Columns are mapped for a release that is not there.",
+                found=f"It is called {sorted(unknown)[0]!r}.",
+                remedy="Name releases as their files are called.",
+            )
+
+    def own_names(self, release: str, columns: Collection[str]) -> list[str | None]:
+        """What a release calls each quasi-identifier and the sensitive column; None for an absent one."""
+        names = {own: common for other, own, common in self.names if not other and own in columns}
+        names |= {own: common for other, own, common in self.names if other == release}
+        own_name = {common: own for own, common in names.items()}
+        if len(own_name) < len(names):
+            raise ParameterError(
+                f"Two columns of {release} have the same common name.",
+                remedy="Give every column its own common name.",
+            )
+        absent = {column for other, column in self.absent if other == release}
+        linked = (*self.quasi_identifiers, self.sensitive)
+        unknown = [column for column in (*own_name, *absent) if column not in linked]
+        if unknown or self.sensitive in absent:
+            raise ParameterError(
+                f"The columns of {release} are mapped to names that are not linked.",
+                found=f"Not linked: {', '.join(map(repr, unknown)) or repr(self.sensitive)}.",
+                remedy="Map columns to the names of the quasi-identifiers and of the sensitive column.",
+            )
+        if absent.issuperset(self.quasi_identifiers):
+            raise ParameterError(f"The release {release} has no column to link by.", found="All are absent.")
+        return [None if column in absent else own_name.get(column, column) for column in linked]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadRelease:
+    """A release as it is: classes with labels, and the counts of the sensitive values in them.
+
+    Attributes:
+        name: Words for it, for tables and messages.
+        labels: What it shows for every class, by common column names.
+        values: The sensitive values, as text; None for a missing one.
+        counts: Records by class and sensitive value.
+        boxes: Labels of which each names a part of a class, and all of them the whole.
+        class_of: The class of each box; None if every class is one box, so that equal ones are one class.
+        told_by: What says what it shows.
+        ell: What its manifest promises.
+        kept: Columns that it shows unchanged.
+    """
+
+    name: str
+    labels: tuple[Labels, ...]
+    values: tuple[str | None, ...]
+    counts: NDArray[np.int64]
+    boxes: tuple[Labels, ...]
+    class_of: NDArray[np.int64] | None = None
+    told_by: Literal["manifest", "schema", "labels"] = "labels"
+    ell: int | None = None
+    kept: tuple[str, ...] = ()
+
+    @property
+    def n_records(self) -> int:
+        """The number of records."""
+        return int(self.counts.sum())
+
+    @classmethod
+    def from_published(cls, published: Published, columns: ForeignColumns) -> ReadRelease:
+        """A release whose classes its manifest tells, cut into boxes that labels can name."""
+        from elldelta.plan.common_cells import boxes_of
+
+        schema = published.schema
+        own = columns.own_names(published.name, schema.columns)
+        if own[-1] != schema.sensitive.name:
+            raise ParameterError(
+                f"The sensitive column of {published.name} is another one.",
+                found=f"It is {schema.sensitive.name!r}, by its manifest.",
+                remedy="Name the same sensitive column for all releases, or map it.",
+            )
+        lows, highs, class_of = boxes_of(schema, published.classes)
+        boxes, shown, told = [], [], list(zip(*published.labels, strict=True))
+        for name in own[:-1]:
+            if name is None:
+                boxes.append([EVERYTHING] * len(lows))
+                shown.append((EVERYTHING,) * len(published.counts))
+                continue
+            column, place = schema.quasi_identifier(name), schema.names.index(name)
+            spelt = column.labels(lows[:, place], highs[:, place])
+            boxes.append([column.whole if label == EVERYTHING else label for label in spelt])
+            shown.append(told[place])
+        return cls(
+            published.name,
+            tuple(zip(*shown, strict=True)),
+            sensitive_texts(schema),
+            published.counts,
+            tuple(zip(*boxes, strict=True)),
+            class_of,
+            "manifest",
+            published.manifest.ell,
+            schema.kept,
+        )
+
+
+def read_release(
+    table: Table,
+    name: str,
+    columns: ForeignColumns,
+    schema: Schema | None = None,
+    progress: Progress | None = None,
+) -> ReadRelease:
+    """Reads a release by its labels; its file is read once.
+
+    Args:
+        table: The release.
+        name: Words for it.
+        columns: Which columns are linked, and what they are called here.
+        schema: What the columns mean, if a schema says so.
+        progress: Is told how far the reading is.
+    """
+    if not columns.quasi_identifiers:
+        raise ParameterError("Releases are linked by their label columns.", found="None was named.")
+    *own, sensitive = columns.own_names(name, table.names)
+    present = [column for column in own if column is not None]
+    found = count_release(table, present, str(sensitive), progress=progress)
+    places = [None if column is None else present.index(column) for column in own]
+    labels = tuple(
+        tuple(EVERYTHING if place is None else row[place] for place in places) for row in found.labels
+    )
+    if schema is None:
+        return ReadRelease(name, labels, found.values, found.dense(), labels)
+    unknown = set(found.values) - set(sensitive_texts(schema))
+    if unknown:
+        raise DataError(
+            f"The sensitive column {schema.sensitive.name!r} holds values that the schema does not know.",
+            found=f"{len(unknown)} different values in {name}.",
+            remedy="Use the schema that the release was made with.",
+        )
+    whole = [column.whole for column in map(schema.quasi_identifier, columns.quasi_identifiers)]
+    boxes = tuple(
+        tuple(
+            everything if label == EVERYTHING else label for label, everything in zip(row, whole, strict=True)
+        )
+        for row in labels
+    )
+    return ReadRelease(name, labels, found.values, found.dense(), boxes, told_by="schema", kept=schema.kept)
+
+
+def sensitive_texts(schema: Schema) -> tuple[str | None, ...]:
+    """The sensitive values of a schema, as releases spell them."""
+    return tuple(
+        None if value is None else str(value) for value in schema.sensitive.released_values().to_pylist()
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known about people: per column the texts that occur, and which of them each person has.
+
+    Attributes:
+        texts: The texts of each column; `*` stands for what is not known.
+        codes: The number of the text of each person in each column.
+    """
+
+    texts: tuple[tuple[str, ...], ...]
+    codes: NDArray[np.int64]
+
+    @classmethod
+    def from_table(cls, people: pa.Table, columns: Iterable[str]) -> Known:
+        """The people of a table; a column that is missing or a cell that is empty is not known."""
+        import pyarrow as pa
+
+        texts, codes = [], []
+        for name in columns:
+            cells = pa.nulls(people.num_rows, pa.string())
+            is_text = True
+            if name in people.column_names:
+                try:
+                    cells = people.column(name).cast(pa.string()).combine_chunks()
+                except pa.ArrowException:
+                    is_text = False
+            if (
+                not is_text
+            ):  # raised out here, so that no Arrow message, which may quote a cell, hangs on to it
+                raise DataError(
+                    f"Column {name!r} of the targets cannot be read as text.",
+                    remedy="Give numbers, dates or texts.",
+                )
+            coded = cells.fill_null(EVERYTHING).dictionary_encode()
+            texts.append(tuple(coded.dictionary.to_pylist()))
+            codes.append(coded.indices.to_numpy(zero_copy_only=False))
+        return cls(tuple(texts), np.stack(codes, axis=1).astype(np.int64))
+
+    @classmethod
+    def from_positions(cls, schema: Schema, positions: NDArray[np.int64]) -> Known:
+        """One person per combination of positions of a schema."""
+        texts, codes = [], []
+        for place, column in enumerate(schema.quasi_identifiers):
+            distinct, code = np.unique(positions[:, place], return_inverse=True)
+            texts.append(tuple(column.labels(distinct, distinct)))
+            codes.append(code.reshape(-1))
+        return cls(tuple(texts), np.stack(codes, axis=1).astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Understanding:
+    """How the labels and sensitive values of several releases were understood.
+
+    Attributes:
+        columns: Every label column, over all releases.
+        values: The sensitive values of all releases; None for a missing one, which comes last.
+        known_of: The place in `values` of each value of the schema, if there is one.
+        value_of: Per release, the place in `values` of each of its own values.
+        notes: What a reader should know besides.
+    """
+
+    columns: tuple[LabelColumn, ...]
+    values: tuple[str | None, ...]
+    known_of: NDArray[np.int64]
+    value_of: tuple[NDArray[np.int64], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether every label has one meaning."""
+        return not any(column.problems for column in self.columns)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Every label and its meaning; plain values, which may be somebody's own, taken together."""
+        for column in self.columns:
+            together = [each for each in column.meanings if each.is_plain and not each.problem]
+            others = [each for each in column.meanings if not each.is_plain or each.problem]
+            for own in (together, *([each] for each in others)):
+                if own:
+                    first, is_plain = own[0], own is together
+                    yield {
+                        "column": column.name,
+                        "label": first.label if first.may_be_shown and not is_plain else None,
+                        "labels": len(own),
+                        "meaning": "values themselves" if is_plain else first.meaning,
+                        "releases": max(each.n_releases for each in own),
+                        "problem": first.problem,
+                    }
+
+    def to_dict(self, *, public: bool = False) -> dict[str, Any]:
+        """How labels are understood, as plain JSON values; for the public without a label."""
+        rows = [row for row in self.rows() if not public or row["label"] is None]
+        return {"is_clear": self.is_clear, "labels": rows, "notes": list(self.notes)}
+
+    def check(self) -> None:
+        """Refuses labels without one clear meaning, with the list of them.
+
+        Raises:
+            DataError: Lists the labels that are written like generalized ones, and counts the others.
+        """
+        told = [_told(column) for column in self.columns if column.problems]
+        if told:
+            n_labels = sum(len(column.problems) for column in self.columns)
+            raise DataError(
+                f"{_counted(n_labels, 'label')} cannot be understood without doubt.",
+                found=" ".join(told),
+                remedy="Say what the column holds (number, date or text), what separators and empty cells "
+                "mean, or give its hierarchy.",
+            )
+
+
+def understand(
+    releases: Sequence[ReadRelease],
+    columns: ForeignColumns,
+    *,
+    values: Sequence[str | None] = (),
+    people: Sequence[Known] = (),
+) -> Understanding:
+    """Understands the labels of all releases together; nothing is refused yet but what has no remedy here.
+
+    Args:
+        releases: The releases.
+        columns: Which columns they are linked by, and what somebody says about them.
+        values: Sensitive values that exist, whether or not a release shows them.
+        people: What is known about people to look for.
+
+    Raises:
+        DataError: Sensitive values are missing against the policy.
+    """
+    names, rules = columns.quasi_identifiers, columns.rules
+    unknown = [name for name in rules if name not in names]
+    if unknown:
+        raise ParameterError(
+            "There are rules for columns that are not linked.",
+            found=f"They are {', '.join(map(repr, unknown))}.",
+            remedy=f"The columns are {', '.join(map(repr, names))}.",
+        )
+    if not any(release.n_records for release in releases):
+        raise DataError(
+            "The releases hold no record.",
+            found=f"{len(releases)} releases were read.",
+            remedy="Check that these are the files that you meant.",
+        )
+    understood = tuple(
+        understand_column(
+            name,
+            [{row[place] for row in release.boxes} for release in releases],
+            rules.get(name),
+            {text for known in people for text in known.texts[place]},
+        )
+        for place, name in enumerate(names)
+    )
+    return Understanding(understood, *_sensitive(releases, values, columns.sensitive_nulls))
+
+
+def _sensitive(
+    releases: Sequence[ReadRelease], known: Sequence[str | None], nulls: SensitiveNulls
+) -> tuple[tuple[str | None, ...], NDArray[np.int64], tuple[NDArray[np.int64], ...], tuple[str, ...]]:
+    """The sensitive values of all releases; equal if they are equal after trimming, or as numbers."""
+    texts = [
+        [None if value is None or not normalized(value) else value.strip() for value in values]
+        for values in (known, *(release.values for release in releases))
+    ]
+    n_missing = 0
+    for release, own in zip(releases, texts[1:], strict=True):
+        n_missing += int(release.counts[:, [value is None for value in own]].sum())
+    if n_missing and nulls == "refuse" and None not in known:
+        raise DataError(
+            "Sensitive values are missing.",
+            found=f"{_counted(n_missing, 'record')} of the releases have none.",
+            remedy="Complete the releases, or say that missing is a value (sensitive nulls: category).",
+        )
+    present = {value for own in texts for value in own if value is not None}
+    numbers = {value: parse_number(value) for value in present}
+    spelt = {value: value for value in present}
+    if all(number is not None for number in numbers.values()):
+        # 1 and 1.0 are one value: a release that went through a table of floats must not look different.
+        shortest: dict[object, str] = {}
+        for value in sorted(present, key=lambda text: (len(text), text)):
+            spelt[value] = shortest.setdefault(numbers[value], value)
+    # Those of the schema in its order, then the others; a missing one comes last.
+    in_order = [spelt[value] for value in texts[0] if value is not None] + sorted(spelt.values())
+    distinct: list[str | None] = [*dict.fromkeys(in_order)]
+    if any(value is None for own in texts for value in own):
+        distinct.append(None)
+    place = {value: index for index, value in enumerate(distinct)}
+    known_of, *value_of = (
+        np.array([place[None if v is None else spelt[v]] for v in own], dtype=np.int64) for own in texts
+    )
+    n_folded = sum(n > 1 for n in Counter(str(value).casefold() for value in distinct).values())
+    note = (
+        f"{_counted(n_folded, 'sensitive value')} occur in spellings that differ only in upper and lower "
+        "case; they count as different values."
+    )
+    return tuple(distinct), known_of, tuple(value_of), (note,) if n_folded else ()
+
+
+def _told(column: LabelColumn) -> str:
+    shown = [f"{each.label!r} ({each.problem})" for each in column.problems if each.may_be_shown]
+    hidden = Counter(each.problem for each in column.problems if not each.may_be_shown)
+    shown += [f"{_counted(n, 'other label')} ({problem})" for problem, n in hidden.items()]
+    return f"Column {column.name!r}: {', '.join(shown)}."
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

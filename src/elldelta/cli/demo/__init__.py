@@ -1,1 +1,0 @@
-"""The whole story on generated hospitals, as `elldelta demo` tells it."""
