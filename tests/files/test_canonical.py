@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from elldelta.errors import ParameterError
-from elldelta.files import canonical_json, digest
+from elldelta.errors import FileError, ParameterError
+from elldelta.files import canonical_json, digest, json_object, read_json
 from elldelta.release import manifest
 from elldelta.release.manifest import content_digest
 
@@ -17,6 +17,19 @@ HOLES = [float("nan"), float("inf"), -float("inf")]
 @pytest.mark.parametrize("document", PLAIN)
 def test_plain_documents_are_spelt_as_json_does(document):
     assert json.loads(canonical_json(document)) == document
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{", b"\xff", b'{"a":' * 100_000, b'{"a":NaN}', b'{"a":1,"a":1}', b'{"a":[{"b":1,"b":2}]}'],
+    ids=lambda content: repr(content[:12]),
+)
+def test_what_is_no_object_or_can_be_read_in_two_ways(content, tmp_path):
+    assert json_object(content) is None
+    (tmp_path / "plan.json").write_bytes(content)
+    with pytest.raises(FileError, match="is not a plan"):
+        read_json(tmp_path / "plan.json", "plan")
+    assert json_object(b'{"a":[{"b":1},{"b":2}]}') == {"a": [{"b": 1}, {"b": 2}]}
 
 
 @pytest.mark.parametrize("hole", HOLES)
