@@ -4,8 +4,8 @@ import numpy as np
 
 from benchmarks._timing import best_time
 from elldelta.core.distribution import JointDistribution
+from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.generalize.boxes import boxes
-from elldelta.core.generalize.criteria import TotalFailure
 
 SIZES = (40, 40, 40, 40)
 
@@ -21,7 +21,7 @@ def table(n_rows=1_000_000, n_values=50):
 
 def run():
     distribution, positions = table()
-    criterion = TotalFailure(ell=10, n_records=1_000_000, releases=1, failure_upper_budget=0.01)
+    criterion = SharpBound(ell=10, n_records=1_000_000, releases=1, limit=0.01)
     cumsum = best_time(lambda: np.cumsum(distribution.mass))
     took = best_time(lambda: boxes(distribution, positions, SIZES, criterion), repeats=1)
     yield "boxes, 1,000,000 x 50, 4 attributes, against numpy.cumsum", took / cumsum, 60.0

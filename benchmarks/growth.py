@@ -10,10 +10,9 @@ import numpy as np
 
 from benchmarks._fit import grown
 from elldelta.core.distribution import JointDistribution
+from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.generalize.boxes import boxes
-from elldelta.core.generalize.criteria import TotalFailure
-from elldelta.core.generalize.greedy import greedy
-from elldelta.core.generalize.runs import sharp_runs
+from elldelta.core.generalize.runs import greedy, sharp_runs
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 
@@ -38,11 +37,11 @@ def planners(n_combinations, n_values, releases):
     """Ways to make a plan, on one random table; ten records per combination."""
     distribution, positions, sizes = random_model(n_combinations, n_values)
     n_records = 10 * n_combinations
-    criterion = TotalFailure(ELL, n_records, releases, BUDGET)
+    criterion = SharpBound(ELL, n_records, releases, BUDGET)
     p = float(distribution.ranked_marginal[ELL - 1]) / max(10, n_combinations // 100)
     return {
         "plan, runs, paper": lambda: greedy(distribution, ELL, p),
-        "plan, runs, sharp": lambda: sharp_runs(distribution, ELL, n_records, releases, BUDGET),
+        "plan, runs, sharp": lambda: sharp_runs(distribution, criterion),
         "plan, boxes, sharp": lambda: boxes(distribution, positions, sizes, criterion),
     }
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from benchmarks._timing import best_time
 from elldelta.core.distribution import JointDistribution, geometric_marginal
+from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.generalize.runs import sharp_runs
 
 N_ROWS, N_VALUES = 1_000_000, 50
@@ -27,7 +28,7 @@ def run():
         for n_records, limit in LIMITS:
             seconds = best_time(
                 lambda distribution=distribution, n_records=n_records: sharp_runs(
-                    distribution, 10, n_records, 2, 0.02
+                    distribution, SharpBound(10, n_records, 2, 0.02)
                 ),
                 repeats=2,
             )
@@ -39,7 +40,7 @@ def run():
                 )
             )
     tracemalloc.start()
-    sharp_runs(distribution, 10, LIMITS[0][0], 2, 0.02)
+    sharp_runs(distribution, SharpBound(10, LIMITS[0][0], 2, 0.02))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     rows.append(("memory of a sharp plan, array included, in arrays", 1.0 + peak / mass.nbytes, 3.0))

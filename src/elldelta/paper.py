@@ -30,7 +30,7 @@ from elldelta.core.distribution import (
     ranked,
     uniform_marginal,
 )
-from elldelta.core.generalize.greedy import greedy as greedy_generalize
+from elldelta.core.generalize.runs import greedy as greedy_generalize
 from elldelta.core.partition import Partition
 from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
 from elldelta.errors import ParameterError, RefusedError

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import occupancy as oracle
+from tests.planned import evaluate_sharp, sharp_runs
 
 from elldelta.core.accountant import ReleaseEvent, profile_of
 from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
-from elldelta.core.generalize.runs import SharpOptions, evaluate_sharp, sharp_runs
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError
 
@@ -24,7 +24,7 @@ def event(n_records=8_000, releases=1, partition=PLAN.partition):
 
 
 def event_of(distribution, partition, n_records, releases=1):
-    cells = partition.class_masses(distribution) / distribution.total
+    cells = distribution.generalized(partition).mass / distribution.total
     return ReleaseEvent(partition, cells, n_records, releases)
 
 
@@ -118,7 +118,7 @@ def test_sizes_between_two_sizes_give_a_failure_between():
 
 def test_the_price_of_eta_is_that_of_the_planner():
     profile = profile_of((event(releases=2),), eta=1e-4)
-    planned = evaluate_sharp(GEOMETRIC, PLAN.partition, 5, 8_000, 2, SharpOptions(eta=1e-4))
+    planned = evaluate_sharp(GEOMETRIC, PLAN.partition, 5, 8_000, 2, {"eta": 1e-4})
     assert profile.failures_upper[4] == pytest.approx(planned.failure_upper, rel=0.05)
     assert profile.failures_upper[4] > profile_of((event(releases=2),)).failures_upper[4]
 

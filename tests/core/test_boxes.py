@@ -1,24 +1,22 @@
 import numpy as np
 import pytest
 from tests.oracles import boxes as oracle
+from tests.planned import make_boxes as boxes
+from tests.planned import sharp_runs
 
 from elldelta.core.distribution import JointDistribution
-from elldelta.core.generalize.boxes import boxes
-from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
-from elldelta.core.generalize.cuts import CutTree
-from elldelta.core.generalize.runs import evaluate_sharp, sharp_runs
-from elldelta.core.generalize.sweep import SharpOptions
+from elldelta.core.generalize.bounds import Admissible, SharpBound
 from elldelta.core.occupancy import class_failures_upper
-from elldelta.core.tiling import Tiling
+from elldelta.core.tiling import CutTree, Tiling
 from elldelta.errors import DataError, ParameterError, RefusedError
 
 CRITERIA = {
-    "total": TotalFailure(3, 400, 1, 0.05),
-    "total, two releases": TotalFailure(2, 600, 2, 0.05),
-    "total, certifiable": TotalFailure(2, 600, 2, 0.05, SharpOptions(certifiable=True)),
-    "total, eta": TotalFailure(2, 600, 1, 0.05, SharpOptions(eta=0.001)),
-    "total, few shared": TotalFailure(2, 600, 2, 0.05, SharpOptions(shared_records_upper=10)),
-    "each": EachFailure(3, 500, 2, 0.1),
+    "total": SharpBound(3, 400, 1, 0.05),
+    "total, two releases": SharpBound(2, 600, 2, 0.05),
+    "total, certifiable": SharpBound(2, 600, 2, 0.05, certifiable=True),
+    "total, eta": SharpBound(2, 600, 1, 0.05, eta=0.001),
+    "total, few shared": SharpBound(2, 600, 2, 0.05, shared_records=10),
+    "each": SharpBound(3, 500, 2, 0.1, per_class=True, certifiable=True),
     "paper": Admissible(3, 0.004),
 }
 
@@ -65,27 +63,17 @@ def test_laws(criterion, kind, with_trees, seed):
     assert result.partition.class_of.tolist() == result.tiling.locate(positions).tolist()
 
     # the criterion, recomputed
-    masses = result.partition.class_masses(distribution) / distribution.total
+    masses = distribution.generalized(result.partition).mass / distribution.total
     if isinstance(criterion, Admissible):
         reached = (masses >= criterion.p * (1 - 1e-9)).sum(axis=1)
         assert (reached >= criterion.ell).all()
-        assert result.plan is None
     else:
-        again = evaluate_sharp(
-            distribution,
-            result.partition,
-            criterion.ell,
-            criterion.n_records,
-            criterion.releases,
-            criterion.options,
-        )
-        assert result.plan.failure_upper == again.failure_upper
-        if isinstance(criterion, TotalFailure):
-            assert again.failure_upper <= criterion.failure_upper_budget
+        if criterion.per_class:
+            assert result.class_failures_upper.max() <= criterion.limit
         else:
-            assert again.class_failures_upper.max() <= criterion.class_failure_upper
+            assert result.failure_upper <= criterion.limit
         exact = [oracle.chance_of_too_few(cells, criterion.ell, criterion.n_records) for cells in masses]
-        assert (result.plan.class_failures_upper >= np.array(exact) - 1e-12).all()
+        assert (result.class_failures_upper >= np.array(exact) - 1e-12).all()
 
     assert result.loss == pytest.approx(
         oracle.ncp(table, positions, sizes, result.partition.class_of), rel=1e-9, abs=1e-12
@@ -133,21 +121,19 @@ def keeps(distribution, class_of, criterion):
     if isinstance(criterion, Admissible):
         ranked = -np.sort(-masses, axis=1)
         return (ranked[:, criterion.ell - 1] >= criterion.p * distribution.total * (1 - 1e-9)).all()
-    options = criterion.options
     failures = class_failures_upper(
         masses,
         criterion.ell,
         criterion.n_records,
         criterion.releases,
         total=distribution.total,
-        certifiable=options.certifiable,
-        shared_records_upper=options.shared_records_upper,
+        certifiable=criterion.certifiable,
+        shared_records_upper=criterion.shared_records,
     ).failures_upper
-    if isinstance(criterion, EachFailure):
-        return (failures <= criterion.class_failure_upper / LEMMA_B_GAINS).all()
+    if criterion.per_class:
+        return (failures <= criterion.limit / LEMMA_B_GAINS).all()
     peaks = masses.max(axis=1) / distribution.total
-    total = options.total(failures, peaks, criterion.n_records, criterion.releases)
-    return total <= criterion.failure_upper_budget / LEMMA_B_GAINS
+    return criterion.total(failures, peaks) <= criterion.limit / LEMMA_B_GAINS
 
 
 LEMMA_B_GAINS = 1.5
@@ -156,7 +142,7 @@ LEMMA_B_GAINS = 1.5
 
 def test_an_empty_combination_of_probability_zero_is_no_reason_for_anything():
     table, positions, sizes = random_case(3)
-    criterion = TotalFailure(3, 400, 1, 0.05)
+    criterion = SharpBound(3, 400, 1, 0.05)
     without = boxes(JointDistribution.from_counts(table), positions, sizes, criterion)
     empty = next(p for p in oracle.every_combination(sizes) if list(p) not in positions.tolist())
     padded = np.vstack([table, np.zeros((1, table.shape[1]), dtype=np.int64)])
@@ -170,7 +156,7 @@ def test_one_attribute_of_many_sparse_positions():
     rng = np.random.default_rng(5)
     positions = np.sort(rng.choice(1_000_000, 3000, replace=False))[:, np.newaxis]
     distribution = JointDistribution.from_counts(rng.poisson(3.0, (3000, 8)))
-    criterion = TotalFailure(4, 20_000, 1, 0.02)
+    criterion = SharpBound(4, 20_000, 1, 0.02)
     result = boxes(distribution, positions, (1_000_000,), criterion)
     runs = sharp_runs(distribution, 4, 20_000, 1, 0.02)
     assert result.partition.is_contiguous or (np.sort(np.diff(np.sort(result.lows[:, 0]))) > 0).all()
@@ -198,8 +184,8 @@ def test_most_of_the_best_number_of_classes(shape):
             return 1.0 if np.sort(cells)[-3] >= 12 else np.inf
 
         for criterion, cost, budget, each in (
-            (TotalFailure(3, 80, 1, 0.2), failure, 0.2, False),
-            (EachFailure(3, 80, 1, 0.05), failure, 0.05, True),
+            (SharpBound(3, 80, 1, 0.2), failure, 0.2, False),
+            (SharpBound(3, 80, 1, 0.05, per_class=True, certifiable=True), failure, 0.05, True),
             (Admissible(3, 12 / total), strain, 1.0, True),
         ):
             best = oracle.most_guillotine_classes(table, positions.tolist(), shape, cost, budget, each=each)
@@ -211,10 +197,10 @@ def test_most_of_the_best_number_of_classes(shape):
 @pytest.mark.parametrize(
     ("names", "criterion", "ncp"),
     [
-        (("sex", "education", "age"), TotalFailure(5, 30_000, 1, 0.01), 0.021),
+        (("sex", "education", "age"), SharpBound(5, 30_000, 1, 0.01), 0.021),
         (
             ("sex", "race", "marital-status", "age", "education"),
-            TotalFailure(5, 30_000, 2, 0.02),
+            SharpBound(5, 30_000, 2, 0.02),
             0.091,
         ),
     ],
@@ -225,7 +211,7 @@ def test_little_is_lost_on_adult(names, criterion, ncp):
     distribution = JointDistribution.from_counts(table)
     result = boxes(distribution, positions, sizes, criterion)
     assert oracle.ncp(table, positions, sizes, result.partition.class_of) <= ncp
-    runs = sharp_runs(distribution, 5, 30_000, criterion.releases, criterion.failure_upper_budget)
+    runs = sharp_runs(distribution, 5, 30_000, criterion.releases, criterion.limit)
     assert result.loss <= 0.5 * oracle.ncp(table, positions, sizes, runs.partition.class_of)
 
 
@@ -233,7 +219,7 @@ def test_waiting_risk_buys_boxes_on_adult():
     table, positions, sizes = oracle.adult("sex", "race", "marital-status", "age", "education")
     distribution = JointDistribution.from_counts(table)
     plans = [
-        boxes(distribution, positions, sizes, EachFailure(5, 30_000, 2, eps))
+        boxes(distribution, positions, sizes, SharpBound(5, 30_000, 2, eps, per_class=True, certifiable=True))
         for eps in (0.01, 0.05, 0.1, 0.2)
     ]
     numbers = [plan.n_classes for plan in plans]
@@ -281,21 +267,21 @@ def test_refused_with_what_would_do():
     table, positions, sizes = random_case(0)
     distribution = JointDistribution.from_counts(table)
     with pytest.raises(RefusedError, match=r"Wait for \d+ records") as refused:
-        boxes(distribution, positions, sizes, TotalFailure(5, 5, 2, 0.01))
+        boxes(distribution, positions, sizes, SharpBound(5, 5, 2, 0.01))
     needed = int(refused.value.remedy.split()[2])
-    assert boxes(distribution, positions, sizes, TotalFailure(5, needed, 2, 0.01)).n_classes >= 1
+    assert boxes(distribution, positions, sizes, SharpBound(5, needed, 2, 0.01)).n_classes >= 1
     with pytest.raises(RefusedError):
-        boxes(distribution, positions, sizes, EachFailure(5, 5, 2, 0.01))
+        boxes(distribution, positions, sizes, SharpBound(5, 5, 2, 0.01, per_class=True, certifiable=True))
     with pytest.raises(ParameterError, match="p must lie in"):
         boxes(distribution, positions, sizes, Admissible(3, 0.9))
     with pytest.raises(ParameterError, match="ell must be"):
-        boxes(distribution, positions, sizes, TotalFailure(7, 500, 1, 0.01))
+        boxes(distribution, positions, sizes, SharpBound(7, 500, 1, 0.01))
 
 
 def test_inputs_are_checked():
     table, positions, sizes = random_case(0)
     distribution = JointDistribution.from_counts(table)
-    criterion = TotalFailure(3, 400, 1, 0.05)
+    criterion = SharpBound(3, 400, 1, 0.05)
     with pytest.raises(DataError, match="inside their domains"):
         boxes(distribution, positions + 1, sizes, criterion)
     with pytest.raises(DataError, match="whole numbers"):
@@ -305,7 +291,7 @@ def test_inputs_are_checked():
     with pytest.raises(ParameterError, match="Hierarchies must fit"):
         boxes(distribution, positions, sizes, criterion, trees=[None, CutTree([[0, 1, 2, 3], [0] * 4]), None])
     with pytest.raises(ParameterError, match="strictly between 0 and 1"):
-        TotalFailure(3, 400, 1, 1.5)
+        SharpBound(3, 400, 1, 1.5)
 
 
 def test_a_tiling_is_checked():
@@ -329,7 +315,7 @@ def test_a_tiling_that_no_straight_cut_divides_is_located_too():
 
 def test_results_are_frozen():
     table, positions, sizes = random_case(0)
-    result = boxes(JointDistribution.from_counts(table), positions, sizes, TotalFailure(3, 400, 1, 0.05))
-    for array in (result.lows, result.highs, result.partition.class_of, result.plan.class_failures_upper):
+    result = boxes(JointDistribution.from_counts(table), positions, sizes, SharpBound(3, 400, 1, 0.05))
+    for array in (result.lows, result.highs, result.partition.class_of, result.class_failures_upper):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0

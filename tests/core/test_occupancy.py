@@ -10,7 +10,6 @@ from tests.oracles import occupancy as oracle
 from tests.switch import quick_or_all
 
 from elldelta.core.occupancy import class_failures_upper
-from elldelta.core.witnesses import Witnesses
 from elldelta.errors import DistributionError, ParameterError
 
 SMALL = [
@@ -84,7 +83,7 @@ def test_certifiable_class_failure_is_the_best_over_all_witness_sets(releases, e
     exact = oracle.certifiable_failure(cells, ell, 8, releases)
     found = class_failures_upper(floats(cells)[np.newaxis], ell, 8, releases, certifiable=True)
     assert 1 <= found.failures_upper[0] / float(exact) < 1 + 2e-9
-    size = found.witnesses.n_witnesses[0]
+    size = found.n_witnesses[0]
     assert oracle.lemma_b_prime(cells[:size], 8, (size - ell) // releases) == exact
 
 
@@ -218,7 +217,7 @@ def test_relabelling_the_values_changes_nothing(cells, n_records, data):
     mixed = class_failures_upper(cells[order][np.newaxis], ell, n_records, 2)
     assert mixed.failures_upper[0] == plain.failures_upper[0]
     if len(set(cells)) == len(cells):
-        assert {order[s] for s in mixed.witnesses.of(0)} == set(plain.witnesses.of(0))
+        assert {order[s] for s in mixed.witnesses[0]} == set(plain.witnesses[0])
 
 
 def test_pooling_never_loses_to_a_separate_check_per_release():
@@ -241,7 +240,7 @@ def test_counts_and_probabilities_agree():
     by_count = class_failures_upper(counts, 2, 50, 2, total=101)
     by_chance = class_failures_upper(counts / 101, 2, 50, 2)
     np.testing.assert_allclose(by_count.failures_upper, by_chance.failures_upper, rtol=1e-12)
-    chosen = by_count.witnesses.of(1)
+    chosen = by_count.witnesses[1]
     assert chosen == tuple(range(len(chosen)))  # ties by index
 
 
@@ -256,33 +255,17 @@ def test_one_lambda_for_many_classes_is_still_a_bound_and_hardly_worse():
     assert many.sum() < 1.1 * few.sum()
 
 
-def test_witnesses_say_what_each_release_may_miss():
-    failures = class_failures_upper(np.full((2, 9), 0.01), 2, 300, 3)
-    for index in range(2):
-        assert failures.witnesses.allowances[index] == (len(failures.witnesses.of(index)) - 2) // 3
-    with pytest.raises(ValueError, match="read-only"):
-        failures.failures_upper[0] = 0.0
-    with pytest.raises(ValueError, match="read-only"):
-        failures.witnesses.n_witnesses[0] = 9
-
-
-@pytest.mark.parametrize(
-    ("values", "lengths"),
-    [
-        ([0, 0], [2]),
-        ([0, 3], [2]),
-        ([-1, 0], [2]),
-        ([0], [1]),
-        ([0, 1, 2, 0], [4]),
-        ([0, 1, 2], [2]),
-        ([0, 1], [2, 2]),
-        ([[0, 1]], [2]),
-    ],
-)
-def test_witnesses_are_validated(values, lengths):
-    Witnesses(np.array([0, 1, 1, 0]), np.array([2, 2]), n_values=3, ell=2, releases=1)
-    with pytest.raises(ParameterError):
-        Witnesses(np.array(values), np.array(lengths), n_values=3, ell=2, releases=1)
+def test_witnesses_are_prefixes_of_the_values_by_falling_probability():
+    rng = np.random.default_rng(6)
+    cells = rng.dirichlet(np.full(9, 0.7), size=5) / 5
+    failures = class_failures_upper(cells, 2, 300, 3)
+    for row, witnesses in zip(cells, failures.witnesses, strict=True):
+        assert 2 <= len(witnesses) == len(set(witnesses)) <= 9
+        assert list(witnesses) == np.argsort(-row, kind="stable")[: len(witnesses)].tolist()
+    assert failures.n_witnesses.tolist() == [len(witnesses) for witnesses in failures.witnesses]
+    for array in (failures.failures_upper, failures.n_witnesses, failures.values, failures.peaks):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
 
 
 def test_bad_input_is_named():

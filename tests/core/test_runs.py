@@ -9,17 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import occupancy as oracle
+from tests.planned import CERTIFIABLE, evaluate_sharp, fewest_records, sharp_runs, sharp_runs_per_class
 
 from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
 from elldelta.core.generalize import sweep
-from elldelta.core.generalize.runs import (
-    CERTIFIABLE,
-    SharpOptions,
-    evaluate_sharp,
-    fewest_records,
-    sharp_runs,
-    sharp_runs_per_class,
-)
+from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError, RefusedError
@@ -66,7 +60,7 @@ def test_records_for_the_paper_s_classes(distribution, ell, releases, about):
 
 
 def test_nearly_independent_releases_gain_classes():
-    options = SharpOptions(shared_records_upper=111_229 // 20)
+    options = {"shared_records": 111_229 // 20}
     plan = sharp_runs(GEOMETRIC, 30, 111_229, 5, 0.05, options)
     assert plan.n_classes >= 375
     assert sharp_runs(GEOMETRIC, 30, 111_229, 5, 0.05).n_classes < 0.6 * plan.n_classes
@@ -115,10 +109,10 @@ def test_a_plan_keeps_its_own_promise(seed, n_rows, n_values, n_records, release
         distribution = random_distribution(rng, n_rows, n_values)
     ell = data.draw(st.integers(1, n_values))
     options = {
-        "plain": SharpOptions(),
+        "plain": {},
         "certifiable": CERTIFIABLE,
-        "apart": SharpOptions(shared_records_upper=n_records // 20),
-        "once": SharpOptions(eta=1e-4),
+        "apart": {"shared_records": n_records // 20},
+        "once": {"eta": 1e-4},
     }[kind]
     single = evaluate_sharp(distribution, Partition.single(n_rows), ell, n_records, releases, options)
     try:
@@ -129,20 +123,20 @@ def test_a_plan_keeps_its_own_promise(seed, n_rows, n_values, n_records, release
     assert plan.partition.n_quasi_identifiers == n_rows
     assert plan.partition.is_contiguous
     # From scratch, by another way of adding up: the safe side within rounding, and within the budget.
-    masses = plan.partition.class_masses(distribution) / distribution.total
+    masses = distribution.generalized(plan.partition).mass / distribution.total
     again = class_failures_upper(
         masses,
         ell,
         n_records,
         releases,
-        certifiable=options.certifiable,
-        shared_records_upper=options.shared_records_upper,
+        certifiable="certifiable" in options,
+        shared_records_upper=options.get("shared_records"),
     )
-    total = options.total(again.failures_upper, masses.max(axis=1), n_records, releases)
+    total = plan.criterion.total(again.failures_upper, masses.max(axis=1))
     assert total == pytest.approx(plan.failure_upper, rel=1e-9)
     assert plan.failure_upper <= 0.05
     assert plan.n_classes >= 1
-    assert plan.witnesses.n_classes == plan.n_classes
+    assert len(plan.witnesses) == plan.n_classes
 
 
 @settings(deadline=None, max_examples=40)
@@ -154,7 +148,7 @@ def test_per_class_sweep_gives_the_most_runs(seed, eps, certifiable):
     """
     rng = np.random.default_rng(seed)
     distribution = random_distribution(rng, 14, 5)
-    sweeper = sweep.Sweeper(distribution, 3, 60, 2, SharpOptions(certifiable=certifiable))
+    sweeper = sweep.Sweeper(distribution, SharpBound(3, 60, 2, certifiable=certifiable))
     run, _ = sweeper.run(eps)
 
     def fails(start, stop):
@@ -186,7 +180,6 @@ def test_per_class_plan_for_certificates():
     safe = sharp_runs(GEOMETRIC, 10, 36_866, 2, 0.02, CERTIFIABLE)
     assert (fine.class_failures_upper <= 0.1).all()
     assert fine.n_classes > 1.5 * safe.n_classes
-    assert fine.options.certifiable
     assert fine.failure_upper == pytest.approx(2 * fine.class_failures_upper.sum(), rel=1e-9)
 
 
@@ -216,7 +209,7 @@ def test_sums_over_ranges_are_exact():
     rng = np.random.default_rng(4)
     counts = rng.integers(0, 1000, (700, 3))
     distribution = JointDistribution.from_counts(counts + 1)
-    sweeper = sweep.Sweeper(distribution, 1, 10, 1, SharpOptions())
+    sweeper = sweep.Sweeper(distribution, SharpBound(1, 10))
     from elldelta.core.generalize.sweep_kernels import range_sum
 
     out = np.empty(3, dtype=np.int64)
@@ -282,7 +275,7 @@ def test_parameters_are_checked():
     with pytest.raises(ParameterError, match="ell"):
         sharp_runs(UNIFORM, 51, 1000, 2, 0.1)
     with pytest.raises(ParameterError, match="certifiable plan"):
-        SharpOptions(certifiable=True, shared_records_upper=3)
+        SharpBound(2, 10, certifiable=True, shared_records=3)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +299,7 @@ def test_rows_that_join_the_last_class_raise_the_price_of_eta(
 ):
     """The last class closed before its heaviest cell came: what is promised is recomputed, or refused."""
     distribution = JointDistribution.from_counts(table)
-    options = SharpOptions(eta=eta)
+    options = {"eta": eta}
     if not is_possible:
         with pytest.raises(RefusedError, match="No classes keep"):
             sharp_runs(distribution, ell, n_records, releases, budget, options)

@@ -1,18 +1,19 @@
 import numpy as np
 import pytest
 from tests.oracles import boxes as oracle
+from tests.planned import sharp_runs
 
 from elldelta.core.distribution import JointDistribution
+from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.generalize.boxes import boxes
-from elldelta.core.generalize.criteria import TotalFailure
-from elldelta.core.generalize.runs import sharp_runs
 from elldelta.core.partition import Partition
-from elldelta.core.profiles import order_by_profile
-from elldelta.core.utility import measure_utility, ncp_by_attribute, occupied_hulls
-from elldelta.core.workload import (
+from elldelta.core.utility import (
     ANY_VALUE,
     Workload,
     answered_shares,
+    measure_utility,
+    ncp_by_attribute,
+    occupied_hulls,
     random_workload,
     true_shares,
     workload_error,
@@ -144,41 +145,10 @@ def test_boxes_answer_better_than_runs_on_adult():
     truth = true_shares(distribution, positions, workload)
     errors = []
     for partition in (
-        boxes(distribution, positions, sizes, TotalFailure(5, 30_000, 1, 0.01)).partition,
+        boxes(distribution, positions, sizes, SharpBound(5, 30_000, 1, 0.01))[0],
         sharp_runs(distribution, 5, 30_000, 1, 0.01).partition,
     ):
         ends = occupied_hulls(distribution, partition, positions, sizes)
         errors.append(workload_error(truth, answered_shares(distribution, partition, *ends, workload)))
     assert errors[0].median < 0.8 * errors[1].median
     assert errors[0].mean < 0.8 * errors[1].mean
-
-
-def test_similar_profiles_come_next_to_each_other():
-    """Four planted kinds of profile, shuffled: each kind is one stretch of the order."""
-    rng = np.random.default_rng(4)
-    kinds = rng.dirichlet(np.full(8, 0.5), 4)
-    kind_of = rng.permutation(np.repeat(np.arange(4), 5))
-    counts = np.stack([rng.multinomial(5000, kinds[kind]) for kind in kind_of])
-    order = order_by_profile(counts)
-    assert sorted(order.tolist()) == list(range(20))
-    assert np.count_nonzero(np.diff(kind_of[order])) == 3
-    assert (order_by_profile(counts) == order).all()
-    assert (order_by_profile(counts / counts.sum()) == order).all()
-
-
-def test_an_order_does_not_depend_on_the_order_it_is_given():
-    rng = np.random.default_rng(5)
-    counts = rng.poisson(rng.gamma(1.0, 30.0, (12, 6))) + 1
-    shuffle = rng.permutation(12)
-    order, other = order_by_profile(counts), shuffle[order_by_profile(counts[shuffle])]
-    assert other.tolist() in (order.tolist(), order[::-1].tolist())
-
-
-@pytest.mark.parametrize("n_categories", [1, 2, 3])
-def test_few_categories_have_an_order_too(n_categories):
-    counts = np.eye(3, dtype=np.int64)[:n_categories] + 1
-    assert sorted(order_by_profile(counts).tolist()) == list(range(n_categories))
-
-
-def test_a_category_without_records_is_no_obstacle():
-    assert sorted(order_by_profile([[5, 1], [0, 0], [1, 5], [4, 2]]).tolist()) == [0, 1, 2, 3]

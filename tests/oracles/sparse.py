@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from elldelta.core.mass_table import sparse_rows
+from elldelta.core.distribution import sparse_rows
 
 
 def to_sparse(table):

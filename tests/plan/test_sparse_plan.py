@@ -5,8 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from elldelta.core import mass_table
-from elldelta.core.mass_table import SparseRows
+from elldelta.core import distribution
+from elldelta.core.distribution import SparseRows
 from elldelta.errors import DataError
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model, read_model, write_model
@@ -37,7 +37,7 @@ def model_file(tmp_path):
 
 @pytest.mark.parametrize("shape", ["runs", "boxes"])
 def test_zeros_take_no_memory(model_file, shape, monkeypatch):
-    monkeypatch.setattr(mass_table, "BLOCK", 1 << 16)
+    monkeypatch.setattr(distribution, "BLOCK", 1 << 16)
     wish = Wish(ell=3, releases=2, records=6000, shape=shape, delta=0.02)
     make_plan(read_model(model_file), wish)  # what the compiler needs is no part of the question
     tracemalloc.start()

@@ -9,9 +9,9 @@ ell - 1 but are claimed to be enough for ell.
 import numpy as np
 import pytest
 from scipy import stats
+from tests.planned import fewest_records, sharp_runs
 
 from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
-from elldelta.core.generalize.runs import SharpOptions, fewest_records, sharp_runs
 from elldelta.core.partition import Partition
 
 pytestmark = pytest.mark.statistical
@@ -84,7 +84,7 @@ def is_rejected(n_failed, promised, n_runs=N_RUNS):
 
 
 def cells_of(plan, distribution):
-    return plan.partition.class_masses(distribution) / distribution.total
+    return distribution.generalized(plan.partition).mass / distribution.total
 
 
 @pytest.mark.parametrize("distribution", NAMED)
@@ -155,10 +155,10 @@ def test_nearly_independent_releases(distribution, share):
     rng = np.random.default_rng([31, round(10 * share)])
     ell = ELL[2]
     n_records = fewest_records(
-        distribution, RUNS_OF_THREE, ell, 2, 2 * DELTA, SharpOptions(shared_records_upper=0)
+        distribution, RUNS_OF_THREE, ell, 2, 2 * DELTA, {"shared_records": 0}
     ).n_records
     n_shared = int(share * n_records)
-    options = SharpOptions(shared_records_upper=n_shared)
+    options = {"shared_records": n_shared}
     plan = sharp_runs(distribution, ell, n_records, 2, 2 * DELTA, options)
     cells = cells_of(plan, distribution)
     shared = draw(rng, cells, n_shared)
@@ -170,7 +170,7 @@ def test_claimed_independence_that_is_not_there_is_rejected():
     """The option of Theorem D' is an assumption: releases that are unlucky together break its promise."""
     rng = np.random.default_rng(37)
     ell = ELL[2]
-    options = SharpOptions(shared_records_upper=0)
+    options = {"shared_records": 0}
     plan = fewest_records(UNIFORM, RUNS_OF_THREE, ell, 2, 2 * DELTA, options)
     releases = releases_of(rng, cells_of(plan, UNIFORM), plan.n_records, 2, "unlucky")
     assert is_rejected(n_failures(releases, ell), plan.failure_upper)

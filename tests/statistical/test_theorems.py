@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
-from elldelta.core.generalize.greedy import greedy
+from elldelta.core.generalize.runs import greedy
 from elldelta.core.sample_size import Mechanism
 from elldelta.paper import compose
 
@@ -35,7 +35,7 @@ def plan(distribution):
     partition = greedy(distribution, ELL, p)
     p = partition.snapped_p(distribution, ELL)
     mechanism = Mechanism.create(distribution.value_marginal, 60, ELL, p)
-    return partition.class_masses(distribution) / distribution.total, mechanism.records(DELTA)
+    return distribution.generalized(partition).mass / distribution.total, mechanism.records(DELTA)
 
 
 def draw(rng, cells, n_records):

@@ -22,8 +22,8 @@ import numpy as np
 from elldelta.audit.audit import open_published
 from elldelta.audit.evidence import Evidence
 from elldelta.core.differencing import isolate
+from elldelta.core.distribution import frozen
 from elldelta.core.exposure import least_left
-from elldelta.core.mass_table import frozen
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError, RefusedError
 from elldelta.files import as_bytes, changed, digest, is_digest, json_object, seal, unseal
 from elldelta.ledger import LedgerHeader, admit, check_owner, check_plan, damaged, first_line, parse_chain

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.core.mass_table import MassTable, SparseRows
+    from elldelta.core.distribution import MassTable, SparseRows
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -29,7 +29,12 @@ FEW_CELLS = 32
 
 
 def compiled(function: Function) -> Function:
-    """Compiles on first use and keeps the machine code on disk, where a folder can be written at all."""
+    """Compiles on first use and keeps the machine code on disk, where a folder can be written at all.
+
+    What is kept names the types of the arguments by their module, and the function by its line. When such a
+    type moves to another module, the functions that take it must move to other lines, or what an earlier
+    version has kept cannot be read.
+    """
     try:
         return numba.njit(cache=True, nogil=True)(function)  # type: ignore[return-value]
     except RuntimeError:  # no writable place for the cache
@@ -135,26 +140,22 @@ def _n_stored(table: Typed, rows: Typed) -> Typed:
 
 
 @compiled
-def greedy_ends(
-    table: MassTable, ell: int, threshold: float, first_row: int, most_ends: int
-) -> NDArray[np.intp]:
-    """The rows (exclusive) at which Greedy-Generalize closes a class, in one sweep from a row on.
+def greedy_ends(table: MassTable, ell: int, threshold: float) -> NDArray[np.intp]:
+    """The rows (exclusive) at which Greedy-Generalize closes a class, in one sweep.
 
     Sums are accumulated inside each class, not taken as differences of prefix sums: the relative error
     of a cell then grows with the length of its class only, also for cells as small as 1e-12.
     """
     n_rows = table.shape[0]
-    ends = np.empty(n_rows - first_row, dtype=np.intp)
+    ends = np.empty(n_rows, dtype=np.intp)
     n_ends = 0
     cells = empty_row(table)
     n_reached = 0
-    for row in range(first_row, n_rows):
+    for row in range(n_rows):
         n_reached += add_row_reaching(table, row, cells, threshold)
         if n_reached >= ell:
             ends[n_ends] = row + 1
             n_ends += 1
-            if n_ends == most_ends:
-                break
             cells[:] = 0
             n_reached = 0
     return ends[:n_ends]

@@ -7,19 +7,20 @@ statements and proofs are in `docs/theory/sharper.md`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
-from elldelta.core.mass_table import SparseRows, take_rows, with_floats
-from elldelta.core.witnesses import Witnesses
+from elldelta.core.distribution import SparseRows, take_rows, with_floats
 from elldelta.errors import DistributionError, ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from elldelta.core.mass_table import MassTable
+    from elldelta.core.distribution import MassTable
 
 POISSON_SHIFTS = (1.0, 1.75, 2.5, 3.25)
 """The z tried in Lemma B, lambda = N - z sqrt(N). Every z is valid; the best is flat between these."""
@@ -39,13 +40,27 @@ class ClassFailures:
         failures_upper: One bound per class, read-only, not capped at 1. In a certifiable plan it is the
             chance that *one* release misses more than the allowance; otherwise it is the chance that the
             *linkage* of all releases shows fewer than ell values in this class.
-        witnesses: The witness sets for which the bounds hold.
+        n_witnesses: How many witnesses each class has, from ell to |S|, read-only.
+        values: The witnesses of the first class by falling P(c, s), ties by index, then those of the second,
+            and so on, read-only: a prefix of the values of a class by falling P(c, s).
         peaks: The largest P(c, s) of each class, read-only.
     """
 
     failures_upper: NDArray[np.float64]
-    witnesses: Witnesses
+    n_witnesses: NDArray[np.int32]
+    values: NDArray[np.int32]
     peaks: NDArray[np.float64]
+
+    @cached_property
+    def witnesses(self) -> tuple[tuple[int, ...], ...]:
+        """A_c of every class: the values for which the bounds hold, most probable first.
+
+        Each of t releases may miss floor((|A_c| - ell) / t) of them: the pigeonhole of Theorems C and E then
+        leaves ell values.
+        """
+        ends = np.cumsum(self.n_witnesses, dtype=np.int64).tolist()
+        values = self.values.tolist()
+        return tuple(tuple(values[start:stop]) for start, stop in pairwise([0, *ends]))
 
 
 def class_failures_upper(
@@ -81,7 +96,7 @@ def class_failures_upper(
     n_apart = records_apart(n_records, shared_records_upper)
     from elldelta.core import occupancy_kernels
 
-    n_classes, n_values = cells.shape
+    n_classes = cells.shape[0]
 
     def evaluate(some: MassTable, poisson: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
         found: tuple[NDArray[Any], ...] = occupancy_kernels.class_failures(
@@ -96,12 +111,12 @@ def class_failures_upper(
         sums = [float(evaluate(sample, poisson[row : row + 1])[0].sum()) for row in range(len(poisson))]
         best = int(np.argmin(sums))
         poisson = poisson[best : best + 1]
-    failures, lengths, witnesses, largest = evaluate(cells, poisson)
-    failures.setflags(write=False)
-    peaks = largest / total
-    peaks.setflags(write=False)
-    # A class that cannot succeed (fewer than ell possible values) has an infinite bound and no witnesses.
-    return ClassFailures(failures, Witnesses(witnesses, lengths, n_values, ell, releases), peaks)
+    failures, n_witnesses, values, largest = evaluate(cells, poisson)
+    # A class that cannot succeed (fewer than ell possible values) has an infinite bound.
+    found = ClassFailures(failures, n_witnesses, values, largest / total)
+    for array in (failures, n_witnesses, values, found.peaks):
+        array.setflags(write=False)
+    return found
 
 
 def total_failure_upper(failures_upper: ArrayLike, peaks: ArrayLike, n_records: int, eta: float) -> float:

@@ -2,7 +2,8 @@
 
 Import this module inside the function that needs it, as with `kernels`. Everything here works on *masses*
 (counts or probabilities) with a `scale` that turns a mass into a probability, adds positive terms only, and
-returns bounds rounded up.
+returns bounds rounded up. Tables are dense or sparse (`elldelta.core.distribution.MassTable`); one row at a
+time is written out.
 
 The notation is that of `docs/theory/sharper.md`: q_s = (1 - P(c, s))^N is the chance that value s is missing
 from class c, W is a sum of independent Bernoulli(q_s), T_k = E(W - k)^+.
@@ -20,7 +21,7 @@ from elldelta.core.kernels import add_row, compiled
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from elldelta.core.mass_table import MassTable
+    from elldelta.core.distribution import MassTable
 
 ROUND_UP = 1.0 + 1e-9
 """Covers all rounding: a term of T_k that has not underflowed is a product of exponentials whose exponents

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elldelta.core.checks import check_ell, check_whole
-from elldelta.core.mass_table import dense_blocks, sum_by_group
+from elldelta.core.distribution import sum_by_group
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.mass_table import MassTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,31 +123,16 @@ class Partition:
     def __hash__(self) -> int:
         return hash(self.class_of.tobytes())
 
-    def class_masses(self, distribution: JointDistribution) -> MassTable:
-        """The mass of every (class, value) cell, R x |S|: integers for counts, floats otherwise.
-
-        A dense array, or sparse rows where those of the distribution are and the classes are many.
-        """
-        self._check_fits(distribution)
-        return sum_by_class(distribution.mass, self)
-
     def snapped_p(self, distribution: JointDistribution, ell: int) -> float:
         """The largest p for which every class has ell cells >= p: min over classes of the ell-th cell."""
         ell = check_ell(ell, distribution.n_values)
-        return float(distribution.probability(ell_th_largest(self.class_masses(distribution), ell).min()))
+        return float(distribution.probability(distribution.generalized(self).largest_cells(ell)[:, 0].min()))
 
     def is_admissible(self, distribution: JointDistribution, ell: int, p: float) -> bool:
         """Whether every class has at least ell cells with P(c, s) >= p (within the tolerance)."""
         ell = check_ell(ell, distribution.n_values)
-        masses = self.class_masses(distribution)
-        return bool((ell_th_largest(masses, ell) >= distribution.threshold(p)).all())
-
-    def _check_fits(self, distribution: JointDistribution) -> None:
-        if distribution.n_quasi_identifiers != self.n_quasi_identifiers:
-            raise ParameterError(
-                f"The partition covers {self.n_quasi_identifiers} quasi-identifiers.",
-                found=f"The distribution has {distribution.n_quasi_identifiers}.",
-            )
+        reached = distribution.generalized(self).largest_cells(ell)[:, 0]
+        return bool((reached >= distribution.threshold(p)).all())
 
 
 def merged_classes(grouping: Partition) -> list[list[int]]:
@@ -171,24 +155,7 @@ def grouping_from_merged(merged: Sequence[Sequence[int]], n_classes: int) -> Par
     return Partition(np.unique(first, return_inverse=True)[1].reshape(-1))
 
 
-@overload
-def sum_by_class(table: NDArray[Any], partition: Partition) -> NDArray[Any]: ...
-@overload
-def sum_by_class(table: MassTable, partition: Partition) -> MassTable: ...
-def sum_by_class(table: MassTable, partition: Partition) -> MassTable:
-    """Adds up the rows of a |Q| x |S| table class by class; sparse rows may give sparse rows."""
-    return sum_by_group(table, partition.class_of, partition.n_classes)
-
-
-def ell_th_largest(masses: MassTable, ell: int) -> NDArray[Any]:
-    """The ell-th largest cell of every row."""
-    return largest_cells(masses, ell)[:, 0]
-
-
-def largest_cells(masses: MassTable, ell: int) -> NDArray[Any]:
-    """The ell largest cells of every row: the smallest of them first, the others in any order."""
-    found = np.empty((masses.shape[0], ell), dtype=masses.dtype)
-    first = masses.shape[1] - ell
-    for start, block in dense_blocks(masses):
-        found[start : start + len(block)] = np.partition(block, first, axis=1)[:, first:]
-    return found
+def sum_by_class(table: NDArray[Any], partition: Partition) -> NDArray[Any]:
+    """Adds up the rows of a table class by class."""
+    sums: NDArray[Any] = sum_by_group(table, partition.class_of, partition.n_classes)
+    return sums

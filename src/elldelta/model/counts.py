@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.distribution import JointDistribution
-from elldelta.core.mass_table import LARGEST_DENSE, is_sparse_better
+from elldelta.core.distribution import LARGEST_DENSE, JointDistribution, is_sparse_better
 from elldelta.errors import DataError, InternalError, SchemaError
 
 if TYPE_CHECKING:

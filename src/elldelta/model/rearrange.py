@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.profiles import order_by_profile
 from elldelta.model.model import reordered
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.hierarchy_problems import refusal
@@ -16,8 +15,18 @@ from elldelta.schema.schema import Categories
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from elldelta.model.model import Model
     from elldelta.schema.schema import Column
+
+
+PSEUDO_RECORDS = 1.0
+"""How many records, spread like P_S, are added to every category: the profile of a category with very few
+records says little, and is drawn towards that of everybody."""
+
+MOST_OPTIMAL = 400
+"""Up to so many categories the leaves of the clustering are ordered optimally; beyond, as they come."""
 
 
 def with_hierarchies(model: Model, hierarchies: Mapping[str, HierarchyRows | Hierarchy]) -> Model:
@@ -90,3 +99,30 @@ def _ordered(model: Model, place: int) -> Column:
         return column
     values = column.domain.values
     return replace(column, domain=Categories(tuple(values[index] for index in order_by_profile(known))))
+
+
+def order_by_profile(table: NDArray[np.int64]) -> NDArray[np.intp]:
+    """A permutation of the categories that puts similar P(S | category) next to each other; deterministic.
+
+    Average-linkage clustering of the Hellinger distances between profiles, its leaves ordered so that
+    neighbours are as close as the tree allows. Of the two directions the one that begins with the lower
+    index is taken.
+
+    Args:
+        table: Records by category and sensitive value.
+
+    >>> order_by_profile(np.array([[90, 10], [10, 90], [80, 20], [20, 80]])).tolist()
+    [0, 2, 3, 1]
+    """
+    n_categories = table.shape[0]
+    if n_categories < 3:
+        return np.arange(n_categories)
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import pdist
+
+    smoothed = table + PSEUDO_RECORDS * (table.sum(axis=0) / table.sum())
+    roots = np.sqrt(smoothed / smoothed.sum(axis=1, keepdims=True))
+    distances = pdist(roots) / np.sqrt(2.0)  # Hellinger: from 0, the same profile, to 1, nothing in common
+    tree = linkage(distances, method="average", optimal_ordering=n_categories <= MOST_OPTIMAL)
+    order: NDArray[np.intp] = leaves_list(tree).astype(np.intp)
+    return order if order[0] < order[-1] else order[::-1].copy()

@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.partition import Partition
-from elldelta.core.utility import measure_utility
-from elldelta.core.workload import answered_shares, random_workload, true_shares, workload_error
+from elldelta.core.utility import (
+    answered_shares,
+    measure_utility,
+    random_workload,
+    true_shares,
+    workload_error,
+)
 from elldelta.files import loaded
 from elldelta.model.model import Model, read_model, reordered
 from elldelta.plan.plan import Plan, read_plan
@@ -18,8 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from elldelta.core.utility import Utility
-    from elldelta.core.workload import WorkloadError
+    from elldelta.core.utility import Utility, WorkloadError
 
 
 @dataclass(frozen=True)

@@ -10,25 +10,23 @@ import numpy as np
 from elldelta.choices import BOUNDS
 from elldelta.core.checks import MOST_RECORDS, check_ell
 from elldelta.core.distribution import RELATIVE_TOLERANCE
-from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
-from elldelta.core.generalize.runs import evaluate_classes
-from elldelta.core.generalize.sweep import SharpOptions
-from elldelta.core.mass_table import dense_blocks, without_below
+from elldelta.core.generalize.bounds import Admissible, SharpBound
+from elldelta.core.generalize.boxes import boxes
+from elldelta.core.generalize.runs import greedy, sharp_runs
 from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.files import loaded
 from elldelta.model.model import Model, read_model
+from elldelta.plan.classes import Boxes, Runs
 from elldelta.plan.plan import Plan
-from elldelta.plan.shapes import SHAPES, default_shape
 from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from elldelta.choices import Bound, CategoryOrder, Guarantee, PlanBound, ShapeName
-    from elldelta.core.generalize.criteria import Criterion
-    from elldelta.core.generalize.runs import SharpPlan
-    from elldelta.core.mass_table import MassTable
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.generalize.bounds import Criterion, SharpPlan
     from elldelta.core.partition import Partition
     from elldelta.plan.classes import Classes
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
@@ -189,14 +187,12 @@ class Planner:
         while planned_for >= self.wish.min_records:
             share = 1.0
             for _ in range(TRIES):
-                partition, classes = SHAPES[self.shape](
-                    self.model, self.distribution, self._criterion(planned_for, share)
-                )
+                partition, classes = self._classes(self._bound(planned_for, share))
                 masses = self._shown(partition)
-                sharp = self._evaluated(partition, masses, n_records)
+                sharp = self._bound(n_records).evaluate(masses)
                 excess = self._excess(sharp)
                 if excess <= 1.0:
-                    witnesses = tuple(sharp.witnesses.of(index) for index in range(sharp.n_classes))
+                    witnesses = sharp.classes.witnesses
                     return self._finished(
                         "sharp", n_records, classes, masses, witnesses, sharp.failure_upper, None
                     )
@@ -209,49 +205,49 @@ class Planner:
 
         return choose_waiting_risk(self.model, self.wish)
 
-    @property
-    def _options(self) -> SharpOptions:
-        """What the sharp bound assumes."""
-        return SharpOptions(
-            certifiable=self.wish.guarantee == "certified",
-            eta=self.wish.eta,
-            shared_records_upper=self.wish.shared_records,
-        )
-
-    def _criterion(self, n_records: int, share: float) -> Criterion:
-        """What the planner is asked for, with a share of the failure that is allowed."""
-        wish = self.wish
+    def _bound(self, n_records: int, share: float = 1.0) -> SharpBound:
+        """What sharp classes must promise, with a share of the failure that is allowed."""
+        wish, parts = self.wish, self.wish.min_records
         # r records of a value: cut a release into r parts of N / r records. If the value is in every part, it
         # has r records, so t releases that need r records each fail no more often than r t that need one.
-        part, releases = n_records // wish.min_records, wish.releases * wish.min_records
-        if self._risk is None:
-            return TotalFailure(wish.ell, part, releases, wish.budget * share, self._options)
-        risk = self._risk * share / wish.min_records
-        return EachFailure(wish.ell, part, releases, risk, self._options)
-
-    def _evaluated(self, partition: Partition, masses: MassTable, n_records: int) -> SharpPlan:
-        """The sharp bound of classes, from their masses alone."""
-        wish = self.wish
-        return evaluate_classes(
-            partition,
-            masses,
-            self.distribution.total,
+        return SharpBound(
             wish.ell,
-            n_records // wish.min_records,
-            wish.releases * wish.min_records,
-            self._options,
+            n_records // parts,
+            wish.releases * parts,
+            wish.budget * share if self._risk is None else self._risk * share / parts,
+            per_class=self._risk is not None,
+            certifiable=wish.guarantee == "certified",
+            shared_records=wish.shared_records,
+            eta=wish.eta,
         )
 
     def _excess(self, sharp: SharpPlan) -> float:
         """By what factor classes exceed what the wish allows; at most 1 is within."""
-        wish = self.wish
         if self._risk is None:
-            return sharp.failure_upper / wish.budget
-        return float(sharp.class_failures_upper.max()) * wish.min_records / self._risk
+            return sharp.reached / self.wish.budget
+        return sharp.reached * self.wish.min_records / self._risk
 
-    def _shown(self, partition: Partition) -> MassTable:
-        """The masses of the classes, without cells that are rare in the past records."""
-        return without_below(partition.class_masses(self.distribution), self.wish.fewest_past)
+    def _classes(self, criterion: Criterion) -> tuple[Partition, Classes]:
+        """Classes of the shape wanted that keep a criterion: over the rows of the model, over everything.
+
+        Boxes are ranges of every quasi-identifier, so that little information is lost; where one has a
+        hierarchy, its range is a group or a run of siblings. Runs are what the paper proves things about.
+        """
+        model, distribution = self.model, self.distribution
+        if self.shape == "boxes":
+            trees = [column.cut_tree for column in model.schema.quasi_identifiers]
+            positions, sizes = model.counts.positions, model.schema.sizes
+            partition, tiling = boxes(distribution, positions, sizes, criterion, trees=trees)
+            return partition, Boxes(tiling)
+        if isinstance(criterion, Admissible):
+            partition = greedy(distribution, criterion.ell, criterion.p)
+        else:
+            partition = sharp_runs(distribution, criterion)
+        return partition, Runs.from_partition(partition, model.ranks)
+
+    def _shown(self, partition: Partition) -> JointDistribution:
+        """P of the classes, without cells that are rare in the past records."""
+        return self.distribution.generalized(partition).without_below(self.wish.fewest_past)
 
     def _model_too_small(self) -> RefusedError:
         return RefusedError(
@@ -266,7 +262,7 @@ class Planner:
         bound: PlanBound,
         n_records: int,
         classes: Classes,
-        masses: MassTable,
+        masses: JointDistribution,
         witnesses: tuple[tuple[int, ...], ...],
         failure_upper: float,
         p: float | None,
@@ -284,7 +280,7 @@ class Planner:
             witnesses=witnesses,
             witness_cells=tuple(
                 tuple((cells[list(witnesses[start + row])] / self.distribution.total).tolist())
-                for start, block in dense_blocks(masses)
+                for start, block in masses.dense_blocks()
                 for row, cells in enumerate(block)
             ),
             p=p,
@@ -360,7 +356,7 @@ class Planner:
         fewest = self.wish.fewest_past / self.distribution.total
         if fewest > self._p_ell:
             raise self._model_too_small()
-        return SHAPES[self.shape](self.model, self.distribution, Admissible(self.wish.ell, max(p, fewest)))
+        return self._classes(Admissible(self.wish.ell, max(p, fewest)))
 
     def _snapped(self, partition: Partition) -> float:
         return min(partition.snapped_p(self.distribution, self.wish.ell), self._p_ell)
@@ -372,10 +368,16 @@ class Planner:
         return Mechanism.create(marginal, n_rows, self.wish.ell, p, self.wish.eta)
 
 
-def most_probable(masses: MassTable, ell: int) -> tuple[tuple[int, ...], ...]:
+def most_probable(masses: JointDistribution, ell: int) -> tuple[tuple[int, ...], ...]:
     """The ell most probable values of each class, ties by index: the witnesses S_c|ell of Theorem 2."""
     return tuple(
         tuple(values)
-        for _, block in dense_blocks(masses)
+        for _, block in masses.dense_blocks()
         for values in np.argsort(-block, axis=1, kind="stable")[:, :ell].tolist()
     )
+
+
+def default_shape(model: Model) -> ShapeName:
+    """Boxes for two or more quasi-identifiers, or one with a hierarchy; otherwise runs are all there is."""
+    columns = model.schema.quasi_identifiers
+    return "boxes" if len(columns) > 1 or columns[0].hierarchy is not None else "runs"

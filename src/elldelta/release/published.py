@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.certificate import missing_witnesses
+from elldelta.core.distribution import frozen
 from elldelta.core.diversity import diversity, k_anonymity
-from elldelta.core.mass_table import frozen
 from elldelta.core.partition import Partition
 from elldelta.errors import DataError, FileError, InternalError, RefusedError
 from elldelta.files import digest

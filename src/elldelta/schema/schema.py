@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import ArrayLike, NDArray
 
-    from elldelta.core.generalize.cuts import CutTree
+    from elldelta.core.tiling import CutTree
     from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
     from elldelta.schema.hierarchy import HierarchyRows

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.checks import check_ell, check_p, check_whole
-from elldelta.core.generalize.criteria import Admissible, EachFailure, TotalFailure
-from elldelta.core.generalize.runs import evaluate_sharp, fewest_records
-from elldelta.core.mass_table import take_rows, with_floats
+from elldelta.core.checks import check_whole
+from elldelta.core.distribution import take_rows, with_floats
+from elldelta.core.generalize.bounds import Admissible, SharpBound, keeps, refuse_if_impossible
 from elldelta.core.occupancy import records_apart
 from elldelta.core.partition import Partition
 from elldelta.core.tiling import Tiling, check_positions
-from elldelta.errors import InternalError, ParameterError, RefusedError
+from elldelta.errors import InternalError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.generalize.criteria import Criterion
-    from elldelta.core.generalize.cuts import CutTree
-    from elldelta.core.generalize.runs import SharpPlan
+    from elldelta.core.generalize.bounds import Criterion
+    from elldelta.core.tiling import CutTree
 
 FLOORS = (0.1, 0.05, 0.03, 0.02, 0.01, 0.003, 0.001)
 """Shares of the budget up to which the failure that a cut adds counts as nothing; the best result is kept."""
@@ -56,41 +54,6 @@ FEW_TRIES = 8
 """Cuts per box whose failure is computed when there are many rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class Boxes:
-    """Classes that are boxes, and what they promise.
-
-    Attributes:
-        partition: The class of every row of the distribution.
-        tiling: The box of every class; together they hold every combination of the domains exactly once.
-        criterion: What the classes fulfil.
-        plan: Witnesses and failure, recomputed from scratch (`evaluate_sharp`); None for the paper's
-            criterion, where `Partition.snapped_p` gives the p that holds.
-        loss: NCP, the mass-weighted mean over attributes of occupied length / (domain size - 1).
-    """
-
-    partition: Partition
-    tiling: Tiling
-    criterion: Criterion
-    plan: SharpPlan | None
-    loss: float
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes, R."""
-        return self.partition.n_classes
-
-    @property
-    def lows(self) -> NDArray[np.int64]:
-        """First domain position of each class per attribute, R x d."""
-        return self.tiling.lows
-
-    @property
-    def highs(self) -> NDArray[np.int64]:
-        """Last domain position of each class per attribute, inclusive, R x d."""
-        return self.tiling.highs
-
-
 def boxes(
     distribution: JointDistribution,
     positions: ArrayLike,
@@ -98,7 +61,7 @@ def boxes(
     criterion: Criterion,
     *,
     trees: Sequence[CutTree | None] | None = None,
-) -> Boxes:
+) -> tuple[Partition, Tiling]:
     """Boxes with little information loss that fulfil a criterion; deterministic.
 
     Starts from one box and keeps cutting where most loss is removed per failure added, until no cut keeps
@@ -113,6 +76,9 @@ def boxes(
         criterion: What the classes must fulfil.
         trees: Per attribute, a hierarchy that cuts must follow, or None.
 
+    Returns:
+        The class of every row, and the box of every class; together they hold every combination once.
+
     Raises:
         RefusedError: Not even the single class of everything fulfils the criterion; says what would.
     """
@@ -123,7 +89,7 @@ def boxes(
             f"The distribution has {distribution.n_quasi_identifiers} rows.",
             found=f"There are {points.shape[0]} rows of positions.",
         )
-    _refuse_if_impossible(distribution, criterion)
+    refuse_if_impossible(distribution, criterion)
     search = _Search(distribution, points, sizes, criterion, trees)
     return search.result(search.with_emphases(search.best_trade_off()))
 
@@ -178,6 +144,9 @@ class _Search:
         self.points = points
         self.sizes = sizes
         self.criterion = criterion
+        self.budget = (  # what all classes share, if they do
+            criterion.limit if isinstance(criterion, SharpBound) and not criterion.per_class else None
+        )
         marginal = distribution.quasi_identifier_marginal
         self.occupied = np.flatnonzero(marginal > 0.0)
         every = self.occupied.size == marginal.size
@@ -202,8 +171,8 @@ class _Search:
     def best_trade_off(self) -> _Found:
         """The best of a few searches that differ in how they weigh loss against what is left to cut."""
         even = (1.0,) * len(self.sizes)
-        if isinstance(self.criterion, TotalFailure):
-            budget = self.criterion.failure_upper_budget
+        if self.budget is not None:
+            budget = self.budget
             floors = (MANY_FLOOR,) if self.many else FLOORS
             trade_offs = [_TradeOff(floor * budget, 1.0, even) for floor in floors]
         else:
@@ -228,7 +197,7 @@ class _Search:
             improves = True
             while improves and n_left > 0:
                 improves = False
-                for place in range(-1 if isinstance(self.criterion, TotalFailure) else 0, len(self.sizes)):
+                for place in range(-1 if self.budget is not None else 0, len(self.sizes)):
                     for times in (factor, 1.0 / factor):
                         found = self.run(best.trade_off.moved(place, times))
                         n_left -= 1
@@ -249,7 +218,7 @@ class _Search:
         loss = self._loss(box_of, lows.shape[0])
         return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), loss, trade_off)
 
-    def result(self, found: _Found) -> Boxes:
+    def result(self, found: _Found) -> tuple[Partition, Tiling]:
         for slack in (1e-9, 1e-6, 1e-4):
             if slack > 1e-9:
                 # Sums in another order differ in the last digits: aim lower by more than they do.
@@ -259,25 +228,9 @@ class _Search:
             if self.occupied.size < self.points.shape[0]:
                 box_of = tiling.locate(self.points)
             partition = Partition(box_of)
-            keeps, plan = self._recomputed(partition)
-            if keeps:
-                return Boxes(partition, tiling, self.criterion, plan, found.loss)
+            if keeps(self.distribution, partition, self.criterion):
+                return partition, tiling
         raise InternalError("Boxes did not keep their own criterion when it was recomputed.")
-
-    def _recomputed(self, partition: Partition) -> tuple[bool, SharpPlan | None]:
-        """Whether the classes keep the criterion, and what they promise, both from scratch."""
-        criterion = self.criterion
-        if isinstance(criterion, Admissible):
-            return partition.is_admissible(self.distribution, criterion.ell, criterion.p), None
-        plan = evaluate_sharp(
-            self.distribution,
-            partition,
-            criterion.ell,
-            criterion.n_records,
-            criterion.releases,
-            criterion.options,
-        )
-        return _keeps(plan, criterion), plan
 
     def _loss(self, box_of: NDArray[np.int64], n_boxes: int) -> float:
         order = np.argsort(box_of, kind="stable")
@@ -307,25 +260,21 @@ class _Search:
                 False,
                 *shared,
             )
-        options = criterion.options
-        if isinstance(criterion, TotalFailure):
-            mode = kernels.TOTAL
-            limit = criterion.failure_upper_budget / (criterion.releases if options.certifiable else 1)
-        else:
-            mode = kernels.EACH
-            limit = criterion.class_failure_upper
+        limit = criterion.limit or 0.0
+        if self.budget is not None and criterion.certifiable:
+            limit = self.budget / criterion.releases
         return kernels.Rule(
-            mode,
+            kernels.EACH if criterion.per_class else kernels.TOTAL,
             limit * (1.0 - slack),
             1.0 / distribution.total,
             0.0,
-            options.eta,
+            criterion.eta,
             float(criterion.n_records),
-            records_apart(criterion.n_records, options.shared_records_upper),
+            records_apart(criterion.n_records, criterion.shared_records),
             nothing,
             criterion.ell,
             criterion.releases,
-            options.certifiable,
+            criterion.certifiable,
             *shared,
         )
 
@@ -343,38 +292,3 @@ def _depths(trees: Sequence[CutTree | None] | None, sizes: tuple[int, ...]) -> l
         np.zeros(size, dtype=np.int32) if tree is None else tree.depths
         for tree, size in zip(trees, sizes, strict=True)
     ]
-
-
-def _keeps(plan: SharpPlan, criterion: TotalFailure | EachFailure) -> bool:
-    if isinstance(criterion, TotalFailure):
-        return plan.failure_upper <= criterion.failure_upper_budget
-    return bool((plan.class_failures_upper <= criterion.class_failure_upper).all())
-
-
-def _refuse_if_impossible(distribution: JointDistribution, criterion: Criterion) -> None:
-    """Raises unless the single class of everything fulfils the criterion; larger classes never fail more."""
-    ell = check_ell(criterion.ell, distribution.n_values)
-    if isinstance(criterion, Admissible):
-        check_p(criterion.p, float(distribution.ranked_marginal[ell - 1]), ell)
-        return
-    whole = Partition.single(distribution.n_quasi_identifiers)
-    n_records, releases, options = criterion.n_records, criterion.releases, criterion.options
-    single = evaluate_sharp(distribution, whole, ell, n_records, releases, options)
-    if _keeps(single, criterion):
-        return
-    if isinstance(criterion, TotalFailure):
-        bound, reached = criterion.failure_upper_budget, single.failure_upper
-    else:
-        bound, reached = criterion.class_failure_upper, float(single.class_failures_upper[0])
-    remedy = "Lower ell, the number of releases, or eta."
-    try:
-        needed = fewest_records(distribution, whole, ell, releases, bound, options).n_records
-        remedy = f"Wait for {needed} records per release, or lower ell or the number of releases."
-    except RefusedError:
-        pass
-    raise RefusedError(
-        f"No classes keep {releases} linked releases of {n_records} records "
-        f"within a failure of {bound:g} for ell = {ell}.",
-        found=f"Even one class of everything is only known to fail with at most {min(1.0, reached):.3g}.",
-        remedy=remedy,
-    )

@@ -1,7 +1,8 @@
 """The compiled best-first search: boxes are cut until no cut keeps the limit.
 
 Import this module inside the function that needs it, as with `kernels`. A box holds a stretch of `order`, a
-permutation of the rows of the table; cutting it reorders that stretch.
+permutation of the rows of the table; cutting it reorders that stretch. The table is dense or sparse
+(`elldelta.core.distribution.MassTable`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Import this module inside the function that needs it, as with `kernels`. A box is given by its rows and by its
 ends in the domain, `lows` and `highs`, inclusive. What gets bounded is the *strain* of a class, which falls
-as the class grows: its failure (Theorem C), or p over its ell-th largest cell in the paper's criterion.
+as the class grows: its failure (Theorem C), or p over its ell-th largest cell in the paper's criterion. The
+table is dense or sparse (`elldelta.core.distribution.MassTable`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from elldelta.core.occupancy_kernels import class_failure
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from elldelta.core.mass_table import MassTable
+    from elldelta.core.distribution import MassTable
 
 TOTAL, EACH, CELLS = 0, 1, 2
 """What is bounded: the sum of the class failures, each of them, or the ell-th largest cell of each class."""

@@ -10,59 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
-from elldelta.core.occupancy import records_apart, total_failure_upper
+from elldelta.core.checks import check_ell
+from elldelta.core.occupancy import records_apart
 from elldelta.core.partition import Partition
-from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from elldelta.core.distribution import JointDistribution
-    from elldelta.core.mass_table import MassTable
+    from elldelta.core.distribution import JointDistribution, MassTable
+    from elldelta.core.generalize.bounds import SharpBound
 
 MANY_ROWS = 1 << 17
 """From here on eps is fitted on a sample of the rows, and about one sweep sees all of them."""
 
 N_STRETCHES = 16
 """The sample consists of so many stretches of 1/256 of the rows each."""
-
-
-@dataclass(frozen=True)
-class SharpOptions:
-    """What a sharp bound assumes and promises, apart from ell, N and t.
-
-    Attributes:
-        certifiable: One allowance for all releases, so that each owner can check its own release
-            (Theorem E). Class failures are then per release.
-        shared_records_upper: Theorem D': at most so many records of each release are shared with others,
-            whatever their values, and all other records are independent. None: any dependence (Theorem C).
-        eta: The error of P in total variation, paid for once.
-    """
-
-    certifiable: bool = False
-    shared_records_upper: int | None = None
-    eta: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_eta(self.eta)
-        if self.certifiable and self.shared_records_upper is not None:
-            raise ParameterError(
-                "A certifiable plan holds for any dependence between releases.",
-                found="A number of shared records was given as well.",
-                remedy="Leave out one of the two.",
-            )
-
-    def total(
-        self, failures: NDArray[np.float64], peaks: NDArray[np.float64], n_records: int, releases: int
-    ) -> float:
-        """The failure of all classes and, in certifiable plans, of all releases together. Errs upwards."""
-        if not failures.size:
-            return 0.0
-        total = total_failure_upper(failures, peaks, n_records, self.eta)
-        return total * (releases if self.certifiable else 1) * (1.0 + 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,25 +60,17 @@ class Run:
 class Sweeper:
     """The compiled sweep with everything that stays the same while eps is searched."""
 
-    def __init__(
-        self,
-        distribution: JointDistribution,
-        ell: int,
-        n_records: int,
-        releases: int,
-        options: SharpOptions,
-    ) -> None:
+    def __init__(self, distribution: JointDistribution, bound: SharpBound) -> None:
         from elldelta.core.generalize import sweep_kernels
 
         self._kernels = sweep_kernels
         self.table: MassTable = distribution.mass
         self.n_rows: int = distribution.n_quasi_identifiers
         self.scale = 1.0 / distribution.total
-        self.ell = check_ell(ell, distribution.n_values)
-        self.n_records = check_whole("the number of records", n_records)
-        self.releases = check_releases(releases)
-        self.options = options
-        self.n_apart = records_apart(n_records, options.shared_records_upper)
+        self.bound = bound
+        self.ell = check_ell(bound.ell, distribution.n_values)
+        self.n_apart = records_apart(bound.n_records, bound.shared_records)
+        self.times = bound.releases if bound.certifiable else 1
         # The nodes are dense. A node of sparse rows takes as many of them as store the cells of FAN_OUT dense
         # rows, so that the tree never takes more than a seventh of the cells that the table stores.
         n_cells = self.n_rows * distribution.n_values
@@ -153,11 +109,11 @@ class Sweeper:
             self.nodes,
             self.offsets,
             self.scale,
-            float(self.n_records),
+            float(self.bound.n_records),
             self.n_apart,
             self.ell,
-            self.releases,
-            self.options.certifiable,
+            self.bound.releases,
+            self.bound.certifiable,
             first_row,
             last_row,
             eps,
@@ -172,15 +128,17 @@ class Sweeper:
 
     def total(self, run: Run, weight: float = 1.0) -> float:
         """The failure of a run; `weight` says how many times the rows of a sample stand for."""
-        total = self.options.total(run.failures, run.peaks, self.n_records, self.releases)
+        total = self.bound.total(run.failures, run.peaks)
         return total + (weight - 1.0) * self._summed(run)
 
     def _summed(self, run: Run) -> float:
         """The part of the total that is a sum over classes (not the once-paid price of eta)."""
-        return float(run.failures.sum()) * (self.releases if self.options.certifiable else 1)
+        return float(run.failures.sum()) * self.times
 
     def fit(self, budget: float) -> Run | None:
         """The run with the most classes that was found within the budget; None if that is Q alone."""
+        if budget == 0.0:
+            return None
         if self.n_rows >= MANY_ROWS:
             run = self._fit_many(budget)
             if run is not None:
@@ -275,7 +233,7 @@ class Sweeper:
             rate *= low_eps / low.eps
             high_eps *= max(1.0, 1.05 * budget / self.total(high, weight))
         once = (self.total(high) - self._summed(high)) * high_eps / high.eps
-        times = self.releases if self.options.certifiable else 1
+        times = self.times
         margin = 0.003
         for _ in range(3):
             upper = (budget * (1.0 - margin) - once) / times

@@ -1,6 +1,7 @@
 """The compiled sweep over runs, and the tree of sums that tells it the cells of any run.
 
-Import this module inside the function that needs it, as with `kernels`.
+Import this module inside the function that needs it, as with `kernels`. Tables are dense or sparse
+(`elldelta.core.distribution.MassTable`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from elldelta.core.occupancy_kernels import class_failure
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from elldelta.core.mass_table import MassTable
+    from elldelta.core.distribution import MassTable
 
 FAN_OUT = 8
 """Sums per node in the tree of sums; rows per node at its lowest level, if they are dense."""

@@ -7,23 +7,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from tests.oracles.sparse import to_sparse
 
-from elldelta.core import mass_table
-from elldelta.core.distribution import JointDistribution
-from elldelta.core.mass_table import (
+from elldelta.core import distribution as module
+from elldelta.core.distribution import (
+    JointDistribution,
     SparseRows,
-    column,
-    column_sums,
-    dense_blocks,
     is_sparse_better,
-    row_sums,
     sparse_rows,
     sum_by_group,
     take_rows,
-    to_dense,
     with_floats,
-    without_below,
 )
-from elldelta.core.partition import Partition, ell_th_largest, largest_cells
+from elldelta.core.partition import Partition
 from elldelta.errors import DistributionError
 
 tables = npst.arrays(
@@ -33,24 +27,29 @@ tables = npst.arrays(
 )
 
 
+def written_out(table):
+    return np.concatenate([block for _, block in JointDistribution(table, 1).dense_blocks()])
+
+
 @given(tables, st.randoms(use_true_random=False))
 @settings(deadline=None)
 def test_both_forms_say_the_same(table, random):
     sparse = to_sparse(table)
     assert sparse.shape == table.shape
     assert sparse.dtype == table.dtype
-    assert (to_dense(sparse) == table).all()
-    assert to_dense(table) is table
-    assert row_sums(sparse).tolist() == table.sum(axis=1).tolist() == row_sums(table).tolist()
-    assert column_sums(sparse).tolist() == table.sum(axis=0).tolist() == column_sums(table).tolist()
+    assert (written_out(sparse) == table).all()
     rows = np.array([random.randrange(len(table)) for _ in range(len(table) + 2)])
-    assert (to_dense(take_rows(sparse, rows)) == table[rows]).all()
-    assert (to_dense(without_below(sparse, 2)) == np.where(table < 2, 0, table)).all()
-    assert (without_below(table, 2) == np.where(table < 2, 0, table)).all()
+    assert (written_out(take_rows(sparse, rows)) == table[rows]).all()
     assert with_floats(sparse).dtype == with_floats(table).dtype == np.float64
-    for value in range(table.shape[1]):
-        for form in (sparse, table):
-            found, cells = column(form, value)
+    for form in (sparse, table):
+        distribution = JointDistribution(form, 7)
+        assert distribution.row_sums.tolist() == table.sum(axis=1).tolist()
+        assert distribution.value_marginal.tolist() == (table.sum(axis=0) / 7).tolist()
+        kept = distribution.without_below(2)
+        assert kept.total == 7
+        assert (written_out(kept.mass) == np.where(table < 2, 0, table)).all()
+        for value in range(table.shape[1]):
+            found, cells = distribution.column(value)
             written = np.zeros(len(table), dtype=np.int64)
             written[found] = cells
             assert written.tolist() == table[:, value].tolist()
@@ -69,35 +68,33 @@ def test_sums_by_group(large, table, random):
         [int(table[group_of == g][:, v].sum()) for v in range(table.shape[1])] for g in range(n_groups)
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mass_table, "LARGE_TABLE", large)
+        patch.setattr(module, "LARGE_TABLE", large)
         summed = sum_by_group(to_sparse(table), group_of, n_groups)
         assert isinstance(summed, SparseRows) == (large == 0)
-        assert to_dense(summed).tolist() == expected
+        assert written_out(summed).tolist() == expected
         assert sum_by_group(table, group_of, n_groups).tolist() == expected
 
 
 def test_groups_of_few_and_of_many_values_come_out_sorted(monkeypatch):
-    monkeypatch.setattr(mass_table, "LARGE_TABLE", 0)
+    monkeypatch.setattr(module, "LARGE_TABLE", 0)
     rng = np.random.default_rng(1)
     table = rng.integers(1, 5, (400, 200)) * (rng.random((400, 200)) < 0.05)
     group_of = rng.integers(0, 60, 400) // 3  # groups from some 10 to some 150 values
     group_of[:3] = [20, 21, 22]
     summed = sum_by_group(to_sparse(table), group_of, 23)
     again = sparse_rows(*summed[:3], summed.shape[1])  # checks that values rise
-    assert (to_dense(again) == [table[group_of == group].sum(axis=0) for group in range(23)]).all()
+    assert (written_out(again) == [table[group_of == group].sum(axis=0) for group in range(23)]).all()
 
 
 def test_rows_come_in_blocks_that_fit_into_memory(monkeypatch):
     table = np.arange(1, 71).reshape(10, 7)
-    monkeypatch.setattr(mass_table, "BLOCK", 21)
-    blocks = list(dense_blocks(to_sparse(table)))
+    monkeypatch.setattr(module, "BLOCK", 21)
+    sparse = JointDistribution(to_sparse(table), 1)
+    blocks = list(sparse.dense_blocks())
     assert [start for start, _ in blocks] == [0, 3, 6, 9]
     assert (np.concatenate([block for _, block in blocks]) == table).all()
-    assert (largest_cells(to_sparse(table), 3)[:, 0] == table[:, 4]).all()
-    assert (ell_th_largest(to_sparse(table), 3) == ell_th_largest(table, 3)).all()
-    monkeypatch.setattr(mass_table, "LARGEST_DENSE", 69)
-    with pytest.raises(DistributionError, match="too large to be written out"):
-        to_dense(to_sparse(table))
+    assert (sparse.largest_cells(3)[:, 0] == table[:, 4]).all()
+    assert (np.sort(sparse.largest_cells(3)) == table[:, 4:]).all()
 
 
 @pytest.mark.parametrize(

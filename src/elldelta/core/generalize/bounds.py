@@ -1,0 +1,203 @@
+"""What the classes of a plan must fulfil, whatever their shape, and what they promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from elldelta.core.checks import MOST_RECORDS, check_ell, check_eta, check_p, check_releases, check_whole
+from elldelta.core.occupancy import class_failures_upper, total_failure_upper
+from elldelta.core.partition import Partition
+from elldelta.errors import ParameterError, RefusedError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.occupancy import ClassFailures
+
+
+@dataclass(frozen=True)
+class SharpBound:
+    """Any ell values of a class count (Theorem C, D' or E), up to a limit on the failure.
+
+    Attributes:
+        ell: How many values must survive the linkage.
+        n_records: N, the fewest records of a release.
+        releases: t, how many releases are linked.
+        limit: What the failures of all classes may add up to after linkage (t delta), in (0, 1); or what each
+            may reach. None where classes are only evaluated.
+        per_class: Whether the limit is for each class: how often the owner of a certified release must wait.
+        certifiable: One allowance for all releases, so that each owner can check its own release
+            (Theorem E). Class failures are then per release.
+        shared_records: Theorem D': at most so many records of each release are shared with others, whatever
+            their values, and all other records are independent. None: any dependence (Theorem C).
+        eta: The error of P in total variation, paid for once.
+    """
+
+    ell: int
+    n_records: int
+    releases: int = 1
+    limit: float | None = None
+    per_class: bool = False
+    certifiable: bool = False
+    shared_records: int | None = None
+    eta: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_whole("the number of records", self.n_records)
+        check_releases(self.releases)
+        check_eta(self.eta)
+        if self.limit is not None and (isinstance(self.limit, bool) or not 0.0 < self.limit < 1.0):
+            raise ParameterError(
+                "The failure budget must lie strictly between 0 and 1.",
+                found=f"It is {self.limit}.",
+                remedy="After linkage it is the number of releases times delta; lower one of the two.",
+            )
+        if self.certifiable and self.shared_records is not None:
+            raise ParameterError(
+                "A certifiable plan holds for any dependence between releases.",
+                found="A number of shared records was given as well.",
+                remedy="Leave out one of the two.",
+            )
+
+    def total(self, failures: NDArray[np.float64], peaks: NDArray[np.float64]) -> float:
+        """The failure of all classes and, in certifiable plans, of all releases together. Errs upwards."""
+        if not failures.size:
+            return 0.0
+        total = total_failure_upper(failures, peaks, self.n_records, self.eta)
+        return total * (self.releases if self.certifiable else 1) * (1.0 + 1e-12)
+
+    def evaluate(self, classes: JointDistribution) -> SharpPlan:
+        """Witnesses and failure of classes, from their masses alone and from scratch. Errs upwards."""
+        found = class_failures_upper(
+            classes.mass,
+            self.ell,
+            self.n_records,
+            self.releases,
+            total=classes.total,
+            certifiable=self.certifiable,
+            shared_records_upper=self.shared_records,
+        )
+        return SharpPlan(self, found, self.total(found.failures_upper, found.peaks))
+
+    def with_records(self, n_records: int) -> SharpBound:
+        """The same for releases of another size, which cannot share more records than they have."""
+        shared = None if self.shared_records is None else min(self.shared_records, n_records)
+        return replace(self, n_records=n_records, shared_records=shared)
+
+
+@dataclass(frozen=True)
+class Admissible:
+    """The paper's criterion: every class has at least ell cells with P(c, s) >= p.
+
+    Attributes:
+        ell: How many cells must reach p.
+        p: In (0, p_ell].
+    """
+
+    ell: int
+    p: float
+
+
+Criterion = SharpBound | Admissible
+
+
+@dataclass(frozen=True, eq=False)
+class SharpPlan:
+    """What classes promise by the sharp bound.
+
+    Attributes:
+        bound: What the bound assumes.
+        classes: Witnesses and failure of each class: per release in a certifiable plan, else for the linkage.
+        failure_upper: Bound on the chance that the linkage of t releases shows fewer than ell values in
+            some class; includes the price of eta. In a certifiable plan: that one of the t releases misses
+            more than an allowance. May exceed 1 for plans that were evaluated, not made.
+    """
+
+    bound: SharpBound
+    classes: ClassFailures
+    failure_upper: float
+
+    @property
+    def reached(self) -> float:
+        """What has a limit: the failure of the worst class, or of all classes together."""
+        worst = float(self.classes.failures_upper.max())
+        return worst if self.bound.per_class else self.failure_upper
+
+    @property
+    def holds(self) -> bool:
+        """Whether the classes keep the limit."""
+        return self.bound.limit is not None and self.reached <= self.bound.limit
+
+
+def keeps(distribution: JointDistribution, partition: Partition, criterion: Criterion) -> bool:
+    """Whether the classes of a partition keep a criterion, from scratch."""
+    if isinstance(criterion, Admissible):
+        return partition.is_admissible(distribution, criterion.ell, criterion.p)
+    return criterion.evaluate(distribution.generalized(partition)).holds
+
+
+def fewest_records(distribution: JointDistribution, partition: Partition, bound: SharpBound) -> int:
+    """The fewest records for which given classes keep the limit.
+
+    With eta the failure no longer falls for ever as N grows: the N found is the smallest up to which the
+    search by doubling and halving sees the bound hold.
+
+    Raises:
+        RefusedError: No number of records is enough.
+    """
+    classes = distribution.generalized(partition)
+
+    def holds(n_records: int) -> bool:
+        return bound.with_records(n_records).evaluate(classes).holds
+
+    low, high = 0, check_ell(bound.ell, distribution.n_values)
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > MOST_RECORDS:
+            fewest = min(int((block > 0).sum(axis=1).min()) for _, block in classes.dense_blocks())
+            raise RefusedError(
+                f"No number of records keeps these classes within a failure of {bound.limit:g}.",
+                found=f"The class with the fewest possible values has {fewest}, and ell is {bound.ell}.",
+                remedy="Use coarser classes, a smaller ell, or a smaller eta.",
+            )
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def refuse_if_impossible(distribution: JointDistribution, criterion: Criterion) -> None:
+    """Refuses a criterion that not even a single class of everything keeps: larger classes never fail more.
+
+    Raises:
+        RefusedError: It does not; says what would.
+    """
+    ell = check_ell(criterion.ell, distribution.n_values)
+    if isinstance(criterion, Admissible):
+        check_p(criterion.p, float(distribution.ranked_marginal[ell - 1]), ell)
+        return
+    whole = Partition.single(distribution.n_quasi_identifiers)
+    single = criterion.evaluate(distribution.generalized(whole))
+    if not single.holds:
+        raise refusal(distribution, single)
+
+
+def refusal(distribution: JointDistribution, single: SharpPlan) -> RefusedError:
+    """The refusal of a bound that the single class of everything does not keep: says what would do."""
+    bound = single.bound
+    found = f"Even one class of everything is only known to fail with at most {min(1.0, single.reached):.3g}."
+    remedy = "Lower ell, the number of releases, or eta."
+    try:
+        needed = fewest_records(distribution, Partition.single(distribution.n_quasi_identifiers), bound)
+        remedy = f"Wait for {needed} records per release, or lower ell or the number of releases."
+    except RefusedError as error:
+        found = f"{found} {error.found}"
+    return RefusedError(
+        f"No classes keep {bound.releases} linked releases of {bound.n_records} records "
+        f"within a failure of {bound.limit:g} for ell = {bound.ell}.",
+        found=found,
+        remedy=remedy,
+    )

@@ -1,0 +1,67 @@
+"""Classes made by a planner of the core, together with what they promise: for tests that ask about both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.generalize import bounds, boxes, runs
+from elldelta.core.generalize.bounds import SharpBound
+from elldelta.core.utility import ncp_by_attribute
+
+if TYPE_CHECKING:
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.partition import Partition
+    from elldelta.core.tiling import Tiling
+
+CERTIFIABLE = {"certifiable": True}
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    distribution: JointDistribution
+    partition: Partition
+    criterion: bounds.Criterion
+    tiling: Tiling | None = None
+    loss: float | None = None
+
+    @cached_property
+    def plan(self):
+        return self.criterion.evaluate(self.distribution.generalized(self.partition))
+
+    n_classes = property(lambda self: self.partition.n_classes)
+    n_records = property(lambda self: self.criterion.n_records)
+    failure_upper = property(lambda self: self.plan.failure_upper)
+    class_failures_upper = property(lambda self: self.plan.classes.failures_upper)
+    witnesses = property(lambda self: self.plan.classes.witnesses)
+    lows = property(lambda self: self.tiling.lows)
+    highs = property(lambda self: self.tiling.highs)
+
+
+def sharp_runs(distribution, ell, n_records, releases, limit, options=None):
+    bound = SharpBound(ell, n_records, releases, limit, **(options or {}))
+    return Planned(distribution, runs.sharp_runs(distribution, bound), bound)
+
+
+def sharp_runs_per_class(distribution, ell, n_records, releases, limit, options=CERTIFIABLE):
+    bound = SharpBound(ell, n_records, releases, limit, per_class=True, **options)
+    return Planned(distribution, runs.sharp_runs(distribution, bound), bound)
+
+
+def evaluate_sharp(distribution, partition, ell, n_records, releases=1, options=None):
+    return Planned(distribution, partition, SharpBound(ell, n_records, releases, **(options or {})))
+
+
+def fewest_records(distribution, partition, ell, releases, limit, options=None):
+    bound = SharpBound(ell, 10**9, releases, limit, **(options or {}))
+    n_records = bounds.fewest_records(distribution, partition, bound)
+    return Planned(distribution, partition, bound.with_records(n_records))
+
+
+def make_boxes(distribution, positions, sizes, criterion, *, trees=None):
+    partition, tiling = boxes.boxes(distribution, positions, sizes, criterion, trees=trees)
+    loss = float(np.mean(ncp_by_attribute(distribution, partition, positions, sizes)))
+    return Planned(distribution, partition, criterion, tiling, loss)
