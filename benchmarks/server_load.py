@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from elldelta.agency.server.demo import POPULATION, fill
-from elldelta.agency.server.services.parties import create_party
+from elldelta.agency.server.services.parties import create_party, create_token
 from elldelta.agency.server.services.plans import list_plans
-from elldelta.agency.server.services.tokens import create_token
 from elldelta.agency.server.settings import Settings
 from elldelta.agency.server.state import Agency
 

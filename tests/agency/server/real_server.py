@@ -17,10 +17,9 @@ import httpx
 import pytest
 
 from elldelta.agency.server.rights import Caller
-from elldelta.agency.server.services.parties import create_party, find_party
+from elldelta.agency.server.services.parties import create_party, create_token, find_party
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import create_population, find_population
-from elldelta.agency.server.services.tokens import create_token
 from elldelta.agency.server.settings import Settings
 from elldelta.agency.server.state import Agency, prepare
 

@@ -13,10 +13,9 @@ from tests.agency.registrations import make_plan, make_registration
 
 from elldelta.agency.server.main import create_app
 from elldelta.agency.server.rights import ROLES, Caller
-from elldelta.agency.server.services.parties import create_party, find_party
+from elldelta.agency.server.services.parties import create_party, create_token, find_party
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import create_population, find_population, upload_model
-from elldelta.agency.server.services.tokens import create_token
 from elldelta.agency.server.tables import Job
 from elldelta.agency.server.worker import run_next
 from elldelta.model.counts import Accounting, Counts

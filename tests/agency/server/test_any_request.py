@@ -20,7 +20,7 @@ from tests.agency.registrations import full, make_plan
 from tests.agency.server.service import POPULATION, WISH
 from tests.switch import quick_or_all
 
-from elldelta.agency.server.envelope import HEADERS
+from elldelta.agency.server.main import HEADERS
 from elldelta.agency.server.rights import ROLES
 
 N_EXAMPLES = quick_or_all(3, 12)

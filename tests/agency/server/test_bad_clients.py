@@ -19,7 +19,7 @@ from tests.agency.server.live import RawConnection, listening
 from tests.agency.server.service import POPULATION, WISH
 
 from elldelta.agency.server import logs
-from elldelta.agency.server.envelope import HEADERS
+from elldelta.agency.server.main import HEADERS
 from elldelta.agency.server.services.parties import create_party
 from elldelta.errors import ElldeltaError
 from elldelta.files import PublicKey

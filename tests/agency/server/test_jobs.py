@@ -47,7 +47,7 @@ def test_of_many_workers_one_gets_the_job(service, queued):
     for thread in threads:
         thread.join()
     [claim] = [claim for claim in claims if claim is not None]
-    assert (claim.job_id, claim.attempt) == (queued, 1)
+    assert (claim.id, claim.attempts) == (queued, 1)
     assert status(service, queued) == ("running", 0.0)
 
 
@@ -71,7 +71,7 @@ def test_a_job_whose_worker_is_silent_goes_to_another_one(service, queued):
     assert claim_job(service.agency, "second") is None  # it has given a sign of life
     service.clock.advance(seconds=10)
     second = claim_job(service.agency, "second")
-    assert (second.job_id, second.attempt) == (queued, 2)
+    assert (second.id, second.attempts) == (queued, 2)
     assert not report_job(service.agency, first, 0.9, "late")
     assert not finish(service, first, {"late": True})
     assert not fail_job(service.agency, first, RefusedError("late"))

@@ -5,7 +5,7 @@ from tests.agency.registrations import full, make_plan, make_registration
 from tests.agency.server.test_registration import ROOM_FOR_TWO, rows_of
 
 from elldelta.agency.registration import check_registration
-from elldelta.agency.server.services import judgement
+from elldelta.agency.server.services import releases
 from elldelta.agency.server.services.plans import withdraw_plan
 from elldelta.agency.server.services.populations import create_population
 from elldelta.agency.server.services.releases import register_release
@@ -28,12 +28,12 @@ def meanwhile(monkeypatch):
                     try:
                         return check_registration(*arguments, **options)
                     finally:
-                        monkeypatch.setattr(judgement, "check_registration", check_registration)
+                        monkeypatch.setattr(releases, "check_registration", check_registration)
                         something()
-                        monkeypatch.setattr(judgement, "check_registration", checked)
+                        monkeypatch.setattr(releases, "check_registration", checked)
                 return check_registration(*arguments, **options)
 
-            monkeypatch.setattr(judgement, "check_registration", checked)
+            monkeypatch.setattr(releases, "check_registration", checked)
 
     return Meanwhile()
 

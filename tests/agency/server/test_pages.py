@@ -9,11 +9,11 @@ from tests.agency.server.expected_rights import PAGES
 from tests.agency.server.service import POPULATION, model_file
 from tests.agency.server.visitor import HOST, PASSWORD, Page, Visitor, add_person, visitor
 
-from elldelta.agency.server.pages.rendering import DONE, chance, local_path
 from elldelta.agency.server.rights import ROLES
+from elldelta.agency.server.routes.rendering import chance, local_path
+from elldelta.agency.server.services.parties import create_token
 from elldelta.agency.server.services.plans import load_plan
 from elldelta.agency.server.services.progress import Report, report_progress
-from elldelta.agency.server.services.tokens import create_token
 
 WRONG, SECRET, SHORT = "wrong horse battery", "a very secret phrase", "short one"
 
@@ -280,7 +280,7 @@ def test_what_people_type_is_shown_as_text(pages):
 def test_a_notice_is_chosen_by_name_and_never_taken_from_the_address(pages):
     page = pages.visitors["owner"].send("GET", "/?done=Send+your+password+to+evil.test")
     assert "evil.test" not in page.text
-    assert DONE["signed-out"] in pages.send("GET", "/sign-in?done=signed-out").text
+    assert "You are signed out." in pages.send("GET", "/sign-in?done=signed-out").text
 
 
 def test_a_form_that_cannot_be_used_keeps_what_was_typed_and_says_three_things(pages):
@@ -514,7 +514,7 @@ def test_a_page_that_goes_wrong_says_nothing_about_how(pages, monkeypatch):
     def broken(*_):
         raise ValueError("canary")
 
-    monkeypatch.setattr("elldelta.agency.server.pages.plans.list_plans", broken)
+    monkeypatch.setattr("elldelta.agency.server.services.plans.list_plans", broken)
     answer = pages.visitors["owner"].send("GET", "/plans")
     assert answer.status_code == 500
     assert "canary" not in answer.text

@@ -8,7 +8,7 @@ from tests.agency.server.service import POPULATION, WISH
 from tests.agency.server.test_registration import ROOM_FOR_TWO
 from tests.agency.server.visitor import visitor
 
-from elldelta.agency.server.services.tokens import create_token
+from elldelta.agency.server.services.parties import create_token
 
 SIZE, N = 2, 5
 

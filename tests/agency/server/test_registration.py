@@ -191,7 +191,7 @@ def test_of_many_at_once_only_those_that_fit_are_admitted(service, tmp_path):
     for thread in threads:
         thread.join()
     assert all(first == second for first, second in answers.values())
-    accepted = [name for name, [first, _] in answers.items() if first.is_accepted]
+    accepted = [name for name, [first, _] in answers.items() if first.document["accepted"]]
     report = exported(service, plan, tmp_path)
     assert sorted(report.owners) == sorted(accepted)
     # Whoever misses the same pair as an earlier one needs no more room: two of three pairs, three owners each

@@ -8,11 +8,9 @@ from tests.agency.registrations import full, make_plan, make_registration
 from tests.agency.server.real_server import wait_until
 from tests.agency.server.test_registration import ROOM_FOR_TWO, rows_of
 
-from elldelta.agency.server.services import retention
 from elldelta.agency.server.services.ledger import show_ledger
 from elldelta.agency.server.services.plans import withdraw_plan
-from elldelta.agency.server.services.releases import list_refusals, register_release
-from elldelta.agency.server.services.retention import forget_answers
+from elldelta.agency.server.services.releases import forget_answers, list_refusals, register_release
 from elldelta.agency.server.state import utc_now
 from elldelta.agency.server.tables import Answer
 from elldelta.agency.server.worker import JobWorkers
@@ -62,16 +60,15 @@ def test_a_forgotten_refusal_is_decided_anew_and_a_forgotten_key_may_be_used_aga
     assert register(service, plan, full(plan), "one").status == 201
 
 
-def test_of_one_party_only_so_many_answers_are_kept_and_the_oldest_go(make_service, monkeypatch):
+def test_of_one_party_only_so_many_answers_are_kept_and_the_oldest_go(make_service):
     service = make_service(answers_kept=3)
-    monkeypatch.setattr(retention, "BATCH", 2)  # several transactions
     service.add("other", "owner")
     plan = service.issue()
     for number in range(9):
         register(service, plan, full(plan), f"key-{number}")
         service.clock.advance(seconds=1)
     register(service, plan, full(plan, n=4), "key-0", who="other")
-    assert forget_answers(service.agency) == 6
+    assert forget_answers(service.agency, batch=2) == 6  # several transactions
     with service.agency.database.reading() as session:
         kept = session.execute(sa.select(Answer.party_id, Answer.key)).all()
     own, other = service.caller("owner").id, service.caller("other").id

@@ -25,8 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.agency.server.service import POPULATION, WISH, model_file
 
-from elldelta.agency.server.services.parties import create_party
-from elldelta.agency.server.services.tokens import create_token
+from elldelta.agency.server.services.parties import create_party, create_token
 from elldelta.agency.server.settings import Settings
 from elldelta.agency.server.state import Agency, prepare
 from elldelta.cli.main import execute

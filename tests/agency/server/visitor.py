@@ -6,9 +6,8 @@ from html.parser import HTMLParser
 
 import httpx
 
-from elldelta.agency.server.secret_values import digest_of_secret, new_secret
-from elldelta.agency.server.services.logins import cookie_name
-from elldelta.agency.server.services.parties import create_party, find_party
+from elldelta.agency.server.guarded_route import cookie_name
+from elldelta.agency.server.services.parties import create_party, digest_of_secret, find_party, new_secret
 from elldelta.agency.server.tables import Login
 
 PASSWORD = "correct horse battery"  # noqa: S105 (of nobody)
@@ -98,7 +97,7 @@ class Visitor:
 def visitor(service, name):
     """Somebody who has signed in before; passwords are slow on purpose, so none is asked for here."""
     browser = Visitor(service.app).__enter__()
-    secret = new_secret()
+    secret = new_secret(service.agency)
     with service.agency.database.writing() as session:
         now = service.clock()
         party = find_party(session, name)
@@ -109,7 +108,7 @@ def visitor(service, name):
             expires_at=now + dt.timedelta(hours=8),
         )
         session.add(login)
-    browser.cookies.set(cookie_name(service.settings), secret)
+    browser.cookies.set(cookie_name(service.agency), secret)
     return browser
 
 

@@ -3,8 +3,8 @@
 The service adds no mathematics: it keeps state and calls the rooms of the library. From the outside in:
 
 - `run`, `main`: processes; the application and what surrounds every request;
-- `api`, `pages`: thin routers, for programs and browsers; every route declares who may call it (`rights`);
-- `services`: one concept per file; they take the `Agency` and the `Caller`, and return frozen values;
+- `routes`: thin, for programs and browsers; every route declares who may call it (`rights`);
+- `services`: one concept per file; they take the `Agency` and the `Caller`, and return frozen views;
 - `worker`: a process of its own that plans and audits, job by job;
 - `database`, `tables`, `migrations`: SQLite or PostgreSQL.
 

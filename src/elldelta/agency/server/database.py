@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import QueuePool
@@ -83,6 +83,15 @@ class Database:
             session.begin(),
         ):
             yield session
+
+    def insert(self, row: object) -> bool:
+        """Adds one row; False if the table has one that is the same in what must be unique."""
+        try:
+            with self.writing() as session:
+                session.add(row)
+        except IntegrityError:
+            return False
+        return True
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[Connection]:
@@ -254,8 +263,6 @@ def _translated() -> Iterator[None]:
             problem = BusyError()
         else:
             raise
-    except SQLAlchemyError:
-        raise
     else:
         return
     raise problem

@@ -20,7 +20,7 @@ from elldelta.agency.server.services.plans import list_plans, load_plan
 from elldelta.agency.server.services.populations import create_population, upload_model
 from elldelta.agency.server.services.progress import Report, report_progress
 from elldelta.agency.server.services.releases import list_releases, register_release
-from elldelta.agency.server.services.requests import Wishes, begin_job, file_request, show_request
+from elldelta.agency.server.services.requests import asked_wish, begin_job, file_request, show_request
 from elldelta.agency.server.state import Agency, prepare
 from elldelta.agency.server.worker import run_next
 from elldelta.errors import InternalError
@@ -98,8 +98,8 @@ def _play(agency: Agency) -> None:
         content = path.read_bytes()
     create_population(agency, POPULATION, TITLE)
     upload_model(agency, staff, POPULATION, content)
-    wishes = Wishes(ell=ELL, records=RECORDS, delta=DELTA, releases=RELEASES)
-    request = file_request(agency, client, POPULATION, wishes)
+    wish = asked_wish(ell=ELL, records=RECORDS, delta=DELTA, releases=RELEASES)
+    request = file_request(agency, client, POPULATION, wish)
     begin_job(agency, staff, request.id, "plan")
     run_next(agency, "demonstration")
     digest = show_request(agency, staff, request.id).plan
@@ -116,4 +116,4 @@ def _play(agency: Agency) -> None:
 def _caller(agency: Agency, name: str) -> Caller:
     with agency.database.reading() as session:
         party = find_party(session, name)
-        return Caller(party.id, party.name, party.role)  # type: ignore[arg-type]
+        return Caller(party.id, party.name, party.role)

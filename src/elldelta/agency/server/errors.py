@@ -105,14 +105,19 @@ class BusyError(HttpError):
     """Others hold what the request needs."""
 
     status = 503
-    retry_after = 2
 
-    def __init__(self, found: str = "The database did not become free in time; nothing was changed.") -> None:
+    def __init__(
+        self,
+        found: str = "The database did not become free in time; nothing was changed.",
+        *,
+        retry_after: int = 2,
+    ) -> None:
         super().__init__(
             "The service is busy.",
             found=found,
             remedy="Send the request again, with the same Idempotency-Key if it has one.",
         )
+        self.retry_after = retry_after
 
 
 class DatabaseError(HttpError):

@@ -27,8 +27,7 @@ from elldelta.agency.server.errors import (
     WrongTypeError,
 )
 from elldelta.agency.server.rights import Caller, Declaration, declaration_of
-from elldelta.agency.server.services.logins import cookie_name, identify_login
-from elldelta.agency.server.services.tokens import identify_token
+from elldelta.agency.server.services.parties import identify_login, identify_token
 from elldelta.agency.server.state import Agency
 from elldelta.errors import InternalError
 
@@ -93,6 +92,11 @@ def check_all_guarded(app: FastAPI) -> None:
             )
 
 
+def cookie_name(agency: Agency) -> str:
+    """The name of the cookie of a login; over https one that no other host can set."""
+    return "__Host-elldelta" if agency.settings.behind_proxy else "elldelta"
+
+
 async def current_caller(request: Request) -> Caller:
     """The caller of a route that only known callers may call."""
     caller: Caller | None = request.state.caller
@@ -134,7 +138,7 @@ async def _identify(agency: Agency, request: Request, declaration: Declaration) 
                 f"token {address}"
             )  # apart from logins, which a stale token must not lock out
             raise
-    cookie = request.cookies.get(cookie_name(agency.settings))
+    cookie = request.cookies.get(cookie_name(agency))
     if cookie is None:
         return None
     return await _asked(agency, identify_login, cookie)
@@ -176,26 +180,29 @@ async def _read(agency: Agency, request: Request, declaration: Declaration) -> N
         "registration": (limits.registration_bytes, limits.body_seconds),
         "model": (limits.model_bytes, limits.model_seconds),
     }[declaration.body]
-    too_large = TooLargeError(
-        "The request is too large.",
-        found=f"It is larger than {most_bytes} bytes.",
-        remedy="Send less, or ask whoever runs the service for a larger limit.",
-    )
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > most_bytes:
-        raise too_large
+        raise _too_large(most_bytes)
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > most_bytes:
-                    raise too_large
+                    raise _too_large(most_bytes)
     except TimeoutError:
         raise TooSlowError from None
     except ClientDisconnect:
         raise HttpError("The request ended before its body was complete.", remedy="Send it again.") from None
     request._body = bytes(body)  # the framework finds it where it would have put it itself
+
+
+def _too_large(most_bytes: int) -> TooLargeError:
+    return TooLargeError(
+        "The request is too large.",
+        found=f"It is larger than {most_bytes} bytes.",
+        remedy="Send less, or ask whoever runs the service for a larger limit.",
+    )
 
 
 def _check_charset(request: Request) -> None:

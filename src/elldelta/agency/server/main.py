@@ -1,35 +1,59 @@
-"""The application: routers, errors, and what surrounds them."""
+"""The application: what surrounds every request, routers, errors, signs of life."""
 
 from __future__ import annotations
 
 import contextlib
+import secrets
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from elldelta._version import __version__
 from elldelta.agency.server import logs
-from elldelta.agency.server.api import health, parties, plans, populations, releases, requests
 from elldelta.agency.server.database import POOL_SIZE
-from elldelta.agency.server.envelope import Envelope
-from elldelta.agency.server.errors import document_of, status_of, unforeseen
-from elldelta.agency.server.guarded_route import check_all_guarded
-from elldelta.agency.server.pages.catalogue import add_pages
+from elldelta.agency.server.errors import TooManyError, document_of, status_of, unforeseen
+from elldelta.agency.server.guarded_route import CurrentAgency, GuardedRoute, check_all_guarded
+from elldelta.agency.server.migrations import is_current
+from elldelta.agency.server.rights import allow_anybody
+from elldelta.agency.server.routes import parties, plans, populations, releases, rendering, requests
+from elldelta.agency.server.routes.description import answer, describe
 from elldelta.agency.server.services.progress import Batcher, report_batch
 from elldelta.agency.server.state import Agency
 from elldelta.errors import ElldeltaError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from elldelta.agency.server.settings import Settings
 
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+"""A route may set its own; these are for all others."""
+
+HTTPS_ONLY = "max-age=31536000"
+
 MOST_NAMED = 5
 """Fields that an answer names when a request cannot be used."""
+
+_UNLIMITED = frozenset({"/health", "/ready"})
+
+health = APIRouter(route_class=GuardedRoute, tags=["health"])
 
 
 def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (those of Agency.open)
@@ -55,25 +79,122 @@ def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (
         version=__version__,
         description="Plans, progress, releases and the ledger of a central agency.",
         lifespan=lifespan,
-        openapi_url=None,  # the routes that the framework would add declare nothing; ours is in api.health
+        openapi_url=None,  # the routes that the framework would add declare nothing; ours is below
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
     app.state.agency = agency
-    app.state.page_error = None
     app.state.reports = Batcher(partial(report_batch, agency))
     # Straight into the one list of routes, the busiest first: an included router is searched several times.
-    for module in (plans, releases, parties, populations, requests, health):
-        app.router.routes.extend(module.router.routes)
-    add_pages(app)
+    for module in (plans, releases, parties, populations, requests):
+        app.router.routes.extend(module.api.routes)
+    app.router.routes.extend(health.routes)
+    for pages in (rendering, populations, requests, plans, releases, parties):
+        app.router.routes.extend(pages.pages.routes)
     check_all_guarded(app)
     app.add_exception_handler(ElldeltaError, _known)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_middleware(Envelope, agency=agency)
-    _describe(app)
+    describe(app)
     return app
+
+
+class Envelope:
+    """What surrounds every request: its number, the rate of its address, headers, its line in the log.
+
+    Plain ASGI, outermost, so that also what goes wrong in the framework becomes an answer without details.
+    """
+
+    def __init__(self, app: ASGIApp, agency: Agency) -> None:
+        self._app = app
+        self._agency = agency
+        headers = dict(HEADERS)
+        if agency.settings.behind_proxy:
+            headers["Strict-Transport-Security"] = HTTPS_ONLY
+        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = time.perf_counter()
+        number = secrets.token_hex(8)
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                own = message["headers"]
+                names = {name.lower() for name, _ in own}
+                others = [header for header in self._headers if header[0] not in names]
+                message["headers"] = [*own, *others, (b"x-request-id", number.encode())]
+            await send(message)
+
+        try:
+            if scope["path"] not in _UNLIMITED:
+                self._agency.by_address.take(scope["client"][0] if scope.get("client") else "")
+            await self._app(scope, receive, send_with_headers)
+        except TooManyError as error:
+            refusal = JSONResponse(document_of(error), error.status, rendering.retry_header(error))
+            await refusal(scope, receive, send_with_headers)
+        except Exception as error:  # the last line of defence: its text might quote what was sent
+            logs.log_bug("unforeseen", error, request=number, route=_template(scope))
+            if status:
+                raise
+            await JSONResponse(unforeseen(), 500)(scope, receive, send_with_headers)
+        finally:
+            logs.log(
+                "request",
+                request=number,
+                method=scope["method"] if scope["method"].isalpha() else "?",
+                route=_template(scope),
+                status=status,
+                milliseconds=round((time.perf_counter() - begun) * 1000, 1),
+                principal=scope.get("elldelta.principal"),
+            )
+
+
+@health.get(
+    "/health",
+    summary="Whether the process answers",
+    responses={200: answer("It answers.", {"status": "ok"})},
+)
+@allow_anybody(is_limited=False)
+async def is_alive() -> dict[str, str]:
+    """Answers as long as the process can answer anything."""
+    return {"status": "ok"}
+
+
+@health.get(
+    "/ready",
+    summary="Whether requests can be handled",
+    responses={
+        200: answer("They can.", {"status": "ready"}),
+        503: answer("Not now.", {"status": "database not current"}),
+    },
+)
+@allow_anybody(is_limited=False)
+def is_ready(agency: CurrentAgency) -> Response:
+    """Answers 200 if the database can be reached and has the newest schema."""
+    try:
+        status = "ready" if is_current(agency.database) else "database not current"
+    except ElldeltaError:
+        status = "database not reachable"
+    except Exception as error:  # noqa: BLE001 (drivers have many ways to fail; each means not ready)
+        logs.log_bug("readiness", error)
+        status = "database not reachable"
+    return JSONResponse({"status": status}, 200 if status == "ready" else 503)
+
+
+@health.get("/openapi.json", include_in_schema=False)
+@allow_anybody()
+async def description(request: Request) -> dict[str, Any]:
+    """What the interface offers, as an OpenAPI document."""
+    return dict(request.app.openapi())
 
 
 async def _known(request: Request, error: Exception) -> Response:
@@ -83,10 +204,7 @@ async def _known(request: Request, error: Exception) -> Response:
     status = status_of(error)
     if status == 500:
         logs.log_bug("bug", error, problem=error.problem)
-    headers = {}
-    retry_after = getattr(error, "retry_after", None)
-    if retry_after is not None:
-        headers["Retry-After"] = str(retry_after)
+    headers = rendering.retry_header(error)
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="elldelta"'
     return _rendered(request, status, error, headers)
@@ -99,10 +217,11 @@ async def _invalid(request: Request, error: Exception) -> Response:
     found = "; ".join(f"{_field(item['loc'])}: {item['msg'][:200]}" for item in error.errors()[:MOST_NAMED])
     problem = InputError(
         "The request does not fit its description.",
-        found=_printable(found),
+        # Field names come from the caller, too: nothing that JSON could not carry.
+        found="".join(letter if letter.isprintable() else "?" for letter in found),
         remedy="Compare it with /openapi.json.",
     )
-    return _rendered(request, 422, problem)
+    return _rendered(request, 422, problem, {})
 
 
 async def _http(request: Request, error: Exception) -> Response:
@@ -111,52 +230,23 @@ async def _http(request: Request, error: Exception) -> Response:
         raise error
     words = {404: "There is no such page.", 405: "This verb cannot be used here."}
     problem = InputError(words.get(error.status_code, "The request cannot be read."))
-    return _rendered(request, error.status_code, problem, dict(error.headers or {}))
+    return _rendered(request, error.status_code, problem, error.headers or {})
 
 
-def _rendered(
-    request: Request, status: int, error: ElldeltaError, headers: dict[str, str] | None = None
-) -> Response:
+def _rendered(request: Request, status: int, error: ElldeltaError, headers: Mapping[str, str]) -> Response:
     """An error as JSON, or as a page for a browser."""
-    render = request.app.state.page_error
-    if render is not None and not request.url.path.startswith("/api/"):
-        page: Response = render(request, status, error)
-        page.headers.update(headers or {})
-        return page
-    document = unforeseen() if status == 500 else document_of(error)
-    return JSONResponse(document, status, headers)
+    if request.url.path.startswith("/api/"):
+        return JSONResponse(unforeseen() if status == 500 else document_of(error), status, headers)
+    page = rendering.error_page(request, status, error)
+    page.headers.update(headers)
+    return page
+
+
+def _template(scope: Scope) -> str | None:
+    """The path of the route with its parameters unfilled; None if there is no such route."""
+    return getattr(scope.get("route"), "path", None)
 
 
 def _field(location: tuple[str | int, ...]) -> str:
     """Where in a request something is wrong."""
     return ".".join(str(part) for part in location if part != "body")[:100] or "body"
-
-
-def _printable(text: str) -> str:
-    """Field names come from the caller, too: nothing that JSON could not carry."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
-
-
-def _describe(app: FastAPI) -> None:
-    """Adds to the OpenAPI document how callers say who they are, and who may call what."""
-    from fastapi.routing import iter_route_contexts
-
-    original = app.openapi
-
-    def described() -> dict[str, Any]:
-        if app.openapi_schema is not None:
-            return app.openapi_schema
-        document = original()
-        document.setdefault("components", {})["securitySchemes"] = {
-            "token": {"type": "http", "scheme": "bearer", "description": "An API token."}
-        }
-        for context in iter_route_contexts(app.routes):
-            declaration = context.original_route.declaration  # type: ignore[attr-defined]
-            for method in context.methods or ():
-                operation = document["paths"].get(context.path, {}).get(method.lower())
-                if operation is not None and not declaration.is_anonymous:
-                    operation["security"] = [{"token": []}]
-                    operation["x-roles"] = sorted(declaration.roles)
-        return document
-
-    app.openapi = described  # type: ignore[method-assign]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
     from elldelta.agency.registration import Registered
-    from elldelta.agency.server.services.costs import PaperCost
+    from elldelta.agency.server.services.planning import PaperCost
     from elldelta.agency.server.settings import Limits, Settings
     from elldelta.model.model import Model
     from elldelta.plan.plan import Plan

@@ -1,4 +1,4 @@
-"""The tables of the service.
+"""The tables of the service, what callers may see of a row, and which texts fit a column.
 
 Nothing here is about a person in somebody's records, with one exception: a model holds counts of past records
 and is nearly records itself. It is kept as the file that was uploaded and never leaves the service.
@@ -7,8 +7,10 @@ and is nearly records itself. It is kept as the file that was uploaded and never
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import Any, ClassVar
 
+from pydantic import BaseModel, ConfigDict
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -28,6 +30,12 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+from elldelta.agency.server.rights import Role
+from elldelta.errors import ParameterError
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 
 NAME_LENGTH = 64
 DIGEST_LENGTH = 71
@@ -71,6 +79,34 @@ class Base(DeclarativeBase):
     }
 
 
+class View(BaseModel):
+    """What callers see of a row: the fields that it names and nothing else."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+def check_name(what: str, name: str) -> str:
+    """Refuses a name that would need quoting somewhere."""
+    if not re.fullmatch(NAME_PATTERN.strip("^$"), name):
+        raise ParameterError(
+            f"The name of {what} has 1 to 64 letters, digits, dots, hyphens and underscores.",
+            found="It is empty, too long, or has other characters.",
+            remedy="Choose for example hospital-a.",
+        )
+    return name
+
+
+def check_text(what: str, text: str, most: int) -> str:
+    """Refuses a text that is too long or has characters that do not print."""
+    text = text.strip()
+    if len(text) > most or not text.isprintable():
+        raise ParameterError(
+            f"{what} has at most {most} printable characters on one line.",
+            found="It is longer, or has other characters.",
+        )
+    return text
+
+
 class Party(Base):
     """Somebody who may call the service."""
 
@@ -79,10 +115,15 @@ class Party(Base):
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
-    role: Mapped[str] = mapped_column(String(16))
+    role: Mapped[Role] = mapped_column(String(16))
     password_hash: Mapped[str | None] = mapped_column(String(200))
     created_at: Mapped[dt.datetime]
     disabled_at: Mapped[dt.datetime | None]
+
+    @property
+    def has_password(self) -> bool:
+        """Whether it can log in to the pages."""
+        return self.password_hash is not None
 
 
 class Token(Base):
@@ -124,6 +165,8 @@ class Population(Base):
     model_id: Mapped[int | None] = mapped_column(
         ForeignKey("models.id", name="fk_populations_model_id", use_alter=True)
     )
+
+    model: Mapped[ModelFile | None] = relationship(foreign_keys=model_id, post_update=True)
 
 
 class ModelFile(Base):
@@ -231,6 +274,7 @@ class Registration(Base):
     facts: Mapped[dict[str, Any]]
 
     party: Mapped[Party] = relationship()
+    line: Mapped[LedgerLine] = relationship(lazy="joined", innerjoin=True)
 
 
 class Answer(Base):

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta.agency.server import logs
 from elldelta.agency.server.errors import BusyError
-from elldelta.agency.server.services.audits import run_audit
-from elldelta.agency.server.services.jobs import Claim, claim_job, fail_job, finish_job, report_job
+from elldelta.agency.server.services.jobs import claim_job, fail_job, finish_job, report_job
+from elldelta.agency.server.services.ledger import run_audit
 from elldelta.agency.server.services.planning import plan_and_issue, preview
-from elldelta.agency.server.services.retention import forget_answers
+from elldelta.agency.server.services.releases import forget_answers
 from elldelta.agency.server.state import Agency
+from elldelta.agency.server.tables import Job
 from elldelta.errors import ElldeltaError, InternalError, RefusedError
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def work(settings: Settings, life_line: Connection) -> None:
         try:
             if time.monotonic() >= next_tidying:
                 next_tidying = time.monotonic() + TIDY_SECONDS
-                _tidy(agency)
+                if n_removed := forget_answers(agency):
+                    logs.log("old answers removed", answers=n_removed)
             is_idle = not run_next(agency, worker)
         except ElldeltaError as error:  # the database is busy or away; the job stays where it is
             logs.log_bug("job worker waits", error)
@@ -109,34 +111,23 @@ def work(settings: Settings, life_line: Connection) -> None:
             time.sleep(PAUSE_SECONDS)
 
 
-def _tidy(agency: Agency) -> None:
-    n_removed = forget_answers(agency)
-    if n_removed:
-        logs.log("old answers removed", answers=n_removed)
-
-
 def run_next(agency: Agency, worker: str) -> bool:
     """Does the next job; False if there is none."""
     claim = claim_job(agency, worker)
     if claim is None:
         return False
-    logs.log("job begun", job=claim.job_id, kind=claim.kind, attempt=claim.attempt)
+    logs.log("job begun", job=claim.id, kind=claim.kind, attempt=claim.attempts)
     begun = time.monotonic()
     with _SignsOfLife(agency, claim):
         error = _run(agency, claim)
     if error is not None:
         fail_job(agency, claim, error)
-    logs.log(
-        "job ended",
-        job=claim.job_id,
-        kind=claim.kind,
-        ok=error is None,
-        seconds=round(time.monotonic() - begun, 3),
-    )
+    seconds = round(time.monotonic() - begun, 3)
+    logs.log("job ended", job=claim.id, kind=claim.kind, ok=error is None, seconds=seconds)
     return True
 
 
-def _run(agency: Agency, claim: Claim) -> ElldeltaError | None:
+def _run(agency: Agency, claim: Job) -> ElldeltaError | None:
     """Does a job; returns what went wrong, in words for whoever asked for it."""
 
     def tell(progress: float, step: str) -> None:
@@ -158,14 +149,14 @@ def _run(agency: Agency, claim: Claim) -> ElldeltaError | None:
         raise
     except ElldeltaError as error:
         if isinstance(error, InternalError):
-            logs.log_bug("job met a bug", error, job=claim.job_id)
+            logs.log_bug("job met a bug", error, job=claim.id)
         return error
     except MemoryError:
         return RefusedError(
             "The job needs more memory than there is.", remedy="Ask for fewer classes or coarser values."
         )
     except Exception as error:  # noqa: BLE001 (its text might quote a model; a job must end somehow)
-        logs.log_bug("job met a bug", error, job=claim.job_id)
+        logs.log_bug("job met a bug", error, job=claim.id)
         return InternalError(
             "The job met a situation that the service does not understand. This is a bug of ours.",
             remedy="Please tell whoever runs the service the number of the job.",
@@ -179,7 +170,7 @@ class _SignsOfLife:
     Compiled code cannot be interrupted in any other way.
     """
 
-    def __init__(self, agency: Agency, claim: Claim) -> None:
+    def __init__(self, agency: Agency, claim: Job) -> None:
         self._agency = agency
         self._claim = claim
         self._done = threading.Event()
@@ -207,7 +198,7 @@ class _SignsOfLife:
                 )
                 with contextlib.suppress(ElldeltaError):
                     fail_job(self._agency, self._claim, too_long)
-                logs.log("job took too long", level=logging.WARNING, job=self._claim.job_id)
+                logs.log("job took too long", level=logging.WARNING, job=self._claim.id)
                 os._exit(TIMED_OUT)
 
 

@@ -1,6 +1,6 @@
 """What the service does, one concept per file.
 
 Every function takes the `Agency` first and, where it matters, the `Caller`; it opens its own transaction and
-returns frozen values that routers turn into JSON and pages into HTML. Who may call is declared at the routes;
-what of the answer they may see is decided here.
+returns frozen views, which routes turn into JSON or HTML. Who may call is declared at the routes; what of the
+answer they may see is decided here.
 """

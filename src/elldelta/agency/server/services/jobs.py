@@ -8,14 +8,14 @@ names its claim, so one that was only slow cannot overwrite what its successor d
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import Field
 from sqlalchemy import and_, func, or_, select, update
 
-from elldelta.agency.server.errors import ConflictError, HttpError, NotFoundError
+from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, document_of
 from elldelta.agency.server.rights import AGENCY
-from elldelta.agency.server.tables import Job
+from elldelta.agency.server.tables import Job, View
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -25,17 +25,15 @@ if TYPE_CHECKING:
     from elldelta.errors import ElldeltaError
 
 JobKind = Literal["preview", "plan", "audit"]
-JobStatus = Literal["queued", "running", "done", "failed"]
 
 
-@dataclass(frozen=True)
-class JobView:
+class JobView(View):
     """A job as its caller sees it.
 
     Attributes:
         id: Its number.
         kind: What it does.
-        status: "queued", "running", "done" or "failed".
+        status: Whether it waits, runs or has ended.
         progress: The part that is done, from 0 to 1.
         step: What it does just now, in words.
         result: What came out, once it is done.
@@ -44,39 +42,13 @@ class JobView:
 
     id: str
     kind: JobKind
-    status: JobStatus
+    status: Literal["queued", "running", "done", "failed"]
     progress: float
     step: str
-    created: dt.datetime
-    finished: dt.datetime | None
+    created: dt.datetime = Field(validation_alias="created_at")
+    finished: dt.datetime | None = Field(validation_alias="finished_at")
     result: dict[str, Any] | None
     error: dict[str, Any] | None
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A job that a worker has taken up; it holds as long as nobody else takes it up."""
-
-    job_id: str
-    kind: JobKind
-    arguments: dict[str, Any]
-    created_by: int
-    worker: str
-    attempt: int
-
-
-class JobsFullError(HttpError):
-    """Too many jobs wait."""
-
-    status = 503
-    retry_after = 30
-
-    def __init__(self, most: int) -> None:
-        super().__init__(
-            "Too many jobs are waiting.",
-            found=f"There are {most}, which is all that may wait.",
-            remedy="Try again when some of them are done.",
-        )
 
 
 def enqueue(
@@ -89,18 +61,17 @@ def enqueue(
     *,
     request_id: int | None = None,
     plan_digest: str | None = None,
-) -> Job:
+) -> JobView:
     """Adds a job, or finds the one that is about to do the same.
 
     Raises:
         ConflictError: A job is about to do it in another way.
+        BusyError: Too many wait.
     """
-    active = ("queued", "running")
-    same = session.scalars(
-        select(Job).where(Job.subject == subject, Job.request_id == request_id, Job.status.in_(active))
-        if request_id is not None
-        else select(Job).where(Job.subject == subject, Job.status.in_(active))
-    ).first()
+    about_it = select(Job).where(Job.subject == subject, Job.status.in_(("queued", "running")))
+    if request_id is not None:
+        about_it = about_it.where(Job.request_id == request_id)
+    same = session.scalars(about_it).first()
     if same is not None:
         if kind == "plan" and same.arguments != arguments:  # or somebody would get what they did not choose
             raise ConflictError(
@@ -108,10 +79,10 @@ def enqueue(
                 found="A job for this request was begun before.",
                 remedy="Wait until it has ended. If its plan is not what you want, withdraw it.",
             )
-        return same
+        return JobView.model_validate(same)
     n_waiting = session.scalar(select(func.count()).select_from(Job).where(Job.status == "queued")) or 0
     if n_waiting >= agency.limits.jobs_waiting:
-        raise JobsFullError(agency.limits.jobs_waiting)
+        raise BusyError(f"{n_waiting} jobs are waiting, which is all that may wait.", retry_after=30)
     job = Job(
         id=agency.random(16).hex(),
         kind=kind,
@@ -128,7 +99,7 @@ def enqueue(
     )
     session.add(job)
     session.flush()
-    return job
+    return JobView.model_validate(job)
 
 
 def show_job(agency: Agency, caller: Caller, job_id: str) -> JobView:
@@ -137,48 +108,32 @@ def show_job(agency: Agency, caller: Caller, job_id: str) -> JobView:
         job = session.get(Job, job_id)
         if job is None or not (caller.role == AGENCY or job.kind == "audit" or job.created_by == caller.id):
             raise NotFoundError("job")
-        return job_view(job)
+        return JobView.model_validate(job)
 
 
-def last_done(session: Session, subject: str) -> Job | None:
+def last_done(session: Session, subject: str) -> JobView | None:
     """The last job on a subject that ended well."""
-    return session.scalars(
+    job = session.scalars(
         select(Job)
         .where(Job.subject == subject, Job.status == "done")
         .order_by(Job.finished_at.desc())
         .limit(1)
     ).first()
+    return None if job is None else JobView.model_validate(job)
 
 
-def job_view(job: Job) -> JobView:
-    """A job as its caller sees it."""
-    return JobView(
-        id=job.id,
-        kind=cast("JobKind", job.kind),
-        status=cast("JobStatus", job.status),
-        progress=job.progress,
-        step=job.step,
-        created=job.created_at,
-        finished=job.finished_at,
-        result=job.result,
-        error=job.error,
-    )
+def claim_job(agency: Agency, worker: str) -> Job | None:
+    """Takes up the oldest job that waits, or that a worker has left behind; None if there is none.
 
-
-def claim_job(agency: Agency, worker: str) -> Claim | None:
-    """Takes up the oldest job that waits, or that a worker has left behind; None if there is none."""
+    The job, as it is then, is the worker's claim. It holds as long as nobody else takes the job up.
+    """
     now = agency.clock()
     lost = now - dt.timedelta(seconds=agency.limits.job_lease_seconds)
     with agency.database.writing() as session:
         while True:
             job = session.scalars(
                 select(Job)
-                .where(
-                    or_(
-                        Job.status == "queued",
-                        and_(Job.status == "running", Job.heartbeat_at < lost),
-                    )
-                )
+                .where(or_(Job.status == "queued", and_(Job.status == "running", Job.heartbeat_at < lost)))
                 .order_by(Job.created_at, Job.id)
                 .limit(1)
                 .with_for_update(skip_locked=True)
@@ -197,10 +152,10 @@ def claim_job(agency: Agency, worker: str) -> Claim | None:
         job.status, job.worker, job.heartbeat_at = "running", worker, now
         job.attempts += 1
         job.progress, job.step = 0.0, "beginning"
-        return Claim(job.id, cast("JobKind", job.kind), job.arguments, job.created_by, worker, job.attempts)
+        return job
 
 
-def report_job(agency: Agency, claim: Claim, progress: float | None = None, step: str | None = None) -> bool:
+def report_job(agency: Agency, claim: Job, progress: float | None = None, step: str | None = None) -> bool:
     """Gives a sign of life, and tells how far the job is; False if the job is no longer this worker's."""
     told: dict[str, Any] = {"heartbeat_at": agency.clock()}
     if progress is not None:
@@ -209,28 +164,27 @@ def report_job(agency: Agency, claim: Claim, progress: float | None = None, step
         return _changed(session, claim, told)
 
 
-def finish_job(session: Session, agency: Agency, claim: Claim, result: dict[str, Any]) -> bool:
+def finish_job(session: Session, agency: Agency, claim: Job, result: dict[str, Any]) -> bool:
     """Ends a job with its result, in the transaction of what the job has changed; False if it was lost."""
     told = {"status": "done", "progress": 1.0, "step": "done", "finished_at": agency.clock()}
     return _changed(session, claim, told | {"result": result})
 
 
-def fail_job(agency: Agency, claim: Claim, error: ElldeltaError) -> bool:
+def fail_job(agency: Agency, claim: Job, error: ElldeltaError) -> bool:
     """Ends a job with an error."""
-    parts = {"problem": error.problem, "found": error.found, "remedy": error.remedy}
-    told = {"status": "failed", "step": "failed", "finished_at": agency.clock(), "error": parts}
+    told = {"status": "failed", "step": "failed", "finished_at": agency.clock()} | document_of(error)
     with agency.database.writing() as session:
         return _changed(session, claim, told)
 
 
-def _changed(session: Session, claim: Claim, told: dict[str, Any]) -> bool:
+def _changed(session: Session, claim: Job, told: dict[str, Any]) -> bool:
     done = session.execute(
         update(Job)
         .where(
-            Job.id == claim.job_id,
+            Job.id == claim.id,
             Job.status == "running",
             Job.worker == claim.worker,
-            Job.attempts == claim.attempt,
+            Job.attempts == claim.attempts,
         )
         .values(**told)
         .execution_options(synchronize_session=False)

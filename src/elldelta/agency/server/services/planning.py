@@ -1,71 +1,199 @@
-"""What a worker does for a request: the preview of what it would get, and the plan that is issued."""
+"""What a wish would get: quickly, for the form in which it is typed; a preview; the plan that is issued.
+
+While somebody types only what is cheap is computed: how many records the paper's bound needs for one class,
+and how many classes it gives for the records that were named. What the sharp bound gives is told if a preview
+has computed it. Previews, with the frontier, and plans are made by a worker.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from elldelta.agency.server.errors import BusyError, ConflictError
-from elldelta.agency.server.services.jobs import finish_job
-from elldelta.agency.server.services.plans import issue_plan
-from elldelta.agency.server.services.populations import load_model
-from elldelta.agency.server.services.requests import Wishes, open_request
+from elldelta.agency.server.errors import BusyError, ConflictError, document_of
+from elldelta.agency.server.services.jobs import JobView, enqueue, finish_job, last_done
+from elldelta.agency.server.services.plans import find_plan, issue_plan, load_plan
+from elldelta.agency.server.services.populations import current_model_id, find_population, load_model
+from elldelta.agency.server.services.requests import ASKED, FEWEST_PAST, open_request, preview_subject
+from elldelta.agency.server.tables import Job, Request, View
 from elldelta.errors import RefusedError
 from elldelta.plan.frontier import frontier_rows
 from elldelta.plan.planner import Planner
+from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from elldelta.agency.server.services.jobs import Claim
+    from sqlalchemy.orm import Session
+
+    from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
-    from elldelta.plan.frontier import FrontierRow
+    from elldelta.model.model import Model
     from elldelta.plan.plan import Plan
 
     Tell = Callable[[float, str], None]
+
+MANY_CELLS = 1 << 21
+"""Tables above this are not searched while somebody types."""
 
 N_POINTS = 8
 """Numbers of records at which a preview compares the bounds."""
 
 
-def preview(agency: Agency, claim: Claim, tell: Tell) -> dict[str, Any]:
+class PaperCost(View):
+    """What the paper's bound says.
+
+    Attributes:
+        fewest_records: The records that one class for everybody needs; None if no number is enough.
+        classes: The classes that the records named give; None if none, or if it takes too long to tell.
+        is_searched: Whether the classes were looked for at all.
+    """
+
+    fewest_records: int | None
+    classes: int | None
+    is_searched: bool
+
+
+class Cost(View):
+    """What a wish costs.
+
+    Attributes:
+        population: Which people it is about.
+        ell: Sensitive values to be left.
+        delta: Failure probability of one release.
+        releases: How many releases may be linked.
+        records: The records that every owner can wait for.
+        failure_after_linkage: releases x delta, which a plan promises at most.
+        paper: What the paper's bound says.
+        sharp_classes: The classes of the sharp plan, if a preview has computed it; otherwise None.
+    """
+
+    population: str
+    ell: int
+    delta: float
+    releases: int
+    records: int
+    failure_after_linkage: float
+    paper: PaperCost
+    sharp_classes: int | None
+
+
+class FrontierView(View):
+    """The frontier of a plan.
+
+    Attributes:
+        rows: Numbers of records, and the classes that every bound gives for them; as a preview tells them.
+        job: The job that is computing it, as long as there are no rows.
+    """
+
+    rows: tuple[dict[str, Any], ...] = ()
+    job: JobView | None = None
+
+
+def quick_cost(agency: Agency, population: str, wish: Wish) -> Cost:
+    """What a wish costs, from what is cheap to compute or known already."""
+    with agency.database.reading() as session:
+        model_id = current_model_id(find_population(session, population))
+    model = load_model(agency, model_id)
+    wishes = {name: getattr(wish, name) for name in ASKED}
+    with agency.database.reading() as session:
+        known = last_done(session, preview_subject(model.digest, wishes))
+    plan = known.result["plan"] if known is not None and known.result is not None else None
+    return Cost(
+        population=population,
+        ell=wish.ell,
+        delta=wish.delta,
+        releases=wish.releases,
+        records=wish.records or 0,
+        failure_after_linkage=wish.budget,
+        paper=agency.costs.get((model_id, wish), lambda: _paper(model, wish)),
+        sharp_classes=plan["classes"] if plan else None,
+    )
+
+
+def show_frontier(agency: Agency, plan_digest: str) -> FrontierView:
+    """The frontier of a plan, if it has been computed; otherwise the job that does it, if there is one."""
+    with agency.database.reading() as session:
+        for subject, _ in _previews(session, agency, plan_digest):
+            done = last_done(session, subject)
+            if done is not None and done.result is not None:
+                return FrontierView(rows=done.result["frontier"])
+            last = session.scalars(
+                select(Job).where(Job.subject == subject).order_by(Job.created_at.desc()).limit(1)
+            ).first()
+            if last is not None:
+                return FrontierView(job=JobView.model_validate(last))
+    return FrontierView()
+
+
+def ask_frontier(agency: Agency, caller: Caller, plan_digest: str) -> JobView:
+    """Begins to compute the frontier of a plan that was issued without a preview.
+
+    Raises:
+        ConflictError: Nobody knows any more what the plan was asked for with.
+    """
+    with agency.database.writing() as session:
+        for subject, arguments in _previews(session, agency, plan_digest):
+            return enqueue(session, agency, caller, "preview", subject, arguments, plan_digest=plan_digest)
+    raise ConflictError(
+        "The frontier of this plan cannot be computed.", found="It was not issued for a request."
+    )
+
+
+def last_preview(agency: Agency, request_id: int) -> JobView | None:
+    """The last preview of a request that ended well; for the agency."""
+    with agency.database.reading() as session:
+        job = session.scalars(
+            select(Job)
+            .where(Job.request_id == request_id, Job.kind == "preview", Job.status == "done")
+            .order_by(Job.created_at.desc())
+            .limit(1)
+        ).first()
+        return None if job is None else JobView.model_validate(job)
+
+
+def preview(agency: Agency, claim: Job, tell: Tell) -> dict[str, Any]:
     """The frontier of a request, and the plan at the records that were asked for."""
-    tell(0.02, "reading the model")
-    model = load_model(agency, claim.arguments["model"])
-    wishes = Wishes(**claim.arguments["wishes"])
-    request = wishes.plan_request(claim.arguments["fewest_past"])
+    planner, n_records = _planner(agency, claim, tell)
     tell(0.05, "planning for the records asked for")
-    planner = Planner(model, request)
-    plan, refusal = None, None
+    described, refusal = None, None
     try:
-        plan = planner.plan(request.bound, wishes.records)
+        described = planner.made().summary()
     except RefusedError as error:
-        refusal = {"problem": error.problem, "found": error.found, "remedy": error.remedy}
-    (compared,) = frontier_rows(planner, [wishes.records])
+        refusal = document_of(error)["error"]
+    else:
+        (compared,) = frontier_rows(planner, [n_records])
+        described["alternatives"] = [
+            {
+                "bound": bound,
+                "classes": compared.classes[bound],
+                "records": compared.records,
+                "failure_upper": compared.failures_upper[bound],
+            }
+            for bound in compared.classes
+        ]
     # Around what was asked for, from a quarter to sixteen times of it: what would more or fewer records give?
-    numbers = np.unique(np.geomspace(max(1, wishes.records // 4), 16 * wishes.records, N_POINTS).astype(int))
+    numbers = np.unique(np.geomspace(max(1, n_records // 4), 16 * n_records, N_POINTS).astype(int))
     rows = []
     for place, row in enumerate(frontier_rows(planner, numbers.tolist())):
         tell(0.3 + 0.7 * place / len(numbers), f"frontier, {place + 1} of {len(numbers)}")
         rows.append({"records": row.records, "classes": dict(row.classes)})
     return {
         "wishes": claim.arguments["wishes"],
-        "plan": None if plan is None else _described(plan, compared),
+        "plan": described,
         "refusal": refusal,
         "frontier": rows,
     }
 
 
-def plan_and_issue(agency: Agency, claim: Claim, tell: Tell) -> dict[str, Any]:
+def plan_and_issue(agency: Agency, claim: Job, tell: Tell) -> None:
     """Makes the plan of a request, signs it and issues it; ends the job in the same transaction."""
-    tell(0.02, "reading the model")
-    model = load_model(agency, claim.arguments["model"])
-    wishes = Wishes(**claim.arguments["wishes"])
-    request = wishes.plan_request(claim.arguments["fewest_past"])
+    planner, _ = _planner(agency, claim, tell)
     tell(0.05, "planning")
-    plan = Planner(model, request).plan(request.bound, wishes.records)
+    plan = planner.made()
     tell(0.95, "signing and issuing")
     for _ in range(2):
         try:
@@ -75,7 +203,15 @@ def plan_and_issue(agency: Agency, claim: Claim, tell: Tell) -> dict[str, Any]:
     raise BusyError
 
 
-def _issue(agency: Agency, claim: Claim, plan: Plan) -> dict[str, Any]:
+def _planner(agency: Agency, claim: Job, tell: Tell) -> tuple[Planner, int]:
+    """What makes the plans of a request, and the records that were asked for."""
+    tell(0.02, "reading the model")
+    wish = Wish.from_dict({**claim.arguments["wishes"], "fewest_past": claim.arguments["fewest_past"]})
+    planner = Planner(load_model(agency, claim.arguments["model"]), wish)
+    return planner, planner.records()
+
+
+def _issue(agency: Agency, claim: Job, plan: Plan) -> None:
     with agency.database.writing() as session:
         row = open_request(session, claim.arguments["request"])
         issued = issue_plan(session, agency, row.population_id, plan)
@@ -83,19 +219,43 @@ def _issue(agency: Agency, claim: Claim, plan: Plan) -> dict[str, Any]:
         result = {"plan": issued.digest, "classes": issued.classes, "promise": issued.promise}
         if not finish_job(session, agency, claim, result):
             raise ConflictError("Another worker has taken this job over.")  # nothing of the above happens
-    return result
 
 
-def _described(plan: Plan, compared: FrontierRow) -> dict[str, Any]:
-    return {
-        **plan.summary(),
-        "alternatives": [
-            {
-                "bound": bound,
-                "classes": compared.classes[bound],
-                "records": compared.records,
-                "failure_upper": compared.failures_upper[bound],
-            }
-            for bound in compared.classes
-        ],
-    }
+def _paper(model: Model, wish: Wish) -> PaperCost:
+    is_searched = len(model.ranks) * model.schema.n_values <= MANY_CELLS
+    fewest, classes = None, None
+    try:
+        planner = Planner(
+            model,
+            Wish(
+                ell=wish.ell,
+                delta=wish.delta,
+                releases=wish.releases,
+                beta=1.0,
+                bound="paper",
+                shape="runs",
+                fewest_past=FEWEST_PAST,
+            ),
+        )
+        fewest = planner.records()
+        if is_searched and wish.records is not None:
+            classes = planner.plan("paper", wish.records).n_classes
+    except RefusedError:
+        pass  # what is not known stays None
+    return PaperCost(fewest_records=fewest, classes=classes, is_searched=is_searched)
+
+
+def _previews(session: Session, agency: Agency, plan_digest: str) -> list[tuple[str, dict[str, Any]]]:
+    """What previews of the requests that led to a plan are about, and the arguments of their jobs."""
+    find_plan(session, plan_digest)
+    model_digest = load_plan(agency, plan_digest).model_digest
+    jobs = session.scalars(
+        select(Job)
+        .join(Request, Request.id == Job.request_id)
+        .where(Request.plan_digest == plan_digest, Job.kind == "plan", Job.status == "done")
+        .order_by(Job.created_at, Job.id)
+    )
+    return [
+        (preview_subject(model_digest, job.arguments["wishes"], job.arguments["fewest_past"]), job.arguments)
+        for job in jobs
+    ]

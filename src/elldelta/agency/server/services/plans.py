@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import AliasPath, Field
 from sqlalchemy import func, select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.services.names import check_text
-from elldelta.agency.server.services.paging import BEGINNING, Order, Window, read_part
+from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
 from elldelta.agency.server.tables import Plan as PlanRow
-from elldelta.agency.server.tables import Population
+from elldelta.agency.server.tables import Population, View, check_text
 from elldelta.files import as_bytes
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import sign_plan
@@ -21,23 +20,22 @@ from elldelta.plan.signature import sign_plan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sqlalchemy import Row
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.server.services.paging import Part
     from elldelta.agency.server.state import Agency
     from elldelta.files import PublicKey
 
 PlanStatus = Literal["issued", "superseded", "withdrawn"]
 
 
-@dataclass(frozen=True)
-class PlanView:
+class PlanView(View):
     """What a list says about a plan.
 
     Attributes:
         digest: Its digest, which is its name.
         population: Which people it is about.
-        status: "issued", "superseded" or "withdrawn".
+        status: Whether it still admits releases.
         superseded_by: The digest of the plan that took its place.
         reason: Why it was withdrawn.
         ell: Sensitive values left for everybody.
@@ -50,23 +48,22 @@ class PlanView:
     """
 
     digest: str
-    population: str
+    population: str = Field(validation_alias=AliasPath("population", "name"))
     status: PlanStatus
     superseded_by: str | None
     reason: str | None
-    issued: dt.datetime
-    ended: dt.datetime | None
+    issued: dt.datetime = Field(validation_alias="issued_at")
+    ended: dt.datetime | None = Field(validation_alias="ended_at")
     ell: int
     delta: float | None
     releases: int
     records: int
-    classes: int
+    classes: int = Field(validation_alias="n_classes")
     guarantee: str
     promise: str
 
 
-@dataclass(frozen=True)
-class PlanDetails:
+class PlanDetails(View):
     """What a page says about a plan: the list's words, and what must be true for them."""
 
     plan: PlanView
@@ -90,15 +87,15 @@ def list_plans(
         chosen = chosen.where(PlanRow.status == status)
     if population is not None:
         chosen = chosen.join(Population).where(Population.name == population)
-    with agency.database.reading() as session:
-        return read_part(
-            session,
-            chosen,
-            Order(PlanRow.digest, first=PlanRow.issued_at),
-            window,
-            most=agency.limits.page_size,
-            view=lambda row: _view(row.Plan),
-        )
+    return read_part(
+        agency,
+        chosen,
+        window,
+        PlanRow.issued_at,
+        PlanRow.digest,
+        view=lambda row: PlanView.model_validate(row.Plan),
+        descending=True,
+    )
 
 
 def n_issued(agency: Agency, populations: Sequence[str]) -> dict[str, int]:
@@ -117,16 +114,26 @@ def show_plan(agency: Agency, plan_digest: str) -> PlanDetails:
     """One plan."""
     with agency.database.reading() as session:
         row = find_plan(session, plan_digest)
-        view, key_id = _view(row), str(row.signature["key_id"])
+        view, key_id = PlanView.model_validate(row), row.signature["key_id"]
     plan = load_plan(agency, plan_digest)
     return PlanDetails(
-        view, plan.conditions, plan.notes, plan.schema.names, plan.schema.sensitive.name, key_id
+        plan=view,
+        conditions=plan.conditions,
+        notes=plan.notes,
+        quasi_identifiers=plan.schema.names,
+        sensitive=plan.schema.sensitive.name,
+        key_id=key_id,
     )
 
 
 def plan_file(agency: Agency, plan_digest: str) -> bytes:
     """The exact file of a plan. It never changes, so it is read once."""
-    return agency.plan_files.get(plan_digest, lambda: _read_file(agency, plan_digest))
+
+    def read() -> bytes:
+        with agency.database.reading() as session:
+            return find_plan(session, plan_digest).file
+
+    return agency.plan_files.get(plan_digest, read)
 
 
 def plan_signature(agency: Agency, plan_digest: str) -> dict[str, Any]:
@@ -171,7 +178,7 @@ def supersede_plan(agency: Agency, plan_digest: str, by: str) -> PlanView:
         require_issued(old)
         require_issued(new)
         old.status, old.superseded_by, old.ended_at = "superseded", by, agency.clock()
-        return _view(old)
+        return PlanView.model_validate(old)
 
 
 def withdraw_plan(agency: Agency, plan_digest: str, reason: str) -> PlanView:
@@ -181,7 +188,7 @@ def withdraw_plan(agency: Agency, plan_digest: str, reason: str) -> PlanView:
         require_issued(row)
         row.status, row.reason = "withdrawn", check_text("A reason", reason, 1000)
         row.ended_at = agency.clock()
-        return _view(row)
+        return PlanView.model_validate(row)
 
 
 def issue_plan(session: Session, agency: Agency, population_id: int, plan: Plan) -> PlanView:
@@ -202,7 +209,7 @@ def issue_plan(session: Session, agency: Agency, population_id: int, plan: Plan)
                 remedy="If they are the same people, use that population. If not, upload a model of these.",
             )
         require_issued(known)
-        return _view(known)
+        return PlanView.model_validate(known)
     now = agency.clock()
     row = PlanRow(
         digest=plan.digest,
@@ -221,7 +228,7 @@ def issue_plan(session: Session, agency: Agency, population_id: int, plan: Plan)
     )
     session.add(row)
     session.flush()
-    return _view(row)
+    return PlanView.model_validate(row)
 
 
 def find_plan(session: Session, plan_digest: str) -> PlanRow:
@@ -248,43 +255,11 @@ def lock_plan(session: Session, plan_digest: str) -> PlanRow:
     return row
 
 
-def require_issued(row: PlanRow) -> None:
+def require_issued(row: PlanRow | Row[*tuple[Any, ...]]) -> None:
     """Refuses a plan that was superseded or withdrawn."""
-    require_status(row.status, row.superseded_by)
-
-
-def require_status(status: str, superseded_by: str | None) -> None:
-    """Refuses the status of a plan that was superseded or withdrawn."""
-    if status != "issued":
+    if row.status != "issued":
         raise ConflictError(
-            f"The plan was {status}.",
+            f"The plan was {row.status}.",
             found="It admits nothing any more; what it admitted still counts.",
-            remedy="Use the plan that took its place." if superseded_by else "Ask the agency.",
+            remedy="Use the plan that took its place." if row.superseded_by else "Ask the agency.",
         )
-
-
-def _read_file(agency: Agency, plan_digest: str) -> bytes:
-    with agency.database.reading() as session:
-        content = session.scalars(select(PlanRow.file).where(PlanRow.digest == plan_digest)).one_or_none()
-    if content is None:
-        raise NotFoundError("plan")
-    return content
-
-
-def _view(row: PlanRow) -> PlanView:
-    return PlanView(
-        digest=row.digest,
-        population=row.population.name,
-        status=cast("PlanStatus", row.status),
-        superseded_by=row.superseded_by,
-        reason=row.reason,
-        issued=row.issued_at,
-        ended=row.ended_at,
-        ell=row.ell,
-        delta=row.delta,
-        releases=row.releases,
-        records=row.records,
-        classes=row.n_classes,
-        guarantee=row.guarantee,
-        promise=row.promise,
-    )

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import tempfile
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import AliasPath, Field
 from sqlalchemy import select
-from sqlalchemy.exc import IntegrityError
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError, TooLargeError
-from elldelta.agency.server.services.names import check_name, check_text
-from elldelta.agency.server.services.paging import BEGINNING, Order, Window, read_part
-from elldelta.agency.server.services.plans import load_plan
-from elldelta.agency.server.tables import LedgerLine, ModelFile, Plan, Population
-from elldelta.errors import FileError
+from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
+from elldelta.agency.server.services.plans import find_plan, load_plan
+from elldelta.agency.server.tables import (
+    LedgerLine,
+    ModelFile,
+    Plan,
+    Population,
+    View,
+    check_name,
+    check_text,
+)
+from elldelta.errors import FileError, ParameterError
 from elldelta.model.model import read_model
+from elldelta.plan.picture import picture_of_classes
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.rights import Caller
-    from elldelta.agency.server.services.paging import Part
     from elldelta.agency.server.state import Agency
     from elldelta.model.model import Model
     from elldelta.schema.schema import Column
 
 UPLOAD = "upload.parquet"
 
+MOST_POSITIONS = 100_000
+"""More pairs of values than this make a map of classes that takes long to draw and shows nothing."""
 
-@dataclass(frozen=True)
-class ColumnView:
+
+class ColumnView(View):
     """A column of a population: its name, the kind of its values, how many there are."""
 
     name: str
@@ -41,26 +51,26 @@ class ColumnView:
     has_hierarchy: bool
 
 
-@dataclass(frozen=True)
-class ModelView:
+class ModelView(View):
     """What may be known of a model: its shape and no count of it."""
 
     digest: str
-    quasi_identifiers: tuple[ColumnView, ...]
-    sensitive: ColumnView
-    combinations: int
-    combinations_with_records: int
-    past_records: int
-    uploaded: dt.datetime
+    quasi_identifiers: tuple[ColumnView, ...] = Field(
+        validation_alias=AliasPath("summary", "quasi_identifiers")
+    )
+    sensitive: ColumnView = Field(validation_alias=AliasPath("summary", "sensitive"))
+    combinations: int = Field(validation_alias=AliasPath("summary", "combinations"))
+    combinations_with_records: int = Field(validation_alias=AliasPath("summary", "combinations_with_records"))
+    past_records: int = Field(validation_alias=AliasPath("summary", "past_records"))
+    uploaded: dt.datetime = Field(validation_alias="uploaded_at")
 
 
-@dataclass(frozen=True)
-class PopulationView:
+class PopulationView(View):
     """A population."""
 
     name: str
     title: str
-    created: dt.datetime
+    created: dt.datetime = Field(validation_alias="created_at")
     model: ModelView | None
 
 
@@ -70,34 +80,28 @@ def create_population(agency: Agency, name: str, title: str) -> PopulationView:
         name=check_name("a population", name),
         title=check_text("A title", title, 200) or name,
         created_at=agency.clock(),
+        model=None,
     )
-    try:
-        with agency.database.writing() as session:
-            session.add(population)
-            session.flush()
-            return _view(session, population)
-    except IntegrityError:
-        pass
-    raise ConflictError("There is a population of this name already.", remedy="Choose another name.")
+    if not agency.database.insert(population):
+        raise ConflictError("There is a population of this name already.", remedy="Choose another name.")
+    return PopulationView.model_validate(population)
 
 
 def list_populations(agency: Agency, window: Window = BEGINNING) -> Part[PopulationView]:
     """All populations, by name."""
-    with agency.database.reading() as session:
-        return read_part(
-            session,
-            select(Population),
-            Order(Population.name),
-            window,
-            most=agency.limits.page_size,
-            view=lambda row: _view(session, row.Population),
-        )
+    return read_part(
+        agency,
+        select(Population),
+        window,
+        Population.name,
+        view=lambda row: PopulationView.model_validate(row.Population),
+    )
 
 
 def show_population(agency: Agency, name: str) -> PopulationView:
     """One population."""
     with agency.database.reading() as session:
-        return _view(session, find_population(session, name))
+        return PopulationView.model_validate(find_population(session, name))
 
 
 def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> PopulationView:
@@ -113,7 +117,7 @@ def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> P
     _check_schema(agency, name, model)
     with agency.database.writing() as session:
         population = find_population(session, name)
-        row = ModelFile(
+        population.model = ModelFile(
             population_id=population.id,
             digest=model.digest,
             file=content,
@@ -121,10 +125,7 @@ def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> P
             uploaded_by=caller.id,
             uploaded_at=agency.clock(),
         )
-        session.add(row)
-        session.flush()
-        population.model_id = row.id
-        return _view(session, population)
+        return PopulationView.model_validate(population)
 
 
 def find_population(session: Session, name: str) -> Population:
@@ -139,7 +140,7 @@ def find_population(session: Session, name: str) -> Population:
     return population
 
 
-def current_model_id(session: Session, population: Population) -> int:
+def current_model_id(population: Population) -> int:
     """The number of the model that counts now.
 
     Raises:
@@ -165,6 +166,32 @@ def load_model(agency: Agency, model_id: int) -> Model:
     return agency.models.get(model_id, load)
 
 
+def can_draw(agency: Agency, plan_digest: str) -> bool:
+    """Whether there is a map of a plan's classes: it needs two quasi-identifiers, and not too many values."""
+    sizes = sorted(load_plan(agency, plan_digest).schema.sizes, reverse=True)
+    return len(sizes) >= 2 and sizes[0] * sizes[1] <= MOST_POSITIONS
+
+
+def draw_classes(agency: Agency, plan_digest: str) -> Figure:
+    """The map of a plan's classes; it shows how much of a population a class holds, and no count.
+
+    Raises:
+        ParameterError: There is none; see `can_draw`.
+    """
+    plan = load_plan(agency, plan_digest)
+    with agency.database.reading() as session:
+        population_id = find_plan(session, plan_digest).population_id
+        model_id = session.scalars(
+            select(ModelFile.id)
+            .where(ModelFile.population_id == population_id, ModelFile.digest == plan.model_digest)
+            .order_by(ModelFile.id.desc())
+            .limit(1)
+        ).one_or_none()
+    if model_id is None or not can_draw(agency, plan_digest):
+        raise ParameterError("The classes of this plan cannot be drawn.")
+    return picture_of_classes(plan, load_model(agency, model_id))
+
+
 def _check_schema(agency: Agency, name: str, model: Model) -> None:
     with agency.database.reading() as session:
         registered = select(LedgerLine.plan_digest).join(Plan, Plan.digest == LedgerLine.plan_digest)
@@ -187,63 +214,44 @@ def _read(agency: Agency, content: bytes) -> Model:
     with tempfile.TemporaryDirectory(prefix="elldelta-") as folder:  # only its owner may read it
         path = Path(folder) / UPLOAD
         path.write_bytes(content)
-        most = agency.limits.model_cells
-        try:
-            n_rows = pq.read_metadata(path).num_rows
-        except (pa.ArrowException, OSError):
-            n_rows = 0  # read_model says what is wrong
-        if n_rows > most:
-            raise _too_large(n_rows, most)
-        problem: FileError
+        with contextlib.suppress(pa.ArrowException, OSError):  # read_model says what is wrong
+            _check_size(agency, pq.read_metadata(path).num_rows)
         try:
             model = read_model(path)
         except FileError as error:
-            words = (part.replace(str(path), "that was sent") for part in (error.problem, error.found))
-            problem = FileError(next(words), found=next(words), remedy=error.remedy)
-        else:
-            n_cells = len(model.ranks) * model.schema.n_values
-            if n_cells > most:
-                raise _too_large(n_cells, most)
-            return model
-    raise problem
+            problem, found = (
+                text.replace(str(path), "that was sent") for text in (error.problem, error.found)
+            )
+            raise FileError(problem, found=found, remedy=error.remedy) from None
+    _check_size(agency, len(model.ranks) * model.schema.n_values)
+    return model
 
 
-def _too_large(n_cells: int, most: int) -> TooLargeError:
-    return TooLargeError(
-        "The model is too large.",
-        found=f"Its table has {n_cells} cells; the service plans with at most {most}.",
-        remedy="Use coarser values, or ask whoever runs the service for a larger limit.",
-    )
+def _check_size(agency: Agency, n_cells: int) -> None:
+    most = agency.limits.model_cells
+    if n_cells > most:
+        raise TooLargeError(
+            "The model is too large.",
+            found=f"Its table has {n_cells} cells; the service plans with at most {most}.",
+            remedy="Use coarser values, or ask whoever runs the service for a larger limit.",
+        )
 
 
 def _summary(model: Model) -> dict[str, Any]:
     schema = model.schema
     return {
-        "quasi_identifiers": [asdict(_column(column)) for column in schema.quasi_identifiers],
-        "sensitive": asdict(_column(schema.sensitive)),
+        "quasi_identifiers": [_column(column) for column in schema.quasi_identifiers],
+        "sensitive": _column(schema.sensitive),
         "combinations": schema.n_combinations,
         "combinations_with_records": len(model.ranks),
         "past_records": model.n_records,
     }
 
 
-def _column(column: Column) -> ColumnView:
-    kind = type(column.domain).__name__.lower()
-    return ColumnView(column.name, kind, column.size, column.hierarchy is not None)
-
-
-def _view(session: Session, population: Population) -> PopulationView:
-    model = None
-    if population.model_id is not None:
-        row = session.get_one(ModelFile, population.model_id)
-        columns = tuple(ColumnView(**column) for column in row.summary["quasi_identifiers"])
-        model = ModelView(
-            digest=row.digest,
-            quasi_identifiers=columns,
-            sensitive=ColumnView(**row.summary["sensitive"]),
-            combinations=row.summary["combinations"],
-            combinations_with_records=row.summary["combinations_with_records"],
-            past_records=row.summary["past_records"],
-            uploaded=row.uploaded_at,
-        )
-    return PopulationView(population.name, population.title, population.created_at, model)
+def _column(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "kind": type(column.domain).__name__.lower(),
+        "values": column.size,
+        "has_hierarchy": column.hierarchy is not None,
+    }

@@ -21,7 +21,7 @@ from starlette.concurrency import run_in_threadpool
 
 from elldelta.agency.server.errors import HttpError, NotFoundError
 from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER
-from elldelta.agency.server.services.plans import require_status
+from elldelta.agency.server.services.plans import require_issued
 from elldelta.agency.server.tables import Party, Progress
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.core.checks import check_whole
@@ -110,7 +110,7 @@ def report_batch(agency: Agency, reports: Sequence[Report]) -> list[ProgressView
             own = by_plan[plan_digest]
             try:
                 plan = _plan(connection, plan_digest)
-                require_status(plan.status, plan.superseded_by)
+                require_issued(plan)
             except HttpError as error:
                 answers |= dict.fromkeys(own, error)
                 continue

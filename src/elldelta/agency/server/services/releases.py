@@ -1,43 +1,56 @@
 """Registering a release: everything is checked again, and it is admitted in one transaction or not at all.
 
-The release is checked before anybody is kept waiting. Then whoever registers is alone: the population is
-locked (releases of all of its plans are linked with each other), the release is checked again if lines were
-added in the meantime, and the line, the counts and the answer are written in one commit. The number of a line
-is unique, so even a mistake in the locking could not admit two releases in one place.
+The check takes long and needs no lock, for lines are only ever added. So it is done before anybody is kept
+waiting. Then whoever registers is alone: the population is locked (releases of all of its plans are linked
+with each other), the release is checked again if lines were added in the meantime, and the line, the counts
+and the answer are written in one commit. The number of a line is unique, so even a mistake in the locking
+could not admit two releases in one place.
+
+Answers, to be given again to the same key, and refusals are kept for a time only. Forgetting an answer admits
+nothing twice: a release that has its line is known by its content, whatever key it comes with.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
+from pydantic import AliasPath, Field
+from sqlalchemy import delete, func, select, tuple_
 from sqlalchemy.exc import IntegrityError
 
 from elldelta.agency.receipt import sign_admission
-from elldelta.agency.registration import Registration
+from elldelta.agency.registration import Registration, check_registration
 from elldelta.agency.server.errors import BusyError, ConflictError, UnprocessableError, document_of
+from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
 from elldelta.agency.server.rights import OWNER
-from elldelta.agency.server.services.judgement import Case, Judgement, ledger_state
-from elldelta.agency.server.services.paging import BEGINNING, Order, Window, read_part
+from elldelta.agency.server.services.ledger import registered_elsewhere, registered_under
 from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan, require_issued
-from elldelta.agency.server.services.retention import forget_refusals
-from elldelta.agency.server.tables import Answer, LedgerLine, Party, Population, Refusal
+from elldelta.agency.server.tables import Answer, LedgerLine, Population, Refusal, View
+from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
-from elldelta.errors import RefusedError
+from elldelta.errors import ElldeltaError, RefusedError
 from elldelta.files import digest
 
 if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement
     from sqlalchemy.orm import Session
 
+    from elldelta.agency.registration import Registered
     from elldelta.agency.server.rights import Caller
-    from elldelta.agency.server.services.paging import Part
     from elldelta.agency.server.state import Agency
     from elldelta.ledger import Admission
     from elldelta.plan.plan import Plan
 
+    State = tuple[tuple[str, int], ...]
+    Registrations = tuple[Registered, ...]
+
 CREATED, KNOWN, REFUSED = 201, 200, 409
+
+BATCH = 500
+"""Answers that are removed in one transaction: whoever waits to write must not wait long."""
 
 
 @dataclass(frozen=True)
@@ -52,37 +65,30 @@ class RegistrationAnswer:
     status: int
     document: dict[str, Any]
 
-    @property
-    def is_accepted(self) -> bool:
-        """Whether the release is in the ledger."""
-        return self.status != REFUSED
 
-
-@dataclass(frozen=True)
-class ReleaseView:
+class ReleaseView(View):
     """What everybody may know about a registered release."""
 
     sequence: int
-    owner: str
+    owner: str = Field(validation_alias=AliasPath("party", "name"))
     content_digest: str
-    hash: str
-    records: int
-    classes: int
-    diversity: int | None
-    merged_classes: int
-    certified: bool
-    registered: dt.datetime
+    hash: str = Field(validation_alias=AliasPath("line", "hash"))
+    records: int = Field(validation_alias=AliasPath("facts", "records"))
+    classes: int = Field(validation_alias=AliasPath("facts", "classes"))
+    diversity: int | None = Field(validation_alias=AliasPath("facts", "diversity"))
+    merged_classes: int = Field(validation_alias=AliasPath("facts", "merged_classes"))
+    certified: bool = Field(validation_alias=AliasPath("facts", "certified"))
+    registered: dt.datetime = Field(validation_alias=AliasPath("line", "added_at"))
 
 
-@dataclass(frozen=True)
-class RefusalView:
+class RefusalView(View):
     """A registration that was refused."""
 
     id: int
-    owner: str
+    owner: str = Field(validation_alias=AliasPath("party", "name"))
     problem: str
     found: str
-    refused: dt.datetime
+    refused: dt.datetime = Field(validation_alias="refused_at")
 
 
 def register_release(
@@ -105,18 +111,16 @@ def register_release(
         population_id = find_plan(session, plan_digest).population_id
     with agency.parsing.slot():
         registration = Registration.from_bytes(content)
-    asked = digest({"plan": plan_digest, "registration": registration.digest})
+    case = _Case(agency, caller, load_plan(agency, plan_digest), population_id, registration, key)
     with agency.database.reading() as session:
-        answer = _known_answer(session, caller, key, asked)
+        answer = case.known_answer(session)
     if answer is not None:
         return answer
-    plan = load_plan(agency, plan_digest)
-    about = (caller, plan, registration, population_id)
     with agency.deciding.hold(population_id):
-        judged = _judged(agency, *about)
+        judged = case.judged()
         for _ in range(2):
             try:
-                return _answered(agency, *about, key, asked, judged)
+                return case.answered(judged)
             except IntegrityError:
                 continue  # the same key came at the same time for another population: its answer is there now
     raise BusyError
@@ -126,209 +130,256 @@ def list_releases(agency: Agency, plan_digest: str, window: Window = BEGINNING) 
     """The releases that were admitted under a plan, in the order of their lines."""
     with agency.database.reading() as session:
         find_plan(session, plan_digest)
-        chosen = (
-            select(RegistrationRow, LedgerLine.hash, LedgerLine.added_at, Party.name)
-            .join(
-                LedgerLine,
-                (RegistrationRow.plan_digest == LedgerLine.plan_digest)
-                & (RegistrationRow.sequence == LedgerLine.sequence),
-            )
-            .join(Party, Party.id == RegistrationRow.party_id)
-            .where(RegistrationRow.plan_digest == plan_digest)
-        )
-        return read_part(
-            session,
-            chosen,
-            Order(RegistrationRow.sequence),
-            window,
-            most=agency.limits.page_size,
-            view=lambda row: ReleaseView(
-                sequence=row.Registration.sequence,
-                owner=row.name,
-                content_digest=row.Registration.content_digest,
-                hash=row.hash,
-                registered=row.added_at,
-                **row.Registration.facts,
-            ),
-        )
+    return read_part(
+        agency,
+        select(RegistrationRow).where(RegistrationRow.plan_digest == plan_digest),
+        window,
+        RegistrationRow.sequence,
+        view=lambda row: ReleaseView.model_validate(row.Registration),
+    )
 
 
 def list_refusals(
     agency: Agency, caller: Caller, plan_digest: str, window: Window = BEGINNING
 ) -> Part[RefusalView]:
     """Registrations that were refused, the newest first; an owner sees its own."""
-    chosen = (
-        select(Refusal.id, Refusal.problem, Refusal.found, Refusal.refused_at, Party.name)
-        .join(Party, Party.id == Refusal.party_id)
-        .where(Refusal.plan_digest == plan_digest)
-    )
-    if caller.role == OWNER:
-        chosen = chosen.where(Refusal.party_id == caller.id)
     with agency.database.reading() as session:
         find_plan(session, plan_digest)
-        return read_part(
-            session,
-            chosen,
-            Order(Refusal.id, is_descending=True),
-            window,
-            most=agency.limits.page_size,
-            view=lambda row: RefusalView(row.id, row.name, row.problem, row.found, row.refused_at),
-        )
-
-
-def _judged(
-    agency: Agency, caller: Caller, plan: Plan, registration: Registration, population_id: int
-) -> Judgement | None:
-    """What the check finds, while nobody waits; None if the plan counts no longer: that is decided alone."""
-    with agency.database.reading() as session:
-        if find_plan(session, plan.digest).status != "issued":
-            return None
-        case = Case.read(session, agency, caller, plan, registration, population_id)
-    return case.judge()
-
-
-def _answered(
-    agency: Agency,
-    caller: Caller,
-    plan: Plan,
-    registration: Registration,
-    population_id: int,
-    key: str,
-    asked: str,
-    judged: Judgement | None,
-) -> RegistrationAnswer:
-    """Decides, alone, and keeps the answer."""
-    with agency.database.writing() as session:
-        _lock_population(session, population_id)
-        answer = _known_answer(session, caller, key, asked)
-        if answer is None:
-            answer = _decide(session, agency, caller, plan, registration, population_id, asked, judged)
-            session.add(
-                Answer(
-                    party_id=caller.id,
-                    key=key,
-                    request_digest=asked,
-                    status=answer.status,
-                    document=answer.document,
-                    answered_at=agency.clock(),
-                )
-            )
-        return answer
-
-
-def _lock_population(session: Session, population_id: int) -> None:
-    """Nobody else decides about a release of these people until this transaction ends."""
-    session.execute(
-        select(Population.id).where(Population.id == population_id).with_for_update(key_share=True)
+    chosen = select(Refusal).where(Refusal.plan_digest == plan_digest)
+    if caller.role == OWNER:
+        chosen = chosen.where(Refusal.party_id == caller.id)
+    return read_part(
+        agency,
+        chosen,
+        window,
+        Refusal.id,
+        view=lambda row: RefusalView.model_validate(row.Refusal),
+        descending=True,
     )
 
 
-def _known_answer(session: Session, caller: Caller, key: str, asked: str) -> RegistrationAnswer | None:
-    known = session.get(Answer, (caller.id, key))
-    if known is None:
-        return None
-    if known.request_digest != asked:
-        raise UnprocessableError(
-            "The Idempotency-Key was used for another registration.",
-            found="The same key came with another plan or another content before.",
-            remedy="Use a new key for every registration, and the same one only to send it again.",
+@dataclass(frozen=True, eq=False)
+class _Judgement:
+    """What the check has found: the admission or why there is none, and the lines that it knew."""
+
+    state: State
+    found: Admission | ElldeltaError
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """A registration on its way: who has sent it, for which plan and people, and under which key."""
+
+    agency: Agency
+    caller: Caller
+    plan: Plan
+    population_id: int
+    registration: Registration
+    key: str
+
+    @cached_property
+    def asked(self) -> str:
+        """What the key stands for."""
+        return digest({"plan": self.plan.digest, "registration": self.registration.digest})
+
+    def known_answer(self, session: Session) -> RegistrationAnswer | None:
+        """The answer that the key has got before."""
+        known = session.get(Answer, (self.caller.id, self.key))
+        if known is None:
+            return None
+        if known.request_digest != self.asked:
+            raise UnprocessableError(
+                "The Idempotency-Key was used for another registration.",
+                found="The same key came with another plan or another content before.",
+                remedy="Use a new key for every registration, and the same one only to send it again.",
+            )
+        return RegistrationAnswer(known.status, known.document)
+
+    def judged(self) -> _Judgement | None:
+        """What the check finds, while nobody waits; None if the plan counts no longer, which needs none."""
+        with self.agency.database.reading() as session:
+            if find_plan(session, self.plan.digest).status != "issued":
+                return None
+            linked = self._linked(session)
+        return self._checked(*linked)
+
+    def answered(self, judged: _Judgement | None) -> RegistrationAnswer:
+        """Decides, alone, and keeps the answer."""
+        with self.agency.database.writing() as session:
+            # Nobody else decides about a release of these people until this transaction ends.
+            own = select(Population.id).where(Population.id == self.population_id)
+            session.execute(own.with_for_update(key_share=True))
+            answer = self.known_answer(session)
+            if answer is None:
+                answer = self._decided(session, judged)
+                session.add(
+                    Answer(
+                        party_id=self.caller.id,
+                        key=self.key,
+                        request_digest=self.asked,
+                        status=answer.status,
+                        document=answer.document,
+                        answered_at=self.agency.clock(),
+                    )
+                )
+            return answer
+
+    def _state(self, session: Session) -> State:
+        """How many lines every ledger of the population has; lines never change, so these tell which.
+
+        By itself it may be old at once; whoever has locked the population can rely on it.
+        """
+        rows = session.execute(
+            select(LedgerLine.plan_digest, func.count().label("lines"))
+            .join(PlanRow, PlanRow.digest == LedgerLine.plan_digest)
+            .where(PlanRow.population_id == self.population_id)
+            .group_by(LedgerLine.plan_digest)
+            .order_by(LedgerLine.plan_digest)
         )
-    return RegistrationAnswer(known.status, known.document)
+        return tuple((row.plan_digest, row.lines) for row in rows)
 
+    def _linked(self, session: Session) -> tuple[State, Registrations, Registrations]:
+        """What the release is linked with; the state first: lines that are added meanwhile make it differ."""
+        state, plan_digest = self._state(session), self.plan.digest
+        return (
+            state,
+            registered_under(session, self.agency, plan_digest),
+            registered_elsewhere(session, self.agency, self.population_id, plan_digest),
+        )
 
-def _decide(
-    session: Session,
-    agency: Agency,
-    caller: Caller,
-    plan: Plan,
-    registration: Registration,
-    population_id: int,
-    asked: str,
-    judged: Judgement | None,
-) -> RegistrationAnswer:
-    """Admits or refuses a release against everything that is registered now, and writes down what follows."""
-    row = lock_plan(session, plan.digest)
-    try:
-        if not _is_registered(session, caller, plan, registration):
-            require_issued(row)
-        if judged is None or judged.state != ledger_state(session, population_id):
-            judged = Case.read(session, agency, caller, plan, registration, population_id).judge()
-        admission = judged.admission
-    except (RefusedError, ConflictError) as error:
+    def _checked(self, state: State, entries: Registrations, elsewhere: Registrations) -> _Judgement:
+        """Checks the release; needs no database."""
+        try:
+            found = check_registration(
+                self.plan, self.registration, entries, owner=self.caller.name, elsewhere=elsewhere
+            )
+        except ElldeltaError as error:
+            return _Judgement(state, error)
+        return _Judgement(state, found)
+
+    def _decided(self, session: Session, judged: _Judgement | None) -> RegistrationAnswer:
+        """Admits or refuses the release against everything that is registered now, and writes it down."""
+        row = lock_plan(session, self.plan.digest)
+        try:
+            if not self._is_registered(session):
+                require_issued(row)
+            if judged is None or judged.state != self._state(session):
+                judged = self._checked(*self._linked(session))
+            if isinstance(judged.found, ElldeltaError):
+                raise judged.found
+        except (RefusedError, ConflictError) as error:
+            return self._refused(session, error)
+        return self._admitted(session, judged.found)
+
+    def _is_registered(self, session: Session) -> bool:
+        """Whether this owner's release has its line: it is told so, even if the plan counts no longer."""
+        known = select(RegistrationRow.sequence).where(
+            RegistrationRow.plan_digest == self.plan.digest,
+            RegistrationRow.party_id == self.caller.id,
+            RegistrationRow.content_digest == self.registration.content_digest,
+        )
+        return session.scalars(known).first() is not None
+
+    def _refused(self, session: Session, error: ElldeltaError) -> RegistrationAnswer:
+        """Keeps the newest refusals of an owner about a population; nobody pushes out those of others."""
         session.add(
             Refusal(
-                plan_digest=plan.digest,
-                party_id=caller.id,
-                request_digest=asked,
+                plan_digest=self.plan.digest,
+                party_id=self.caller.id,
+                request_digest=self.asked,
                 problem=error.problem,
                 found=error.found,
-                refused_at=agency.clock(),
+                refused_at=self.agency.clock(),
             )
         )
         session.flush()
-        forget_refusals(session, population_id, caller.id, agency.limits.refusals_kept)
+        plans = select(PlanRow.digest).where(PlanRow.population_id == self.population_id)
+        own = (Refusal.party_id == self.caller.id) & Refusal.plan_digest.in_(plans)
+        newest = select(Refusal.id).where(own).order_by(Refusal.id.desc())
+        oldest_kept = session.scalars(
+            newest.offset(self.agency.limits.refusals_kept - 1).limit(1)
+        ).one_or_none()
+        if oldest_kept is not None:
+            session.execute(
+                delete(Refusal)
+                .where(own, Refusal.id < oldest_kept)
+                .execution_options(synchronize_session=False)
+            )
         return RegistrationAnswer(REFUSED, {"accepted": False, **document_of(error)})
-    if admission.is_new:
-        _admit(session, agency, caller, registration, plan, admission)
-    entry = admission.entry
-    return RegistrationAnswer(
-        CREATED if admission.is_new else KNOWN,
-        {
+
+    def _admitted(self, session: Session, admission: Admission) -> RegistrationAnswer:
+        entry, plan_digest = admission.entry, self.plan.digest
+        if admission.is_new:
+            line = LedgerLine(
+                plan_digest=plan_digest,
+                sequence=entry.sequence,
+                hash=entry.hash,
+                line=admission.line,
+                added_at=self.agency.clock(),
+            )
+            registered = RegistrationRow(
+                line=line,
+                party_id=self.caller.id,
+                content_digest=entry.content_digest,
+                document=self.registration.to_bytes(),
+                facts={
+                    "records": self.registration.n_records,
+                    "classes": self.registration.manifest["classes_published"],
+                    "diversity": self.registration.manifest["diversity"],
+                    "merged_classes": len(entry.merged),
+                    "certified": entry.certified,
+                },
+            )
+            session.add_all((line, registered))
+            session.flush()
+        document = {
             "accepted": True,
             "is_new": admission.is_new,
-            "plan": plan.digest,
-            "owner": caller.name,
+            "plan": plan_digest,
+            "owner": self.caller.name,
             "sequence": entry.sequence,
             "hash": entry.hash,
             "content_digest": entry.content_digest,
-            **sign_admission(agency.key, plan.digest, entry),
-        },
-    )
+            **sign_admission(self.agency.key, plan_digest, entry),
+        }
+        return RegistrationAnswer(CREATED if admission.is_new else KNOWN, document)
 
 
-def _is_registered(session: Session, caller: Caller, plan: Plan, registration: Registration) -> bool:
-    """Whether this owner's release has its line: then it is told so, even if the plan counts no longer."""
-    known = select(RegistrationRow.sequence).where(
-        RegistrationRow.plan_digest == plan.digest,
-        RegistrationRow.party_id == caller.id,
-        RegistrationRow.content_digest == registration.content_digest,
-    )
-    return session.scalars(known).first() is not None
+def forget_answers(agency: Agency, *, batch: int = BATCH) -> int:
+    """Removes answers that are older than their time, or more than one party may have; says how many."""
+    limits = agency.limits
+    old = Answer.answered_at < agency.clock() - dt.timedelta(days=limits.answer_days)
+    n_removed = _removed(agency, old, batch)
+    with agency.database.reading() as session:
+        crowded = session.scalars(
+            select(Answer.party_id).group_by(Answer.party_id).having(func.count() > limits.answers_kept)
+        ).all()
+    for party_id in crowded:
+        with agency.database.reading() as session:
+            oldest_kept = session.scalars(
+                select(Answer.answered_at)
+                .where(Answer.party_id == party_id)
+                .order_by(Answer.answered_at.desc())
+                .offset(limits.answers_kept - 1)
+                .limit(1)
+            ).one_or_none()
+        if oldest_kept is not None:
+            too_many = (Answer.party_id == party_id) & (Answer.answered_at < oldest_kept)
+            n_removed += _removed(agency, too_many, batch)
+    return n_removed
 
 
-def _admit(
-    session: Session,
-    agency: Agency,
-    caller: Caller,
-    registration: Registration,
-    plan: Plan,
-    admission: Admission,
-) -> None:
-    entry, manifest = admission.entry, registration.manifest
-    session.add(
-        LedgerLine(
-            plan_digest=plan.digest,
-            sequence=entry.sequence,
-            hash=entry.hash,
-            line=admission.line,
-            added_at=agency.clock(),
-        )
-    )
-    session.flush()
-    session.add(
-        RegistrationRow(
-            plan_digest=plan.digest,
-            sequence=entry.sequence,
-            party_id=caller.id,
-            content_digest=entry.content_digest,
-            document=registration.to_bytes(),
-            facts={
-                "records": registration.n_records,
-                "classes": manifest["classes_published"],
-                "diversity": manifest["diversity"],
-                "merged_classes": len(entry.merged),
-                "certified": entry.certified,
-            },
-        )
-    )
-    session.flush()
+def _removed(agency: Agency, which: ColumnElement[bool], batch: int) -> int:
+    n_removed = 0
+    while True:
+        with agency.database.writing() as session:
+            keys = session.execute(select(Answer.party_id, Answer.key).where(which).limit(batch)).all()
+            if keys:
+                session.execute(
+                    delete(Answer)
+                    .where(tuple_(Answer.party_id, Answer.key).in_([tuple(key) for key in keys]))
+                    .execution_options(synchronize_session=False)
+                )
+        n_removed += len(keys)
+        if len(keys) < batch:
+            return n_removed

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from elldelta.agency.server.migrations.append_only import make_append_only
+from elldelta.agency.server.migrations import make_append_only
 
 revision = "0001"
 down_revision = None

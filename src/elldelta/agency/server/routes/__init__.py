@@ -1,11 +1,16 @@
-"""The HTTP interface for programs, under /api/v1. Thin: a router parses, calls a service, returns its values.
+"""The routes, one module per noun, for programs (`api`, under /api/v1) and for people (`pages`).
+
+Thin: a route parses, calls a service and returns its values, as JSON or as a page. Every route declares who
+may call it. A page carries a method of its own: GET shows, POST changes and then sends the browser to a page
+that shows (so that reloading changes nothing twice). Pages are made on the server, with little script and
+nothing from the network (`rendering`, `pictures`).
 
 Callers send `Authorization: Bearer <token>`; the pages' own scripts send the cookie of a login, and what
 changes something must then come from our own pages (`Origin`, `Sec-Fetch-Site`). Every error is
 `{"error": {"problem": ..., "found": ..., "remedy": ...}}` with a status: 401 not known, 403 may not, 404 no
 such thing or not yours, 408 too slow, 409 contradicts what is there or refused, 413 too large, 415 wrong kind
 of body, 422 cannot be used, 429 too often (with Retry-After), 503 busy (with Retry-After). Every answer
-carries `X-Request-Id`. Moments are ISO 8601 in UTC. The names on the right are the frozen dataclasses of
+carries `X-Request-Id`. Moments are ISO 8601 in UTC. The names on the right are the views of
 `elldelta.agency.server.services`, field by field. "all" means every role.
 
 Lists come in an object, part by part: `{"plans": [...], "previous": ..., "next": ...}`. Ask with `?after=`

@@ -1,0 +1,246 @@
+"""Parties, their tokens, who one is, and signing in and out."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+
+from elldelta.agency.server.errors import ConflictError
+from elldelta.agency.server.guarded_route import (
+    CurrentAgency,
+    CurrentCaller,
+    GuardedRoute,
+    PossibleCaller,
+    cookie_name,
+)
+from elldelta.agency.server.paging import BEGINNING, NameWindow, TokenWindow, Window, part_of
+from elldelta.agency.server.rights import (
+    AGENCY,
+    AUDITOR,
+    CLIENT,
+    OWNER,
+    ROLES,
+    Role,
+    allow,
+    allow_anybody,
+)
+from elldelta.agency.server.routes.description import Body, Name, TokenId
+from elldelta.agency.server.routes.rendering import (
+    NOTHING,
+    Posted,
+    PostedForm,
+    local_path,
+    or_form,
+    page,
+    see,
+    sign_in_content,
+)
+from elldelta.agency.server.services import parties
+from elldelta.agency.server.services.parties import NewToken, PartyView, TokenView
+from elldelta.agency.server.state import Agency
+from elldelta.agency.server.tables import NAME_PATTERN, View
+
+api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["parties"])
+pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+
+CHOICE = (OWNER, CLIENT, AUDITOR, AGENCY)
+"""Roles as the form offers them: the most frequent one first."""
+
+
+class Me(View):
+    """Who the service takes the caller for."""
+
+    name: str
+    role: Role
+
+
+class NewParty(Body):
+    """Somebody to let in."""
+
+    name: str = Field(pattern=NAME_PATTERN)
+    role: Role
+    password: str | None = Field(default=None, min_length=12, max_length=200)
+
+
+class TokenWish(Body):
+    """A token to make."""
+
+    note: str = Field(default="", max_length=200)
+    expires_in_days: int = Field(default=90, ge=1, le=3660)
+
+
+@api.get("/me", summary="Who I am")
+@allow(*ROLES)
+def me(caller: CurrentCaller) -> Me:
+    """Tells the caller's name and role."""
+    return Me.model_validate(caller)
+
+
+@api.post("/parties", status_code=201, summary="Let somebody in")
+@allow(AGENCY)
+def create(agency: CurrentAgency, body: NewParty) -> PartyView:
+    """Adds a party. With a password it can log in to the pages; for programs make a token."""
+    return parties.create_party(agency, body.name, body.role, body.password)
+
+
+@api.get("/parties", summary="All parties", response_model=part_of("parties", PartyView))
+@allow(AGENCY)
+def index(agency: CurrentAgency, window: NameWindow) -> Any:  # noqa: ANN401
+    """Lists all parties."""
+    return parties.list_parties(agency, window).document("parties")
+
+
+@api.delete("/parties/{name}", summary="Let somebody in no longer")
+@allow(AGENCY, body="none")
+def disable(agency: CurrentAgency, name: Name) -> PartyView:
+    """Disables a party: its tokens and logins end. What it has done stays."""
+    return parties.disable_party(agency, name)
+
+
+@api.post("/parties/{name}/tokens", status_code=201, summary="Make a token")
+@allow(AGENCY)
+def create_token(agency: CurrentAgency, name: Name, body: TokenWish) -> NewToken:
+    """Makes a token for a party. It is shown in this answer and never again."""
+    return parties.create_token(agency, name, body.note, body.expires_in_days)
+
+
+@api.get("/parties/{name}/tokens", summary="Tokens of a party", response_model=part_of("tokens", TokenView))
+@allow(AGENCY)
+def list_tokens(agency: CurrentAgency, name: Name, window: TokenWindow) -> Any:  # noqa: ANN401
+    """Lists the tokens of a party, without their secrets, which nobody has."""
+    return parties.list_tokens(agency, name, window).document("tokens")
+
+
+@api.delete("/tokens/{id}", summary="Revoke a token")
+@allow(AGENCY, body="none")
+def revoke_token(agency: CurrentAgency, id: TokenId) -> TokenView:  # noqa: A002 (its name in the address)
+    """Revokes a token, at once and for ever."""
+    return parties.revoke_token(agency, id)
+
+
+def _signing_in(request: Request, posted: Posted, **_: object) -> dict[str, Any]:
+    return sign_in_content(request, name=posted.text("name"), wanted=local_path(posted.text("wanted")))
+
+
+@pages.get("/sign-in")
+@allow_anybody()
+def sign_in_page(request: Request, caller: PossibleCaller) -> Response:
+    """Shows the form; somebody who is signed in is sent on."""
+    return page(request, "sign_in.html", **sign_in_content(request)) if caller is None else see("/")
+
+
+@pages.post("/sign-in")
+@allow_anybody(body="ordinary")
+@or_form("sign_in.html", _signing_in)
+def sign_in(request: Request, agency: CurrentAgency, caller: PossibleCaller, posted: PostedForm) -> Response:
+    """Begins a login and goes on to the page that was wanted."""
+    if caller is not None:
+        raise ConflictError("You are signed in already.", remedy="Sign out first.")
+    address = request.client.host if request.client else ""
+    login = parties.log_in(agency, posted.text("name"), posted.text("password"), address=address)
+    answer, https = see(local_path(posted.text("wanted"))), agency.settings.behind_proxy
+    # No script sees it, and no other site sends it with a form.
+    seconds = int(agency.limits.session_hours * 3600)
+    answer.set_cookie(cookie_name(agency), login.cookie, seconds, httponly=True, samesite="lax", secure=https)
+    return answer
+
+
+@pages.post("/sign-out")
+@allow(*ROLES)
+def sign_out(request: Request, agency: CurrentAgency) -> Response:
+    """Ends the login."""
+    cookie = request.cookies.get(cookie_name(agency))
+    if cookie is not None:
+        parties.log_out(agency, cookie)
+    answer, https = see("/sign-in", "signed-out"), agency.settings.behind_proxy
+    answer.delete_cookie(cookie_name(agency), httponly=True, samesite="lax", secure=https)
+    return answer
+
+
+def _all(agency: Agency, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
+    return {"typed": posted.typed, "roles": CHOICE, "parties": parties.list_parties(agency, window)}
+
+
+@pages.get("/parties")
+@allow(AGENCY)
+def index_page(request: Request, agency: CurrentAgency, window: NameWindow) -> Response:
+    """Lists parties."""
+    return page(request, "parties.html", **_all(agency, window=window))
+
+
+@pages.post("/parties")
+@allow(AGENCY)
+@or_form("parties.html", _all)
+def add(request: Request, agency: CurrentAgency, posted: PostedForm) -> Response:
+    """Adds a party; without a password it can only use tokens."""
+    role = cast("Role", posted.choice("role", CHOICE))
+    name, password = posted.text("name").strip(), posted.text("password") or None
+    return see(f"/parties/{parties.create_party(agency, name, role, password).name}", "party-added")
+
+
+def _one(
+    agency: Agency, name: str, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object
+) -> dict[str, Any]:
+    return {
+        "party": parties.show_party(agency, name),
+        "tokens": parties.list_tokens(agency, name, window),
+        "now": agency.clock(),
+        "typed": posted.typed,
+        "new": None,
+    }
+
+
+@pages.get("/parties/{name}")
+@allow(AGENCY)
+def show_page(request: Request, agency: CurrentAgency, name: Name, window: TokenWindow) -> Response:
+    """Shows a party and its tokens, never a secret."""
+    return page(request, "party.html", **_one(agency, name, window=window))
+
+
+@pages.post("/parties/{name}/tokens")
+@allow(AGENCY)
+@or_form("party.html", _one)
+def add_token(request: Request, agency: CurrentAgency, name: Name, posted: PostedForm) -> Response:
+    """Makes a token and shows it at once: it must not travel in an address, nor be kept to show later."""
+    days = posted.whole("days", "The number of days")
+    new = parties.create_token(agency, name, posted.text("note"), days)
+    return page(request, "party.html", status=201, **_one(agency, name) | {"new": new})
+
+
+@pages.post("/parties/{name}/tokens/{id}/revoke")
+@allow(AGENCY)
+@or_form("party.html", _one)
+def revoke(request: Request, agency: CurrentAgency, name: Name, id: TokenId) -> Response:  # noqa: A002
+    """Revokes a token."""
+    return see(f"/parties/{parties.revoke_token(agency, id).party}", "token-revoked")
+
+
+@pages.post("/parties/{name}/password")
+@allow(AGENCY)
+@or_form("party.html", _one)
+def password(request: Request, agency: CurrentAgency, name: Name, posted: PostedForm) -> Response:
+    """Sets a password."""
+    parties.set_password(agency, name, posted.text("password"))
+    return see(f"/parties/{name}", "password-set")
+
+
+def _disabling(agency: Agency, name: str, **_: object) -> dict[str, Any]:
+    return {"party": parties.show_party(agency, name)}
+
+
+@pages.get("/parties/{name}/disable")
+@allow(AGENCY)
+def disable_page(request: Request, agency: CurrentAgency, name: Name) -> Response:
+    """Says what disabling means, and asks once more."""
+    return page(request, "disable.html", **_disabling(agency, name))
+
+
+@pages.post("/parties/{name}/disable")
+@allow(AGENCY)
+@or_form("disable.html", _disabling)
+def disable_party(request: Request, agency: CurrentAgency, caller: CurrentCaller, name: Name) -> Response:
+    """Disables a party."""
+    parties.disable_party(agency, name)
+    return see("/sign-in" if caller.name == name else f"/parties/{name}", "party-disabled")

@@ -1,0 +1,314 @@
+"""Plans: what is promised, the files to take along, how far owners are, and the end of a plan."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+
+from elldelta.agency.server.errors import NotFoundError
+from elldelta.agency.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute, current_caller
+from elldelta.agency.server.paging import BEGINNING, DigestWindow, NumberWindow, Window, part_of
+from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES, Caller, allow, allow_anybody
+from elldelta.agency.server.routes.description import DIGEST, Body, Digest, answer
+from elldelta.agency.server.routes.pictures import Width, frontier_figure, frontier_words, picture
+from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
+from elldelta.agency.server.services import plans
+from elldelta.agency.server.services.ledger import count_releases
+from elldelta.agency.server.services.planning import ask_frontier, show_frontier
+from elldelta.agency.server.services.plans import PlanDetails, PlanView
+from elldelta.agency.server.services.populations import can_draw, draw_classes
+from elldelta.agency.server.services.progress import (
+    MOST_RECORDS,
+    Batcher,
+    ProgressView,
+    Report,
+    report_progress,
+    show_progress,
+)
+from elldelta.agency.server.services.releases import list_refusals, list_releases
+from elldelta.agency.server.state import Agency
+from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, View
+from elldelta.errors import ParameterError
+from elldelta.files import PublicKey
+
+api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["plans"])
+pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+
+MOST_REFUSALS = 10
+"""Refusals on the page of a plan, the newest; all are on a page of their own."""
+
+
+class KeyView(View):
+    """The key with which everybody can check the agency's signatures."""
+
+    id: str = Field(examples=[DIGEST])
+    algorithm: Literal["Ed25519"]
+    public_key: str
+
+    @classmethod
+    def of(cls, key: PublicKey) -> KeyView:
+        """A key in words."""
+        return cls(id=key.id, algorithm="Ed25519", public_key=key.to_pem().decode("ascii"))
+
+
+class Reason(Body):
+    """Why."""
+
+    reason: str = Field(min_length=1, max_length=1000)
+
+
+class Successor(Body):
+    """The plan that takes the place of another."""
+
+    by: str = Field(pattern=DIGEST_PATTERN)
+
+
+class NewProgress(Body):
+    """How many records an owner has."""
+
+    records: int = Field(ge=0, le=MOST_RECORDS)
+
+
+@api.get("/key", summary="The agency's public key")
+@allow_anybody()
+async def key(agency: CurrentAgency) -> KeyView:
+    """Shows the key. Compare its id by another way than this one before you trust it."""
+    return KeyView.of(agency.key.public_key)
+
+
+@api.get("/plans", summary="Plans", response_model=part_of("plans", PlanView))
+@allow(*ROLES)
+def index(
+    agency: CurrentAgency,
+    window: DigestWindow,
+    population: Annotated[str | None, Query(pattern=NAME_PATTERN, examples=["region"])] = None,
+) -> Any:  # noqa: ANN401
+    """Lists plans, the newest first."""
+    return plans.list_plans(agency, population, window).document("plans")
+
+
+@api.get("/plans/{digest}", summary="A plan")
+@allow(*ROLES)
+def show(agency: CurrentAgency, digest: Digest) -> PlanDetails:
+    """Shows a plan: whether it counts, what it promises, and under which conditions."""
+    return plans.show_plan(agency, digest)
+
+
+@api.get(
+    "/plans/{digest}/file",
+    summary="The plan file",
+    response_class=Response,
+    responses={
+        200: answer("The exact file; its digest is its name.", {"kind": "elldelta plan", "format": 1})
+    },
+)
+@allow(*ROLES)
+async def file(agency: CurrentAgency, digest: Digest) -> Response:
+    """Gives the plan file, byte for byte as it was issued and signed."""
+    content = agency.plan_files.peek(digest)
+    if content is None:
+        content = await run_in_threadpool(plans.plan_file, agency, digest)
+    return Response(content, media_type="application/json", headers={"ETag": f'"{digest}"'})
+
+
+@api.get(
+    "/plans/{digest}/signature",
+    summary="The signature of a plan",
+    responses={
+        200: answer(
+            "The signature document.",
+            {"kind": "elldelta plan signature", "format": 1, "key_id": DIGEST, "signature": "c2lnbmF0dXJl"},
+        )
+    },
+)
+@allow(*ROLES)
+def signature(agency: CurrentAgency, digest: Digest) -> dict[str, Any]:
+    """Gives the signature, which can be checked offline with the agency's public key."""
+    return plans.plan_signature(agency, digest)
+
+
+@api.get("/plans/{digest}/key", summary="The key that has signed a plan")
+@allow(*ROLES)
+def signing_key(agency: CurrentAgency, digest: Digest) -> KeyView:
+    """Shows the agency's key of that time. It is another one than today's if the agency has a new key."""
+    return KeyView.of(plans.plan_key(agency, digest))
+
+
+@api.post("/plans/{digest}/supersede", summary="Put another plan in its place")
+@allow(AGENCY)
+def supersede(agency: CurrentAgency, digest: Digest, body: Successor) -> PlanView:
+    """Ends a plan in favour of another one about the same population."""
+    return plans.supersede_plan(agency, digest, body.by)
+
+
+@api.post("/plans/{digest}/withdraw", summary="Withdraw a plan")
+@allow(AGENCY)
+def withdraw(agency: CurrentAgency, digest: Digest, body: Reason) -> PlanView:
+    """Ends a plan. What it admitted stays in its ledger and still counts."""
+    return plans.withdraw_plan(agency, digest, body.reason)
+
+
+@api.put("/plans/{digest}/progress", summary="Report how many records I have")
+@allow(OWNER)
+async def report(request: Request, digest: Digest, body: NewProgress) -> ProgressView:
+    """Takes an owner's own number; a later one replaces it."""
+    # Owners report often, and each would need a thread and the database for itself.
+    reports: Batcher[Report, ProgressView] = request.app.state.reports
+    caller = await current_caller(request)  # a dependency would take longer
+    return await reports.submit(Report(caller, digest, body.records))
+
+
+@api.get("/plans/{digest}/progress", summary="How far owners are")
+@allow(*ROLES)
+def progress(agency: CurrentAgency, caller: CurrentCaller, digest: Digest) -> ProgressView:
+    """Shows every owner to the agency and to auditors, and to others only how many have reached N."""
+    return show_progress(agency, caller, digest)
+
+
+@pages.get("/key.pem")
+@allow_anybody()
+async def key_file(agency: CurrentAgency) -> Response:
+    """Gives the agency's public key as a file."""
+    return _key_file(agency.key.public_key)
+
+
+@pages.get("/plans/{digest}/key.pem")
+@allow(*ROLES)
+def signing_key_file(agency: CurrentAgency, digest: Digest) -> Response:
+    """Gives the key that has signed a plan, which may be a former one."""
+    return _key_file(plans.plan_key(agency, digest))
+
+
+def _key_file(key: PublicKey) -> Response:
+    headers = {"Content-Disposition": 'attachment; filename="agency-key.pem"'}
+    return Response(key.to_pem(), media_type="application/x-pem-file", headers=headers)
+
+
+@pages.get("/plans")
+@allow(*ROLES)
+def index_page(request: Request, agency: CurrentAgency, window: DigestWindow) -> Response:
+    """Lists plans."""
+    return page(request, "plans.html", plans=plans.list_plans(agency, window=window))
+
+
+def _one(
+    agency: Agency,
+    caller: Caller,
+    digest: str,
+    posted: Posted = NOTHING,
+    window: Window = BEGINNING,
+    **_: object,
+) -> dict[str, Any]:
+    details, frontier = plans.show_plan(agency, digest), show_frontier(agency, digest)
+    newest = Window(most=MOST_REFUSALS)
+    return {
+        "details": details,
+        "plan": details.plan,
+        "progress": show_progress(agency, caller, digest),
+        "frontier": frontier,
+        "frontier_words": frontier_words(frontier.rows) if frontier.rows else "",
+        "has_map": can_draw(agency, digest),
+        "releases": list_releases(agency, digest, window),
+        "n_releases": count_releases(agency, digest),
+        "refusals": None if caller.role == CLIENT else list_refusals(agency, caller, digest, newest),
+        "typed": posted.text("records"),
+    }
+
+
+@pages.get("/plans/{digest}")
+@allow(*ROLES)
+def show_page(
+    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest, window: NumberWindow
+) -> Response:
+    """Shows a plan."""
+    return page(request, "plan.html", **_one(agency, caller, digest, window=window))
+
+
+@pages.post("/plans/{digest}/progress")
+@allow(OWNER)
+@or_form("plan.html", _one)
+def report_form(
+    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest, posted: PostedForm
+) -> Response:
+    """Takes an owner's number."""
+    records = posted.whole("records", "The number of records")
+    report_progress(agency, Report(caller, digest, records))
+    return see(f"/plans/{digest}", "reported")
+
+
+@pages.post("/plans/{digest}/frontier")
+@allow(AGENCY)
+@or_form("plan.html", _one)
+def compute_frontier(
+    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest
+) -> Response:
+    """Begins to compute the frontier of a plan that was issued without a preview."""
+    ask_frontier(agency, caller, digest)
+    return see(f"/plans/{digest}")
+
+
+@pages.get("/plans/{digest}/frontier-{width}.svg")
+@allow(*ROLES)
+def frontier_picture(request: Request, agency: CurrentAgency, digest: Digest, width: Width) -> Response:
+    """Draws the frontier."""
+    rows = show_frontier(agency, digest).rows
+    if not rows:
+        raise NotFoundError("picture")
+    return picture(request, f"frontier {digest}", width, lambda: frontier_figure(rows))
+
+
+@pages.get("/plans/{digest}/classes-{width}.svg")
+@allow(*ROLES)
+def classes_picture(request: Request, agency: CurrentAgency, digest: Digest, width: Width) -> Response:
+    """Draws the map of classes."""
+    if not can_draw(agency, digest):
+        raise NotFoundError("picture")
+    return picture(request, f"classes {digest}", width, lambda: draw_classes(agency, digest), is_map=True)
+
+
+def _ending(agency: Agency, digest: str, posted: Posted = NOTHING, **_: object) -> dict[str, Any]:
+    """What the pages show that end a plan: what follows, and they ask once more."""
+    plan = plans.show_plan(agency, digest).plan
+    others = plans.list_plans(agency, plan.population, status="issued")
+    return {
+        "plan": plan,
+        "others": [other for other in others if other.digest != digest],
+        "typed": posted.typed,
+    }
+
+
+@pages.get("/plans/{digest}/withdraw")
+@allow(AGENCY)
+def withdraw_page(request: Request, agency: CurrentAgency, digest: Digest) -> Response:
+    """Says what withdrawing means, and asks for the reason."""
+    return page(request, "withdraw.html", **_ending(agency, digest))
+
+
+@pages.post("/plans/{digest}/withdraw")
+@allow(AGENCY)
+@or_form("withdraw.html", _ending)
+def withdraw_form(request: Request, agency: CurrentAgency, digest: Digest, posted: PostedForm) -> Response:
+    """Withdraws a plan."""
+    plans.withdraw_plan(agency, digest, posted.reason())
+    return see(f"/plans/{digest}", "withdrawn")
+
+
+@pages.get("/plans/{digest}/supersede")
+@allow(AGENCY)
+def supersede_page(request: Request, agency: CurrentAgency, digest: Digest) -> Response:
+    """Says what superseding means, and asks for the plan that takes the place."""
+    return page(request, "supersede.html", **_ending(agency, digest))
+
+
+@pages.post("/plans/{digest}/supersede")
+@allow(AGENCY)
+@or_form("supersede.html", _ending)
+def supersede_form(request: Request, agency: CurrentAgency, digest: Digest, posted: PostedForm) -> Response:
+    """Supersedes a plan."""
+    if not posted.text("by"):
+        raise ParameterError("Choose the plan that takes the place.", found="None was chosen.")
+    plans.supersede_plan(agency, digest, posted.text("by"))
+    return see(f"/plans/{digest}", "superseded")

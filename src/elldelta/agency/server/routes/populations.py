@@ -1,0 +1,152 @@
+"""Populations, their models, what a wish costs; the first page."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+
+from elldelta.agency.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
+from elldelta.agency.server.paging import BEGINNING, LARGEST, DigestWindow, NameWindow, Window, part_of
+from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES, Caller, allow
+from elldelta.agency.server.routes.description import Body, Name, error_answer, file_body
+from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
+from elldelta.agency.server.services import populations
+from elldelta.agency.server.services.planning import Cost, quick_cost
+from elldelta.agency.server.services.plans import list_plans, n_issued
+from elldelta.agency.server.services.populations import PopulationView
+from elldelta.agency.server.services.progress import show_progress
+from elldelta.agency.server.services.requests import MOST_RELEASES, asked_wish, list_requests
+from elldelta.agency.server.state import Agency
+from elldelta.agency.server.tables import NAME_PATTERN
+from elldelta.core.checks import MOST_RECORDS
+
+api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["populations"])
+pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+
+MOST_OWN = 20
+"""Plans, or requests, that the first page shows as waiting, the newest; all are on a page of their own."""
+
+ModelFile = Annotated[
+    bytes,
+    file_body(
+        *("application/octet-stream", "application/vnd.apache.parquet"),
+        problem="A model is sent as the file that 'elldelta estimate' writes.",
+        remedy="Send the file itself, as application/octet-stream.",
+    ),
+]
+
+
+class NewPopulation(Body):
+    """A group of people about whom owners publish."""
+
+    name: str = Field(pattern=NAME_PATTERN)
+    title: str = Field(default="", max_length=200)
+
+
+@api.get("/populations", summary="All populations", response_model=part_of("populations", PopulationView))
+@allow(*ROLES)
+def index(agency: CurrentAgency, window: NameWindow) -> Any:  # noqa: ANN401
+    """Lists all populations, with a summary of their models and no count of them."""
+    return populations.list_populations(agency, window).document("populations")
+
+
+@api.post("/populations", status_code=201, summary="Add a population")
+@allow(AGENCY)
+def create(agency: CurrentAgency, body: NewPopulation) -> PopulationView:
+    """Adds a population; it has no model yet."""
+    return populations.create_population(agency, body.name, body.title)
+
+
+@api.get("/populations/{name}", summary="A population")
+@allow(*ROLES)
+def show(agency: CurrentAgency, name: Name) -> PopulationView:
+    """Shows a population, with a summary of its model and no count of it."""
+    return populations.show_population(agency, name)
+
+
+@api.put(
+    "/populations/{name}/model",
+    summary="Upload a model",
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "The file that `elldelta estimate` has written.",
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+@allow(AGENCY, body="model")
+def upload(agency: CurrentAgency, caller: CurrentCaller, name: Name, content: ModelFile) -> PopulationView:
+    """Takes a model; requests are planned with it from now on. It never leaves the service again."""
+    return populations.upload_model(agency, caller, name, content)
+
+
+@api.get("/populations/{name}/cost", summary="What a wish costs", responses={409: error_answer(409)})
+@allow(CLIENT, AGENCY)
+def cost(
+    agency: CurrentAgency,
+    name: Name,
+    ell: Annotated[int, Query(ge=1, le=LARGEST, examples=[3])],
+    records: Annotated[int, Query(ge=1, le=MOST_RECORDS, examples=[8000])],
+    delta: Annotated[float, Query(gt=0.0, lt=1.0, examples=[0.01])] = 0.01,
+    releases: Annotated[int, Query(ge=1, le=MOST_RELEASES, examples=[2])] = 1,
+) -> Cost:
+    """Tells what is cheap to compute, or known already: for a form that answers while somebody types."""
+    wish = asked_wish(ell=ell, records=records, delta=delta, releases=releases)
+    return quick_cost(agency, name, wish)
+
+
+def _home(
+    agency: Agency, caller: Caller, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object
+) -> dict[str, Any]:
+    found, newest = populations.list_populations(agency, window), Window(most=MOST_OWN)
+    is_owner = caller.role == OWNER
+    plans = list_plans(agency, window=newest, status="issued") if is_owner else ()
+    return {
+        "populations": found,
+        "n_plans": n_issued(agency, [item.name for item in found]),
+        "waiting": None if is_owner else list_requests(agency, caller, newest, status="filed"),
+        "own": [(plan, show_progress(agency, caller, plan.digest)) for plan in plans],
+        "typed": posted.typed,
+    }
+
+
+@pages.get("/")
+@allow(*ROLES)
+def home(request: Request, agency: CurrentAgency, caller: CurrentCaller, window: NameWindow) -> Response:
+    """Populations, and what waits for the caller."""
+    return page(request, "home.html", **_home(agency, caller, window=window))
+
+
+@pages.post("/populations")
+@allow(AGENCY)
+@or_form("home.html", _home)
+def add(request: Request, agency: CurrentAgency, caller: CurrentCaller, posted: PostedForm) -> Response:
+    """Adds a population."""
+    added = populations.create_population(agency, posted.text("name").strip(), posted.text("title"))
+    return see(f"/populations/{added.name}", "population-added")
+
+
+def _one(agency: Agency, name: str, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
+    population = populations.show_population(agency, name)
+    return {"population": population, "plans": list_plans(agency, name, window)}
+
+
+@pages.get("/populations/{name}")
+@allow(*ROLES)
+def show_page(request: Request, agency: CurrentAgency, name: Name, window: DigestWindow) -> Response:
+    """A population: its columns and plans, never a count."""
+    return page(request, "population.html", **_one(agency, name, window))
+
+
+@pages.post("/populations/{name}/model")
+@allow(AGENCY, body="model")
+@or_form("population.html", _one)
+def upload_form(
+    request: Request, agency: CurrentAgency, caller: CurrentCaller, name: Name, posted: PostedForm
+) -> Response:
+    """Takes the model of a population."""
+    populations.upload_model(agency, caller, name, posted.file("model", "the model file"))
+    return see(f"/populations/{name}", "model-uploaded")
