@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from elldelta.model.estimate import estimate
+from elldelta.model.model import estimate
 from elldelta.schema.domains import Categories
 from elldelta.schema.schema import Column, Schema
 

@@ -17,7 +17,7 @@ from elldelta.audit.audit import verify
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.releases import ForeignColumns, read_release
 from elldelta.engines.duckdb import connect
-from elldelta.model.estimate import estimate
+from elldelta.model.model import estimate
 from elldelta.plan.plan import read_plan, write_plan
 from elldelta.plan.planner import plan
 from elldelta.release.release import release

@@ -12,7 +12,7 @@ from benchmarks._result import Fact
 from benchmarks._tables_data import COLUMNS, make_table
 from elldelta.audit.audit import audit
 from elldelta.engines.duckdb import connect
-from elldelta.model.estimate import estimate
+from elldelta.model.model import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
 from elldelta.release.release import release

@@ -12,7 +12,7 @@ from benchmarks._adult import ADULT, adult_model
 from benchmarks._result import Fact
 from elldelta.errors import RefusedError
 from elldelta.model.demo_hospitals import make_region
-from elldelta.model.estimate import estimate
+from elldelta.model.model import estimate
 from elldelta.plan.compare import compare
 from elldelta.plan.planner import plan
 from elldelta.schema.schema import Schema

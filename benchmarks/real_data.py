@@ -21,7 +21,7 @@ from elldelta.audit.evidence import Evidence
 from elldelta.audit.releases import ForeignColumns, read_release
 from elldelta.core.coarsen import fit
 from elldelta.engines.duckdb import connect
-from elldelta.model.estimate import estimate
+from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
 from elldelta.schema.label_columns import ColumnRules
 from elldelta.schema.schema import Schema

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from elldelta.errors import SchemaError as SchemaError
     from elldelta.files.csv_format import CsvFormat as CsvFormat
     from elldelta.ledger.ledger import Ledger as Ledger
-    from elldelta.model.estimate import estimate as estimate
     from elldelta.model.model import Model as Model
+    from elldelta.model.model import estimate as estimate
     from elldelta.model.model import merge_models as merge_models
     from elldelta.model.model import read_model as read_model
     from elldelta.model.model import write_model as write_model
@@ -87,7 +87,7 @@ _HOMES = {
     "compare": "elldelta.plan.compare",
     "compose": "elldelta.plan.compose",
     "connect": "elldelta.engines",
-    "estimate": "elldelta.model.estimate",
+    "estimate": "elldelta.model.model",
     "frontier": "elldelta.plan.frontier",
     "merge_models": "elldelta.model.model",
     "plan": "elldelta.plan.planner",

@@ -394,8 +394,8 @@ class EngineContract(Placement):
             )
             assert back.n_records == expected.total()
             shown = {
-                (*back.labels[c], back.values[v]): int(n)
-                for c, v, n in zip(back.classes, back.value_of, back.n, strict=True)
+                (*back.labels[c], back.values[v]): int(back.counts[c, v])
+                for c, v in zip(*np.nonzero(back.counts), strict=True)
             }
             width = len(schema.names) + 1
             together = Counter()

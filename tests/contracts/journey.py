@@ -8,7 +8,7 @@ from tests.contracts.engine_contract import parts_of
 from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows
 
 from elldelta.audit.audit import audit, verify
-from elldelta.model.estimate import estimate
+from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
 from elldelta.release.release import release
 from elldelta.schema.schema import Schema

@@ -31,7 +31,7 @@ from elldelta.engines.spark.session import MEANING, start_session
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
-from elldelta.model.estimate import estimate
+from elldelta.model.model import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
 from elldelta.release.publishable import Publishable

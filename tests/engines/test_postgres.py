@@ -337,7 +337,7 @@ def test_a_release_in_a_table_is_counted_in_the_database(engine, run):
     run("CREATE TABLE r AS SELECT '*' AS a, v % 3 AS s FROM generate_series(1, 10) AS v")
     found = count_release(engine.open("r"), ["a"], "s")
     assert found.labels == (("*",),)
-    assert dict(zip(found.values, found.dense()[0].tolist(), strict=True)) == {"0": 3, "1": 4, "2": 3}
+    assert dict(zip(found.values, found.counts[0].tolist(), strict=True)) == {"0": 3, "1": 4, "2": 3}
 
 
 # Streams

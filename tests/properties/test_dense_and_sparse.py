@@ -211,7 +211,7 @@ def test_a_plan_is_the_same_file_whatever_the_form(bound, shape, monkeypatch):
         return make_plan(Model(Counts.from_cells(schema, ranks[rows], values, n, accounting)), wish)
 
     def form():
-        return Counts.from_cells(schema, ranks[rows], values, n, accounting).to_distribution().mass
+        return Counts.from_cells(schema, ranks[rows], values, n, accounting).distribution.mass
 
     assert isinstance(form(), SparseRows)
     sparse = made()

@@ -86,7 +86,7 @@ def check(
         found = count_release(active.open(table, csv_format), names, sensitive, progress=progress)
     if not found.n_records:
         raise DataError("There is no record to check.", remedy="Check that this is the table that you meant.")
-    counts = found.dense()
+    counts = found.counts
     ell = measures.diversity(counts) or 0
     order = _rising(found.values)
     return TableCheck(

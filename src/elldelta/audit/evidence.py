@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.audit.releases import Known, sensitive_texts, understand
+from elldelta.audit.releases import Known, understand
 from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.partition import Partition
 from elldelta.errors import DataError, InternalError
+from elldelta.release.published import sensitive_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

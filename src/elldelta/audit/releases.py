@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from elldelta.errors import DataError, ParameterError
-from elldelta.release.published import count_release
+from elldelta.release.published import count_release, sensitive_texts, unknown_values
 from elldelta.schema.label_columns import ColumnRules, understand_column
 from elldelta.schema.labels import EVERYTHING, normalized, parse_number
 
@@ -182,14 +182,10 @@ def read_release(
         tuple(EVERYTHING if place is None else row[place] for place in places) for row in found.labels
     )
     if schema is None:
-        return ReadRelease(name, labels, found.values, found.dense(), labels)
+        return ReadRelease(name, labels, found.values, found.counts, labels)
     unknown = set(found.values) - set(sensitive_texts(schema))
     if unknown:
-        raise DataError(
-            f"The sensitive column {schema.sensitive.name!r} holds values that the schema does not know.",
-            found=f"{len(unknown)} different values in {name}.",
-            remedy="Use the schema that the release was made with.",
-        )
+        raise unknown_values(schema, name, len(unknown))
     whole = [column.whole for column in map(schema.quasi_identifier, columns.quasi_identifiers)]
     boxes = tuple(
         tuple(
@@ -197,14 +193,7 @@ def read_release(
         )
         for row in labels
     )
-    return ReadRelease(name, labels, found.values, found.dense(), boxes, told_by="schema", kept=schema.kept)
-
-
-def sensitive_texts(schema: Schema) -> tuple[str | None, ...]:
-    """The sensitive values of a schema, as releases spell them."""
-    return tuple(
-        None if value is None else str(value) for value in schema.sensitive.released_values().to_pylist()
-    )
+    return ReadRelease(name, labels, found.values, found.counts, boxes, told_by="schema", kept=schema.kept)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,9 @@
 """Models: counts of past records, which estimate P(Q, S).
 
-Counting in an engine, the model and its file, merging, and rearranging it for a planner.
+Counting in an engine (`counting`), the counts themselves with the account of every record (`counts`), the
+model and its file (`model`), and how a planner may rearrange it.
 """
+
+from elldelta.model.counting import CountedTable, UnknownPolicy, count
+from elldelta.model.counts import Accounting, Counts, merge_counts
+from elldelta.model.model import Model, estimate, merge_models, read_model, reordered, write_model

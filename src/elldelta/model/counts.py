@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.distribution import LARGEST_DENSE, JointDistribution, is_sparse_better
+from elldelta.core.distribution import (
+    LARGEST_DENSE,
+    JointDistribution,
+    SparseRows,
+    frozen,
+    is_sparse_better,
+    sparse_rows,
+)
 from elldelta.errors import DataError, InternalError, SchemaError
 
 if TYPE_CHECKING:
@@ -67,20 +74,8 @@ class Accounting:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The account as plain JSON values; `from_dict` is the inverse."""
-        return {
-            "n_read": self.n_read,
-            "n_counted": self.n_counted,
-            "n_suppressed": self.n_suppressed,
-            "n_quarantined": self.n_quarantined,
-            "nulls": dict(self.nulls),
-            "unknown": dict(self.unknown),
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Accounting:
-        """Reads what `to_dict` wrote."""
-        return cls(**document)
+        """The account as plain JSON values; it can be made again from them."""
+        return {**vars(self), "nulls": dict(self.nulls), "unknown": dict(self.unknown)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,24 +85,32 @@ class Counts:
     Attributes:
         schema: What the numbers mean.
         ranks: The occupied combinations, rising.
-        rows: For each cell with a record, the place of its combination in `ranks`.
-        values: For each cell, the position of its sensitive value.
-        n: For each cell, the number of records, at least 1. Cells are sorted by row, then value.
+        table: The number of records of each cell with a record: one row per occupied combination, one column
+            per sensitive value. It is what the kernels of `elldelta.core` work on.
         accounting: What became of every record.
     """
 
     schema: Schema
     ranks: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    values: NDArray[np.int64]
-    n: NDArray[np.int64]
+    table: SparseRows
     accounting: Accounting
 
     def __post_init__(self) -> None:
-        for name in ("ranks", "rows", "values", "n"):
-            object.__setattr__(self, name, _frozen(getattr(self, name)))
-        problem = self._contradiction()
-        if problem:
+        object.__setattr__(self, "ranks", _frozen(self.ranks))
+        n, offsets = self.table.cells, self.table.offsets
+        checks = {
+            "Its ranks do not rise inside the schema's combinations.": _rises_below(
+                self.ranks, self.schema.n_combinations
+            ),
+            "Its table is about other combinations or sensitive values.": self.table.shape
+            == (self.ranks.size, self.schema.n_values),
+            "Some combinations hold no record.": (np.diff(offsets) > 0).all(),
+            f"Its cells do not add up to the {self.n_records} records counted.": (
+                n.sum(dtype=np.float64) < 2.0**62 and int(n.sum()) == self.n_records
+            ),
+        }
+        problem = next((problem for problem, holds in checks.items() if not holds), None)
+        if problem is not None:
             raise DataError("A table of counts contradicts itself.", found=problem)
 
     @classmethod
@@ -116,29 +119,31 @@ class Counts:
     ) -> Counts:
         """Adds up cells given in any order, repetitions included.
 
-        Read-only arrays of cells that are in order already are shared, not copied.
+        A read-only array of numbers whose cells are in order already is shared, not copied.
         """
         ranks, values, n = (np.asarray(array, dtype=np.int64) for array in (ranks, values, n))
-        if n.size == 0:
-            return cls(schema, ranks, ranks, values, n, accounting)
         if not _are_ordered(ranks, values):
             order = _order_of_cells(schema, ranks, values)
             ranks, values, n = ranks[order], values[order], n[order]
-            values.setflags(write=False)
             n.setflags(write=False)
         new_rank = np.ones(ranks.size, dtype=np.bool_)
         np.not_equal(ranks[1:], ranks[:-1], out=new_rank[1:])
         new_cell = new_rank.copy()
         new_cell[1:] |= values[1:] != values[:-1]
-        rows: NDArray[np.int64] = np.cumsum(new_rank, dtype=np.int64)
-        rows -= 1
-        ranks = ranks[new_rank]
         if not new_cell.all():
             starts = np.flatnonzero(new_cell)
-            rows, values, n = rows[starts], values[starts], np.add.reduceat(n, starts)
+            ranks, values, n = ranks[starts], values[starts], np.add.reduceat(n, starts)
+            new_rank = new_rank[starts]
+        first = np.flatnonzero(new_rank)
+        ranks = ranks[first]
         ranks.setflags(write=False)  # made here: no further copy is needed
-        rows.setflags(write=False)
-        return cls(schema, ranks, rows, values, n, accounting)
+        if n.size == 0:
+            nothing = SparseRows(
+                frozen(np.zeros(1), np.int64), frozen(values, np.int32), n, (0, schema.n_values)
+            )
+            return cls(schema, ranks, nothing, accounting)
+        table = sparse_rows(np.append(first, n.size), values, _frozen(n), schema.n_values)
+        return cls(schema, ranks, table, accounting)
 
     @property
     def n_records(self) -> int:
@@ -150,6 +155,21 @@ class Counts:
         """The number of combinations that occur."""
         return int(self.ranks.size)
 
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """For each cell with a record, the place of its combination in `ranks`."""
+        return frozen(np.repeat(np.arange(self.n_combinations), np.diff(self.table.offsets)), np.intp)
+
+    @property
+    def values(self) -> NDArray[np.int32]:
+        """For each cell, the position of its sensitive value; cells are sorted by row, then value."""
+        return self.table.values
+
+    @property
+    def n(self) -> NDArray[np.int64]:
+        """For each cell, the number of records, at least 1."""
+        return self.table.cells
+
     @cached_property
     def positions(self) -> NDArray[np.int64]:
         """The positions of each occupied combination, one row per combination."""
@@ -157,15 +177,23 @@ class Counts:
         positions.setflags(write=False)
         return positions
 
-    @cached_property
+    @property
     def combination_totals(self) -> NDArray[np.int64]:
         """Records per occupied combination."""
-        return _bincount(self.rows, self.n, self.n_combinations)
+        return np.add.reduceat(self.n, self.table.offsets[:-1]) if self.n.size else self.n
 
-    @cached_property
-    def value_totals(self) -> NDArray[np.int64]:
-        """Records per sensitive value, seen or not."""
-        return _bincount(self.values, self.n, self.schema.n_values)
+    def dense(self) -> NDArray[np.int64]:
+        """The table of occupied combinations x all sensitive values, for what needs all cells at once."""
+        shape = self.table.shape
+        if shape[0] * shape[1] > LARGEST_DENSE:
+            raise DataError(
+                "The table of combinations and sensitive values, zeros included, does not fit into memory.",
+                found=f"{shape[0]} combinations occur with {shape[1]} sensitive values.",
+                remedy="Use wider ranges or coarser dates, or put sensitive values into bins.",
+            )
+        table = np.zeros(shape, dtype=np.int64)
+        table[self.rows, self.values] = self.n
+        return table
 
     def by_class(self, class_of: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
         """Records by class and sensitive value; those of a combination with a negative class are left out.
@@ -181,65 +209,21 @@ class Counts:
         np.add.at(table, first[self.rows] + self.values, self.n)
         return table.reshape(n_classes + 1, n_values)[:n_classes]
 
-    def dense(self) -> NDArray[np.int64]:
-        """The table of occupied combinations x all sensitive values, for what needs all cells at once."""
-        shape = (self.n_combinations, self.schema.n_values)
-        if shape[0] * shape[1] > LARGEST_DENSE:
-            raise DataError(
-                "The table of combinations and sensitive values, zeros included, does not fit into memory.",
-                found=f"{shape[0]} combinations occur with {shape[1]} sensitive values.",
-                remedy="Use wider ranges or coarser dates, or put sensitive values into bins.",
-            )
-        table = np.zeros(shape, dtype=np.int64)
-        table[self.rows, self.values] = self.n
-        return table
-
-    def to_distribution(self) -> JointDistribution:
+    @cached_property
+    def distribution(self) -> JointDistribution:
         """P(Q, S) over the occupied combinations, in the order of `ranks`.
 
-        Sparse where that is smaller: what does not occur then takes no memory, and the counts are shared.
+        Sparse where that is smaller: the counts are then shared as they are.
         """
-        return self._distribution
-
-    @cached_property
-    def _distribution(self) -> JointDistribution:
         if self.n_records == 0:
             raise DataError(
                 "There is no record to estimate from.",
                 found=f"{self.accounting.n_read} records were read, none was counted.",
                 remedy="Give a table with records that fit the schema.",
             )
-        if not is_sparse_better(self.n_combinations, self.schema.n_values, self.n.size):
-            return JointDistribution.from_counts(self.dense())
-        offsets = np.searchsorted(self.rows, np.arange(self.n_combinations + 1))
-        return JointDistribution.from_cells(offsets, self.values, self.n, self.schema.n_values)
-
-    def _is_sorted(self) -> bool:
-        """Whether the rows of the cells are 0, ..., 0, 1, ..., 1, 2, ... with rising values inside each."""
-        if self.rows.size == 0 or self.ranks.size == 0:
-            return self.rows.size == self.ranks.size
-        before, after = self.rows[:-1], self.rows[1:]
-        rises = (after == before) & (self.values[1:] > self.values[:-1])
-        rises |= after == before + 1
-        return bool(self.rows[0] == 0 and self.rows[-1] == self.ranks.size - 1 and rises.all())
-
-    def _contradiction(self) -> str:
-        same_length = self.rows.shape == self.values.shape == self.n.shape
-        if self.ranks.ndim != 1 or self.rows.ndim != 1 or not same_length:
-            return "Its arrays differ in length."
-        checks = {
-            "Its ranks do not rise inside the schema's combinations.": _rises_below(
-                self.ranks, self.schema.n_combinations
-            ),
-            "Its sensitive values lie outside their domain.": (self.values >= 0).all()
-            and (self.values < self.schema.n_values).all(),
-            "Some cells hold no record.": (self.n >= 1).all(),
-            "Its cells are not sorted, or some combinations hold no record.": self._is_sorted(),
-            f"Its cells do not add up to the {self.n_records} records counted.": (
-                self.n.sum(dtype=np.float64) < 2.0**62 and int(self.n.sum()) == self.n_records
-            ),
-        }
-        return next((problem for problem, holds in checks.items() if not holds), "")
+        if is_sparse_better(self.n_combinations, self.schema.n_values, self.n.size):
+            return JointDistribution(self.table, self.n_records)
+        return JointDistribution.from_counts(self.dense())
 
 
 def merge_counts(parts: Iterable[Counts]) -> Counts:
@@ -297,13 +281,6 @@ def _rises_below(ranks: NDArray[np.int64], limit: int) -> bool:
     if ranks.size == 0:
         return True
     return bool(ranks[0] >= 0 and (np.diff(ranks) > 0).all() and int(ranks[-1]) < limit)
-
-
-def _bincount(places: NDArray[np.int64], n: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    totals = np.zeros(size, dtype=np.int64)
-    np.add.at(totals, places, n)
-    totals.setflags(write=False)
-    return totals
 
 
 def _added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:

@@ -1,4 +1,7 @@
-"""The model file: counts of past records as one Parquet file that carries its schema and digest."""
+"""A model of the population: counts of past records, and its file.
+
+The file is one Parquet file that carries its schema and digest.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.engines import running
 from elldelta.errors import ElldeltaError, FileError, ParameterError, SchemaError
 from elldelta.files import AtomicFiles, canonical_json, digest, loaded
+from elldelta.model.counting import count
 from elldelta.model.counts import Accounting, Counts, merge_counts
 from elldelta.pages.shown import Shown
 from elldelta.schema.schema import Categories, Schema
+from elldelta.schema.schema_file import read_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
+    from elldelta.engines import Engine, Progress
+    from elldelta.files import CsvFormat
+    from elldelta.model.counting import UnknownPolicy
     from elldelta.schema.schema import Column
 
 FORMAT_VERSION = 1
@@ -62,7 +71,7 @@ class Model(Shown):
 
     def to_distribution(self) -> JointDistribution:
         """P(Q, S) over the occupied combinations, in the order of `ranks`."""
-        return self.counts.to_distribution()
+        return self.counts.distribution
 
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
@@ -104,6 +113,32 @@ class Model(Shown):
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def estimate(
+    source: Any,  # noqa: ANN401 (files, or any table in memory)
+    schema: Schema | str | os.PathLike[str],
+    *,
+    unknown: UnknownPolicy = "refuse",
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Model:
+    """Counts past records by (quasi-identifiers, sensitive value).
+
+    Args:
+        source: Files, folders, globs, or a table in memory (pandas, Polars, Arrow).
+        schema: What the columns mean, or the file that says so.
+        unknown: What to do with a value outside its domain: "refuse", or leave the record out and count it
+            ("quarantine").
+        csv_format: How CSV files are written.
+        engine: The engine to use; DuckDB by default.
+        progress: Is told how far the reading is.
+    """
+    described = loaded(schema, Schema, read_schema)
+    with running(engine) as active:
+        counted = count(active.open(source, csv_format), described, unknown=unknown, progress=progress)
+    return Model(counted.counts)
 
 
 def merge_models(models: Iterable[Model | str | os.PathLike[str]]) -> Model:
@@ -154,7 +189,8 @@ def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool =
         "digest": model.digest,
     }
     names = ("rank", "value", "n")
-    arrays = [pa.array(array) for array in (counts.ranks[counts.rows], counts.values, counts.n)]
+    columns = (counts.ranks[counts.rows], counts.values, counts.n)
+    arrays = [pa.array(column, pa.int64()) for column in columns]
     arrow_schema = pa.schema([(name, pa.int64()) for name in names], {_METADATA_KEY: canonical_json(head)})
     table = pa.Table.from_arrays(arrays, schema=arrow_schema)
     with AtomicFiles(overwrite=overwrite) as files:
@@ -182,7 +218,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
         # Column by column: the whole table beside its arrays would take twice the memory.
         ranks, values, n = (_column(path, name) for name in ("rank", "value", "n"))
         n_cells = n.size
-        counts = Counts.from_cells(schema, ranks, values, n, Accounting.from_dict(head["accounting"]))
+        counts = Counts.from_cells(schema, ranks, values, n, Accounting(**head["accounting"]))
         del ranks, values, n
         model = Model(counts)
         intact = (
@@ -203,7 +239,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     return model
 
 
-def _moved(before: Column, after: Column, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+def _moved(before: Column, after: Column, positions: NDArray[Any]) -> NDArray[Any]:
     """Positions of a column as positions of the other one."""
     if (before.name, before.nulls) != (after.name, after.nulls):
         raise _other_schema(f"Column {before.name!r} has another name or another null policy.")
@@ -213,7 +249,7 @@ def _moved(before: Column, after: Column, positions: NDArray[np.int64]) -> NDArr
         case Categories(old), Categories(new) if set(old) == set(new):
             at = {value: place for place, value in enumerate(new)}
             places = np.array([*(at[value] for value in old), len(old)], dtype=np.int64)  # the last: missing
-            return places[positions]
+            return np.take(places, positions)
     raise _other_schema(f"Column {before.name!r} has other values.")
 
 
@@ -258,7 +294,7 @@ def _column(path: Path, name: str) -> NDArray[np.int64]:
     return array
 
 
-def _cells_digest(*arrays: NDArray[np.int64]) -> str:
+def _cells_digest(*arrays: NDArray[Any]) -> str:
     import hashlib
 
     state = hashlib.sha256()

@@ -77,7 +77,7 @@ def plan_utility(plan: Plan, model: Model) -> Utility:
     counts = reordered(model, plan.schema).counts
     _, class_of = np.unique(plan.class_of(counts.ranks), return_inverse=True)
     return measure_utility(
-        counts.to_distribution(),
+        counts.distribution,
         Partition(class_of.reshape(-1)),
         counts.positions,
         plan.schema.sizes,

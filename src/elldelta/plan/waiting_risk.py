@@ -27,9 +27,7 @@ CANDIDATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 def expected_loss(plan: Plan, model: Model, rng: np.random.Generator, n_owners: int = 4) -> float:
     """Draws owners of N records from the model, coarsens their releases, and averages what they lose."""
     counts = model.counts
-    class_of = plan.class_of(counts.ranks)
-    cells = np.zeros((plan.n_classes, plan.schema.n_values))
-    np.add.at(cells, (class_of[counts.rows], counts.values), counts.n)
+    cells = counts.by_class(plan.class_of(counts.ranks), plan.n_classes)
     losses = []
     for _ in range(n_owners):
         table = rng.multinomial(plan.records, cells.ravel() / cells.sum()).reshape(cells.shape)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.certificate import missing_witnesses
-from elldelta.core.distribution import frozen
 from elldelta.core.diversity import diversity, k_anonymity
 from elldelta.core.partition import Partition
 from elldelta.errors import DataError, FileError, InternalError, RefusedError
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from elldelta.plan.classes import Classes
     from elldelta.plan.plan import Plan
     from elldelta.release.manifest import Manifest
-    from elldelta.schema.schema import Column, Schema
+    from elldelta.schema.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,33 +34,19 @@ class ReleaseCounts:
     """The content of a release, as anyone who holds it sees it. Classes are told apart by their labels.
 
     Attributes:
-        quasi_identifiers: The names of the label columns.
-        sensitive: The name of the sensitive column.
         labels: For every class its labels, in the order of the columns; None where there is none. Sorted.
         values: The sensitive values that occur, as text; None for a missing one, which comes last. Sorted.
-        classes: For each cell with a record, the number of its class.
-        value_of: For each cell, the number of its sensitive value.
-        n: For each cell, the number of records.
+        counts: Records by class and sensitive value.
     """
 
-    quasi_identifiers: tuple[str, ...]
-    sensitive: str
     labels: tuple[tuple[str | None, ...], ...]
     values: tuple[str | None, ...]
-    classes: NDArray[np.int64]
-    value_of: NDArray[np.int64]
-    n: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
     @property
     def n_records(self) -> int:
         """The number of records of the release."""
-        return int(self.n.sum())
-
-    def dense(self) -> NDArray[np.int64]:
-        """The table of classes x sensitive values."""
-        table = np.zeros((len(self.labels), len(self.values)), dtype=np.int64)
-        table[self.classes, self.value_of] = self.n
-        return table
+        return int(self.counts.sum())
 
 
 def count_release(
@@ -86,19 +71,30 @@ def count_release(
     for codes, texts in coded[:-1]:
         keys = classes * max(len(texts), 1) + codes
         _, examples, classes = np.unique(keys, return_index=True, return_inverse=True)
-    distinct = rows[examples]
     value_of, values = coded[-1]
-    order = np.lexsort((value_of, classes))
     labels = tuple(
         tuple(texts[code] for code, (_, texts) in zip(row, coded[:-1], strict=True))
-        for row in distinct.tolist()
+        for row in rows[examples].tolist()
     )
-    return ReleaseCounts(
-        tuple(quasi_identifiers),
-        sensitive,
-        labels,
-        values,
-        *(frozen(array[order], np.int64) for array in (classes, value_of, n)),
+    counts = np.zeros((len(labels), len(values)), dtype=np.int64)
+    counts[classes, value_of] = n
+    counts.setflags(write=False)
+    return ReleaseCounts(labels, values, counts)
+
+
+def sensitive_texts(schema: Schema) -> tuple[str | None, ...]:
+    """The sensitive values of a schema, as releases spell them."""
+    return tuple(
+        None if value is None else str(value) for value in schema.sensitive.released_values().to_pylist()
+    )
+
+
+def unknown_values(schema: Schema, name: str, n_values: int) -> DataError:
+    """The error for a release with sensitive values that its schema does not hold."""
+    return DataError(
+        f"The sensitive column {schema.sensitive.name!r} holds values that the schema does not know.",
+        found=f"{n_values} different values in {name}.",
+        remedy="Use the schema that the release was made with.",
     )
 
 
@@ -172,9 +168,12 @@ def read_published(
     known: list[int | None] = [number.get(labels) for labels in found.labels]  # type: ignore[arg-type]
     if None in known:
         raise _not_as_described(name, f"{known.count(None)} sets of labels name no class of the manifest.")
-    rows = np.array(known, dtype=np.int64)
+    position = {text: place for place, text in enumerate(sensitive_texts(schema))}
+    if not position.keys() >= set(found.values):
+        raise unknown_values(schema, name, len(set(found.values) - position.keys()))
+    columns = [position[value] for value in found.values]
     counts = np.zeros((classes.n_classes, schema.n_values), dtype=np.int64)
-    counts[np.ix_(rows, _positions(schema.sensitive, found))] = found.dense()
+    counts[np.ix_(np.array(known, dtype=np.int64), np.array(columns, dtype=np.int64))] = found.counts
     published = Published(name, schema, classes, counts, manifest)
     if published.digest != manifest.content_digest:
         raise _not_as_described(name, "Its records are not those that the manifest describes.")
@@ -308,20 +307,6 @@ def _tells_apart(merged: Merged) -> bool:
     volumes = (tiling.highs - tiling.lows + 1).astype(object).prod(axis=1)
     sums = np.add.reduceat(volumes[order], starts)
     return bool(((highs - lows + 1).astype(object).prod(axis=1) == sums).all())
-
-
-def _positions(sensitive: Column, found: ReleaseCounts) -> NDArray[np.int64]:
-    """The position of each sensitive value that occurs, told by how releases spell it."""
-    spelt: list[Any] = sensitive.released_values().to_pylist()
-    number = {None if value is None else str(value): position for position, value in enumerate(spelt)}
-    unknown = [value for value in found.values if value not in number]
-    if unknown:
-        raise DataError(
-            f"The sensitive column {sensitive.name!r} holds values that the schema does not know.",
-            found=f"{len(unknown)} different values.",
-            remedy="Use the schema that the release was made with.",
-        )
-    return np.array([number[value] for value in found.values], dtype=np.int64)
 
 
 def _unreliable(problem: str, found: str) -> RefusedError:

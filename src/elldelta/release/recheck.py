@@ -14,12 +14,14 @@ import numpy as np
 
 from elldelta.engines import Table, TableColumn
 from elldelta.errors import DataError
-from elldelta.release.published import count_release
+from elldelta.release.published import count_release, sensitive_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from elldelta.engines import Engine, FileFormat, TableName
     from elldelta.model.counting import CountedTable
@@ -100,29 +102,22 @@ def _check(content: Publishable, engine: Engine, relation: str) -> None:
     found = count_release(
         Table(engine, relation, columns, None, "the release"), schema.names, schema.sensitive.name
     )
-    shown = {
-        (found.labels[row], found.values[value]): n
-        for row, value, n in zip(
-            found.classes.tolist(), found.value_of.tolist(), found.n.tolist(), strict=True
-        )
-    }
     # Classes by their labels, values by their spelling: what somebody sees who holds the release.
-    spelt = [
-        None if value is None else str(value) for value in schema.sensitive.released_values().to_pylist()
-    ]
-    classes, values = np.nonzero(content.counts)
-    expected = {
-        (content.labels[row], spelt[value]): n
-        for row, value, n in zip(
-            classes.tolist(), values.tolist(), content.counts[classes, values].tolist(), strict=True
-        )
-    }
+    shown = _cells(found.labels, found.values, found.counts)
+    expected = _cells(content.labels, sensitive_texts(schema), content.counts)
     if shown != expected:
         raise _other_records(
             "Some values occur more, or less, often in some classes than when they were checked.",
             "Use a query that always gives the same records: no random(), no sample, no LIMIT without "
             "ORDER BY. Or put its result into a table first.",
         )
+
+
+def _cells(
+    labels: Sequence[tuple[str | None, ...]], values: Sequence[str | None], counts: NDArray[np.int64]
+) -> dict[tuple[tuple[str | None, ...], str | None], int]:
+    places = zip(*(part.tolist() for part in np.nonzero(counts)), strict=True)
+    return {(labels[row], values[column]): int(counts[row, column]) for row, column in places}
 
 
 def _other_records(found: str, remedy: str) -> DataError:

@@ -25,8 +25,7 @@ from elldelta.agency.server.state import Agency, prepare
 from elldelta.agency.server.worker import run_next
 from elldelta.errors import InternalError
 from elldelta.model.demo_hospitals import make_region
-from elldelta.model.estimate import estimate
-from elldelta.model.model import write_model
+from elldelta.model.model import estimate, write_model
 from elldelta.release.release import release
 from elldelta.schema.schema import Schema
 

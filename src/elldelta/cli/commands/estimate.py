@@ -20,8 +20,7 @@ def _run(
 ) -> None:
     """Count past records by quasi-identifiers and sensitive value: the model a plan is made from."""
     from elldelta.files import check_writable
-    from elldelta.model.estimate import estimate
-    from elldelta.model.model import write_model
+    from elldelta.model.model import estimate, write_model
     from elldelta.schema.schema_file import read_schema
 
     source = where.source(sources)
