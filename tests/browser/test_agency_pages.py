@@ -5,21 +5,23 @@ class below ell is refused, and an auditor looks at the ledger and at the audit.
 and the owners' steps between the pages are the commands that the pages name.
 """
 
+import contextlib
+import io
 import json
 import re
-import subprocess
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.agency.server.real_server import COMMAND, RealServer
+from tests.agency.server.real_server import RealServer
 from tests.agency.server.service import model_file
 from tests.browser.chromium import Watched, chromium, needs_chromium
 
 from elldelta.agency.server.services.parties import create_party
 from elldelta.agency.server.services.populations import create_population, upload_model
 from elldelta.agency.server.settings import Settings
+from elldelta.cli.main import execute
 from elldelta.plan.plan import read_plan
 
 pytestmark = needs_chromium
@@ -124,6 +126,7 @@ def ask_by_keyboard(window, seen):
     tab_to(page, f"Ask for a plan about {TITLE}")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Ask for a plan", level=1).wait_for()
+    page.wait_for_load_state()  # the script asks what it hears of, and it hears nothing before it runs
     for name, value in (("ell", ELL), ("delta", 0.05), ("releases", RELEASES), ("records", RECORDS)):
         tab_to(page, name)
         page.keyboard.press("Control+A")
@@ -288,11 +291,10 @@ def look(window, seen, folder):
 
 def command(*arguments):
     """Runs elldelta; returns what it prints, read if it is JSON."""
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout) if "--json" in arguments else done.stdout
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        code = execute([str(argument) for argument in arguments])
+    assert code == 0, out.getvalue()
+    return json.loads(out.getvalue()) if "--json" in arguments else out.getvalue()
 
 
 def test_the_form_tells_while_one_types_what_the_server_says(story):
