@@ -110,8 +110,7 @@ def make_service(settings):
     opened = []
 
     def make(**limits):
-        chosen = settings.limits.model_copy(update=limits)
-        running = Service(settings.model_copy(update={"limits": chosen}), Clock())
+        running = Service(settings, Clock(), **limits)
         opened.append(running)
         return running.__enter__()
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.agency.server.service import Clock, Service
 
 from elldelta.agency.server.rights import Caller
 from elldelta.agency.server.services.parties import create_party, create_token, find_party
@@ -57,6 +58,15 @@ def own_settings(kind, request, folder):
     finally:
         with psycopg.connect(server_url, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextlib.contextmanager
+def lasting_service(request, folder, **limits):
+    """A service without a network, for tests of a module that only look; on the database of a parameter."""
+    with own_settings(request.param, request, folder) as settings:
+        prepare(settings)
+        with Service(settings, Clock(), **limits) as running:
+            yield running
 
 
 class RealServer:

@@ -48,8 +48,9 @@ class Clock:
 class Service:
     """The application, callers of every role, and a loop in which it runs."""
 
-    def __init__(self, settings, clock):
-        self.settings = settings
+    def __init__(self, settings, clock, **limits):
+        chosen = settings.limits.model_copy(update=limits)
+        self.settings = settings.model_copy(update={"limits": chosen})
         self.clock = clock
 
     def __enter__(self):

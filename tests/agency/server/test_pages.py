@@ -1,11 +1,13 @@
 """The pages: who may see what, what a form keeps and what it never shows, and what a browser is told."""
 
+import contextlib
 import re
 from itertools import pairwise
 
 import pytest
 from tests.agency.registrations import full, make_registration
 from tests.agency.server.expected_rights import PAGES
+from tests.agency.server.real_server import DATABASES, lasting_service
 from tests.agency.server.service import POPULATION, model_file
 from tests.agency.server.visitor import HOST, PASSWORD, Page, Visitor, add_person, visitor
 
@@ -20,10 +22,9 @@ WRONG, SECRET, SHORT = "wrong horse battery", "a very secret phrase", "short one
 GENEROUS = {f"{who}_{kind}": 1e6 for who in ("principal", "address", "login") for kind in ("rate", "burst")}
 
 
-@pytest.fixture
-def pages(make_service):
-    """The service, with everybody's browser."""
-    service = make_service(**GENEROUS)
+@contextlib.contextmanager
+def browsers(service):
+    """Everybody's browser."""
     service.visitors = {role: visitor(service, role) for role in ROLES}
     yield service
     for opened in service.visitors.values():
@@ -31,8 +32,28 @@ def pages(make_service):
 
 
 @pytest.fixture
+def pages(make_service):
+    """The service, with everybody's browser."""
+    with browsers(make_service(**GENEROUS)) as service:
+        yield service
+
+
+@pytest.fixture
 def played(pages):
-    """The protocol was played: a preview, a plan, progress, a release, an audit; names for every address."""
+    """A service where the protocol was played, for a test that plays on."""
+    return play(pages)
+
+
+@pytest.fixture(scope="module", params=DATABASES)
+def shown(request, tmp_path_factory):
+    """One where the protocol was played, for all tests that only look."""
+    folder = tmp_path_factory.mktemp("shown")
+    with lasting_service(request, folder, **GENEROUS) as service, browsers(service) as pages:
+        yield play(pages)
+
+
+def play(pages):
+    """A preview, a plan, progress, a release, an audit; and names for every address."""
     pages.add_model()
     agency, client = pages.visitors["agency"], pages.visitors["client"]
     wish = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000", "action": "ask"}
@@ -102,15 +123,15 @@ def test_every_page_for_every_role_and_for_nobody(pages):
                     assert answer.headers["content-type"].startswith("text/html")
 
 
-def test_everybody_sees_every_page_they_may_see_with_something_on_it(played):
+def test_everybody_sees_every_page_they_may_see_with_something_on_it(shown):
     for (method, path), allowed in PAGES.items():
         if method == "GET" and path != "/sign-in":
             for who in allowed or ROLES:
-                answer = played.visitors[who].send("GET", filled(path, played.names))
+                answer = shown.visitors[who].send("GET", filled(path, shown.names))
                 assert answer.status_code == 200, (path, who, answer.status_code)
 
 
-def every_page(played):
+def every_page(shown):
     """All pages of all roles as (who, address, answer)."""
     for (method, path), allowed in PAGES.items():
         if (
@@ -120,16 +141,16 @@ def every_page(played):
             and not path.endswith("key.pem")
         ):
             for who in allowed or ROLES:
-                place = filled(path, played.names)
-                answer = played.visitors[who].send("GET", place, follow_redirects=True)
+                place = filled(path, shown.names)
+                answer = shown.visitors[who].send("GET", place, follow_redirects=True)
                 yield who, place, answer
-    with Visitor(played.app) as nobody:
+    with Visitor(shown.app) as nobody:
         yield None, "/sign-in", nobody.send("GET", "/sign-in")
         yield None, "/nowhere", nobody.send("GET", "/nowhere")
 
 
-def test_every_page_can_be_read_by_everybody(played):
-    for who, place, answer in every_page(played):
+def test_every_page_can_be_read_by_everybody(shown):
+    for who, place, answer in every_page(shown):
         page, where = Page(answer.text), (who, place)
         assert page.unbalanced == [], where
         assert page.all("html")[0].get("lang") == "en", where
@@ -162,8 +183,8 @@ def test_every_page_can_be_read_by_everybody(played):
             assert "div" in table, where  # it scrolls inside of its region
 
 
-def test_no_page_needs_a_style_or_a_script_inside_of_it(played):
-    for who, place, answer in every_page(played):
+def test_no_page_needs_a_style_or_a_script_inside_of_it(shown):
+    for who, place, answer in every_page(shown):
         page = Page(answer.text)
         assert not page.all("style"), (who, place)
         for tag, attrs, _ in page.elements:
@@ -172,8 +193,8 @@ def test_no_page_needs_a_style_or_a_script_inside_of_it(played):
             assert tag != "script" or attrs.get("src", "").startswith("/static/"), (who, place)
 
 
-def test_every_page_comes_with_the_headers_that_protect_it(played):
-    for who, place, answer in every_page(played):
+def test_every_page_comes_with_the_headers_that_protect_it(shown):
+    for who, place, answer in every_page(shown):
         policy = answer.headers["content-security-policy"]
         assert "default-src 'self'" in policy, (who, place)
         assert "unsafe" not in policy, (who, place)
@@ -183,9 +204,9 @@ def test_every_page_comes_with_the_headers_that_protect_it(played):
         assert answer.headers["cache-control"] == "no-store", (who, place)
 
 
-def test_a_drawing_may_do_nothing_but_be_drawn(played):
+def test_a_drawing_may_do_nothing_but_be_drawn(shown):
     for what in ("classes", "frontier"):
-        answer = played.visitors["client"].send("GET", f"/plans/{played.plan.digest}/{what}-narrow.svg")
+        answer = shown.visitors["client"].send("GET", f"/plans/{shown.plan.digest}/{what}-narrow.svg")
         assert answer.headers["content-type"] == "image/svg+xml"
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -447,15 +468,15 @@ def test_a_form_that_is_sent_twice_registers_once(played):
     assert len(played.get("owner", f"/plans/{digest}/releases").json()["releases"]) == 2
 
 
-def test_a_registration_that_is_none_is_told_beside_the_form(played):
-    owner, digest = played.visitors["owner"], played.plan.digest
+def test_a_registration_that_is_none_is_told_beside_the_form(shown):
+    owner, digest = shown.visitors["owner"], shown.plan.digest
     for content in (b"", b"{}", b"\xff\xfe", b"[1, 2]"):
         key = hidden(owner.see(f"/plans/{digest}/register"), "key")
         files = {"registration": ("registration.json", content, "application/json")}
         answer = owner.post(f"/plans/{digest}/register", files=files, key=key)
         assert answer.status_code == 422, content
         assert 'role="alert"' in answer.text
-    assert len(played.get("owner", f"/plans/{digest}/releases").json()["releases"]) == 1
+    assert len(shown.get("owner", f"/plans/{digest}/releases").json()["releases"]) == 1
 
 
 def test_a_plan_is_superseded_and_withdrawn_after_a_page_that_asks(played):
@@ -500,10 +521,10 @@ def test_a_plan_without_a_preview_gets_its_frontier_when_the_agency_asks(pages):
     assert page.all("img", src=f"/plans/{digest}/frontier-wide.svg")
 
 
-def test_the_ledger_shows_every_hash_of_its_export(played):
-    digest = played.plan.digest
-    text = played.visitors["auditor"].send("GET", f"/plans/{digest}/ledger").text
-    export = played.get("auditor", f"/plans/{digest}/ledger").text
+def test_the_ledger_shows_every_hash_of_its_export(shown):
+    digest = shown.plan.digest
+    text = shown.visitors["auditor"].send("GET", f"/plans/{digest}/ledger").text
+    export = shown.get("auditor", f"/plans/{digest}/ledger").text
     hashes = re.findall(r'"hash":"(sha256:[0-9a-f]{64})"', export)
     assert len(hashes) == 2
     assert all(own in text for own in hashes)

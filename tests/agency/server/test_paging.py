@@ -4,6 +4,7 @@ import json
 
 import pytest
 from tests.agency.registrations import full, make_plan
+from tests.agency.server.real_server import lasting_service
 from tests.agency.server.service import POPULATION, WISH
 from tests.agency.server.test_registration import ROOM_FOR_TWO
 from tests.agency.server.visitor import visitor
@@ -13,10 +14,23 @@ from elldelta.agency.server.services.parties import create_token
 SIZE, N = 2, 5
 
 
+LIMITS = {"page_size": SIZE, "principal_rate": 1e6, "principal_burst": 1e6}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def crowded(request, tmp_path_factory):
+    """Five of everything, and two on a page, for tests that only look."""
+    with lasting_service(request, tmp_path_factory.mktemp("crowded"), **LIMITS) as service:
+        yield crowd(service)
+
+
 @pytest.fixture
-def crowded(make_service):
-    """Five of everything, and two on a page."""
-    service = make_service(page_size=SIZE, principal_rate=1e6, principal_burst=1e6)
+def growing(make_service):
+    """The same for a test that adds something."""
+    return crowd(make_service(**LIMITS))
+
+
+def crowd(service):
     service.add_model()
     for number in range(N):
         service.add(f"party-{number}", "owner")
@@ -54,7 +68,6 @@ def parts(service, path, **query):
         query["after"] = part["next"]
 
 
-@pytest.mark.both_databases
 @pytest.mark.parametrize("name", LISTS)
 def test_all_parts_together_are_the_list_in_both_directions(crowded, name):
     path, key = LISTS[name]
@@ -75,21 +88,21 @@ def test_all_parts_together_are_the_list_in_both_directions(crowded, name):
     assert len(crowded.get("agency", path, params={"limit": 1000}).json()[name]) == SIZE  # never more
 
 
-def test_what_is_added_meanwhile_neither_repeats_nor_hides_an_entry(crowded):
+def test_what_is_added_meanwhile_neither_repeats_nor_hides_an_entry(growing):
     """A list by numbers of entries would show the last request of the first part again."""
-    first = crowded.get("agency", "/requests").json()
-    crowded.post("client", "/requests", WISH, status=201)
-    second = crowded.get("agency", "/requests", params={"after": first["next"]}).json()
+    first = growing.get("agency", "/requests").json()
+    growing.post("client", "/requests", WISH, status=201)
+    second = growing.get("agency", "/requests", params={"after": first["next"]}).json()
     assert [item["id"] for item in first["requests"] + second["requests"]] == [5, 4, 3, 2]
 
 
-def test_a_client_pages_through_its_own_requests_only(crowded):
-    crowded.add("another", "client")
-    crowded.post("another", "/requests", WISH, status=201)
-    assert [item["id"] for item in crowded.get("another", "/requests").json()["requests"]] == [6]
-    assert crowded.get("another", "/requests", params={"after": 6}).json()["requests"] == []
-    assert crowded.get("another", "/requests", params={"before": 3}).json()["requests"] == [
-        crowded.get("another", "/requests/6").json()
+def test_a_client_pages_through_its_own_requests_only(growing):
+    growing.add("another", "client")
+    growing.post("another", "/requests", WISH, status=201)
+    assert [item["id"] for item in growing.get("another", "/requests").json()["requests"]] == [6]
+    assert growing.get("another", "/requests", params={"after": 6}).json()["requests"] == []
+    assert growing.get("another", "/requests", params={"before": 3}).json()["requests"] == [
+        growing.get("another", "/requests/6").json()
     ]
 
 
