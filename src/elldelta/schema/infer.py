@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.engines import Progress, Table, ValueKind
+    from elldelta.engines import Progress, Table
     from elldelta.schema.hierarchy import HierarchyRows
 
 MOST_CATEGORIES = 10_000
 DEFAULT_BINS = "quantile:10"
 _EPOCH = dt.date(1970, 1, 1)
+_BINS_NOTE = f"bins made by {DEFAULT_BINS}, because none were given"
+_UNIT_NOTE = 'set unit to "month" or "year" if days tell too much'
 
 
 def infer_schema(
@@ -66,17 +68,11 @@ def infer_schema(
         DataError: A column is missing.
         SchemaError: A column has no value, too many different texts, or a hierarchy that does not fit.
     """
-    if isinstance(quasi_identifiers, str):
+    if isinstance(quasi_identifiers, str) or not isinstance(sensitive, str):
         raise ParameterError(
-            "Quasi-identifiers are a list of columns.",
-            found="They are one text.",
-            remedy='Give a list of names, such as ["age", "sex"].',
-        )
-    if not isinstance(sensitive, str):
-        raise ParameterError(
-            "The sensitive column is given by its name.",
-            found=f"It is of type {type(sensitive).__name__}.",
-            remedy="Name one column.",
+            "Quasi-identifiers are a list of columns, and the sensitive column is given by its name.",
+            found=f"They are of type {type(quasi_identifiers).__name__} and {type(sensitive).__name__}.",
+            remedy='Give a list of names, such as ["age", "sex"], and one name.',
         )
     names = (*quasi_identifiers, sensitive)
     table.require((*names, *kept))
@@ -88,7 +84,7 @@ def infer_schema(
         rows.checked()  # what is wrong without looking at the table is told before it is read
     columns = []
     for place, name in enumerate(names):
-        profile = _profile(table, name, bins.get(name), most_categories)
+        profile = _Profiler(table, name).profile(bins.get(name), most_categories)
         policy: NullPolicy = "refuse"
         if profile.n_missing:
             policy = "suppress" if name == sensitive else "category"
@@ -148,77 +144,199 @@ def _note(profile: _Profile, policy: NullPolicy) -> str:
     return "\n".join(lines)
 
 
-def _profile(table: Table, name: str, bins: str | None, most_categories: int) -> _Profile:
-    kind = table.kind_of(name)
-    if bins is not None:
-        return _profile_bins(table, name, kind, bins)
-    match kind:
-        case "integer" | "date" | "timestamp":
-            return _profile_ordered(table, name)
-        case "real":
-            return _profile_real(table, name, kind)
-        case "text" | "boolean":
-            return _profile_text(table, name, most_categories)
-    raise SchemaError(
-        f"Column {name!r} holds values for which there is no domain.",
-        found="They are neither numbers, dates, texts nor truth values.",
-        remedy="Convert the column, or leave it out.",
-    )
+class _Profiler:
+    """Finds out what a column of a table holds."""
 
+    def __init__(self, table: Table, name: str) -> None:
+        self.table, self.name, self.kind = table, name, table.kind_of(name)
 
-def _profile_ordered(table: Table, name: str) -> _Profile:
-    row = _one_row(table, sql.extremes(table.relation, name), name)
-    if row["n_values"] == 0:
-        raise _no_value(name, row["n"])
-    low, high = row["low"], row["high"]
-    domain: Domain
-    if isinstance(low, dt.date):
-        domain, note = Dates(low, high, "day"), _UNIT_NOTE
-    else:
-        domain, note = Integers(int(low), int(high)), ""
-    return _Profile(domain, row["n"], row["n"] - row["n_values"], note)
-
-
-def _profile_real(table: Table, name: str, kind: ValueKind) -> _Profile:
-    row = _one_row(table, sql.real_extremes(table.relation, name, kind), name)
-    if row["n_values"] == 0:
-        raise _no_value(name, row["n"])
-    if row["n_fractions"] == 0 and max(abs(row["low"]), abs(row["high"])) <= 2.0**53:
-        domain = Integers(int(row["low"]), int(row["high"]))
-        return _Profile(domain, row["n"], row["n"] - row["n_values"])
-    note = f"bins made by {DEFAULT_BINS}, because none were given"
-    return _profile_bins(table, name, kind, DEFAULT_BINS, note)
-
-
-def _profile_bins(table: Table, name: str, kind: ValueKind, bins: str, note: str = "") -> _Profile:
-    if kind not in {"integer", "real", "text"}:
+    def profile(self, bins: str | None, most_categories: int) -> _Profile:
+        if bins is not None:
+            return self.binned(bins, f"bins made by {bins}")
+        match self.kind:
+            case "integer" | "date" | "timestamp":
+                return self.ordered()
+            case "real":
+                return self.reals()
+            case "text" | "boolean":
+                return self.texts(most_categories)
         raise SchemaError(
-            f"Column {name!r} cannot be put into bins.",
-            found=f"Its values are of kind {kind}.",
-            remedy="Leave its bins out.",
+            f"Column {self.name!r} holds values for which there is no domain.",
+            found="They are neither numbers, dates, texts nor truth values.",
+            remedy="Convert the column, or leave it out.",
         )
-    row = _one_row(table, sql.real_extremes(table.relation, name, kind), name)
-    if row["n_values"] == 0:
-        raise _no_value(name, row["n"])
-    low, high = float(row["low"]), float(row["high"])
-    way, _, rest = bins.partition(":")
-    try:
-        match way:
-            case "width":
-                edges = _edges_of_width(low, high, float(rest))
-            case "quantile":
-                edges = _edges_of_quantiles(table, name, kind, int(rest), low, high)
-            case "edges":
-                edges = [float(edge) for edge in rest.split(",")]
-            case _:
-                raise ValueError
-    except ValueError:
-        raise ParameterError(
-            f"The bins of column {name!r} cannot be understood.",
-            found="They are none of width, quantile and edges, or their numbers are not usable.",
-            remedy='Write "width:10000", "quantile:8" or "edges:0,10,20".',
-        ) from None
-    return _Profile(Bins(tuple(edges)), row["n"], row["n"] - row["n_values"], note or f"bins made by {bins}")
+
+    def ordered(self) -> _Profile:
+        row = self.extremes(sql.extremes(self.table.relation, self.name))
+        low, high = row["low"], row["high"]
+        if isinstance(low, dt.date):
+            return _Profile(Dates(low, high, "day"), row["n"], row["n_missing"], _UNIT_NOTE)
+        return _Profile(Integers(int(low), int(high)), row["n"], row["n_missing"])
+
+    def reals(self) -> _Profile:
+        row = self.extremes(sql.real_extremes(self.table.relation, self.name, self.kind))
+        if row["n_fractions"] == 0 and max(abs(row["low"]), abs(row["high"])) <= 2.0**53:
+            return _Profile(Integers(int(row["low"]), int(row["high"])), row["n"], row["n_missing"])
+        return self.binned(DEFAULT_BINS, _BINS_NOTE)
+
+    def binned(self, bins: str, note: str) -> _Profile:
+        if self.kind not in {"integer", "real", "text"}:
+            raise SchemaError(
+                f"Column {self.name!r} cannot be put into bins.",
+                found=f"Its values are of kind {self.kind}.",
+                remedy="Leave its bins out.",
+            )
+        row = self.extremes(sql.real_extremes(self.table.relation, self.name, self.kind))
+        low, high = float(row["low"]), float(row["high"])
+        way, _, rest = bins.partition(":")
+        try:
+            match way:
+                case "width":
+                    edges = _edges_of_width(low, high, float(rest))
+                case "quantile":
+                    edges = self.edges_of_quantiles(int(rest), low, high)
+                case "edges":
+                    edges = [float(edge) for edge in rest.split(",")]
+                case _:
+                    raise ValueError
+        except ValueError:
+            raise ParameterError(
+                f"The bins of column {self.name!r} cannot be understood.",
+                found="They are none of width, quantile and edges, or their numbers are not usable.",
+                remedy='Write "width:10000", "quantile:8" or "edges:0,10,20".',
+            ) from None
+        return _Profile(Bins(tuple(edges)), row["n"], row["n_missing"], note)
+
+    def edges_of_quantiles(self, n_bins: int, low: float, high: float) -> list[float]:
+        if not 1 <= n_bins <= 1000:
+            raise ValueError
+        inner: list[float] = []
+        if n_bins > 1:
+            query = sql.real_quantiles(self.table.relation, self.name, self.kind, n_bins)
+            inner = [float(quantile) for quantile in self.one_row(query).values()]
+        edges = sorted({low, *inner, high})  # values that are frequent enough make several quantiles equal
+        return edges if len(edges) > 1 else [low, float(np.nextafter(low, np.inf))]
+
+    def texts(self, most_categories: int) -> _Profile:
+        found = _Texts(most_categories)
+        for batch in self.table.count_texts([self.name]):
+            found.learn(batch.column(0), batch.column(1).to_numpy())
+        if found.n_distinct == 0:
+            raise self.no_value(found.n_rows)
+        if self.kind == "text":
+            domain = found.domain()
+            if domain is not None:
+                note = _UNIT_NOTE if isinstance(domain, Dates) else ""
+                return _Profile(domain, found.n_rows, found.n_missing + found.n_blank, note)
+            if "reals" in found.ends and "integers" not in found.ends:
+                return self.binned(DEFAULT_BINS, _BINS_NOTE)
+        if found.n_distinct > most_categories:
+            raise SchemaError(
+                f"Column {self.name!r} has too many different texts for categories.",
+                found=f"It has {found.n_distinct} different values in {found.n_rows} records; "
+                f"{most_categories} are allowed.",
+                remedy="Shorten the values (first digits of a code, year of a date), or drop the column.",
+            )
+        if len(found.lengths or ()) == 1:
+            codes = Categories(tuple(sorted(found.kept)), ordered=True)
+            return _Profile(codes, found.n_rows, found.n_missing, "codes of digits, in their order")
+        texts = sorted(found.kept, key=lambda text: (-found.kept[text], text))
+        return _Profile(Categories(tuple(texts)), found.n_rows, found.n_missing)
+
+    def extremes(self, query: str) -> dict[str, Any]:
+        row = self.one_row(query)
+        if row["n_values"] == 0:
+            raise self.no_value(row["n"])
+        return {**row, "n_missing": row["n"] - row["n_values"]}
+
+    def one_row(self, query: str) -> dict[str, Any]:
+        engine = self.table.engine
+        stored = engine.store(query)
+        row: dict[str, Any] | None = None
+        try:
+            batches = list(engine.fetch(stored))
+            with contextlib.suppress(OverflowError, ValueError):
+                [row] = [row for batch in batches for row in batch.to_pylist()]
+        finally:
+            engine.discard(stored)
+        if row is None:
+            raise SchemaError(
+                f"Column {self.name!r} holds dates that are on no calendar.",
+                found="The first or the last of them is infinite, or further away than year 9999.",
+                remedy="Correct the data, or leave such records out.",
+            )
+        return row
+
+    def no_value(self, n_rows: int) -> SchemaError:
+        return SchemaError(
+            f"Column {self.name!r} has no value that a domain could be made of.",
+            found=f"None of its {n_rows} records has one.",
+            remedy="Give a table with values in it, or leave the column out.",
+        )
+
+
+class _Texts:
+    """What is true of all the texts of a column seen so far.
+
+    Attributes:
+        kept: The texts and how often each occurs, as long as they are few enough for categories.
+        ends: As what all of them can be read, and the least and the largest of them.
+        lengths: Their lengths if all are codes of digits; None if one is not.
+        has_leading_zeros: Whether one begins with a zero and goes on: as a number it would lose it.
+    """
+
+    def __init__(self, most_kept: int) -> None:
+        self.n_rows = self.n_missing = self.n_blank = self.n_distinct = 0
+        self.kept: dict[str, int] = {}
+        self.ends: dict[str, list[float]] = {"integers": [], "reals": [], "dates": []}
+        self.lengths: set[int] | None = set()
+        self.has_leading_zeros = False
+        self._most_kept = most_kept
+
+    def learn(self, texts: pa.Array, n: NDArray[np.int64]) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        null = texts.is_null().to_numpy(zero_copy_only=False)
+        self.n_rows += int(n.sum())
+        self.n_missing += int(n[null].sum())
+        texts, n = texts.drop_null().cast(pa.string()), n[~null]
+        self.n_distinct += len(texts)
+        if self.n_distinct <= self._most_kept:
+            self.kept.update(zip(texts.to_pylist(), n.tolist(), strict=True))
+        blank = pc.equal(pc.utf8_trim(texts, " "), "")
+        self.n_blank += int(n[blank.to_numpy(zero_copy_only=False)].sum())
+        filled = texts.filter(pc.invert(blank))
+        if len(filled) == 0:
+            return
+        are_digits = (
+            len(filled) == len(texts) and pc.all(pc.match_substring_regex(filled, "^[0-9]+$")).as_py()
+        )
+        if self.lengths is not None:
+            self.lengths = (
+                {*self.lengths, *pc.unique(pc.utf8_length(filled)).to_pylist()} if are_digits else None
+            )
+        if pc.any(pc.match_substring_regex(filled, "^ *[+-]?0[0-9]")).as_py():
+            self.has_leading_zeros = True
+        readers = {"integers": cells.as_integers, "reals": cells.as_reals, "dates": cells.as_days}
+        for kind in list(self.ends):
+            found = readers[kind](filled)
+            if found.readable.all():
+                ends = (*self.ends[kind], found.numbers.min(), found.numbers.max())
+                self.ends[kind] = [min(ends), max(ends)]
+            else:
+                del self.ends[kind]
+
+    def domain(self) -> Domain | None:
+        """The domain of whole numbers or dates, if all texts are."""
+        if self.has_leading_zeros:  # 01234 is a code
+            return None
+        if self.ends.get("integers"):
+            return Integers(*map(int, self.ends["integers"]))
+        if self.ends.get("dates"):
+            low, high = (_EPOCH + dt.timedelta(days=int(day)) for day in self.ends["dates"])
+            return Dates(low, high)
+        return None
 
 
 def _edges_of_width(low: float, high: float, width: float) -> list[float]:
@@ -228,178 +346,3 @@ def _edges_of_width(low: float, high: float, width: float) -> list[float]:
     last = max(int(np.ceil(high / width)), first + 1)
     exact = Decimal(str(width))  # 3 x 0.1 is 0.3 to a reader
     return [float(place * exact) for place in range(first, last + 1)]
-
-
-def _edges_of_quantiles(
-    table: Table, name: str, kind: ValueKind, n_bins: int, low: float, high: float
-) -> list[float]:
-    if not 1 <= n_bins <= 1000:
-        raise ValueError
-    inner: list[float] = []
-    if n_bins > 1:
-        inner = [
-            float(q)
-            for q in _one_row(table, sql.real_quantiles(table.relation, name, kind, n_bins), name).values()
-        ]
-    edges = sorted({low, *inner, high})  # values that are frequent enough make several quantiles equal
-    return edges if len(edges) > 1 else [low, float(np.nextafter(low, np.inf))]
-
-
-@dataclass
-class _TextTraits:
-    """What is still true of all the texts of a column seen so far."""
-
-    integers: bool = True
-    reals: bool = True
-    dates: bool = True
-    digits: bool = True
-    leading_zeros: bool = False
-    length: int | None = None
-    low: int | None = None
-    high: int | None = None
-    first_day: int | None = None
-    last_day: int | None = None
-
-
-def _profile_text(table: Table, name: str, most_categories: int) -> _Profile:
-    import pyarrow as pa
-
-    kept: list[pa.RecordBatch] = []
-    traits = _TextTraits()
-    n_rows = n_missing = n_blank = n_distinct = 0
-    for batch in table.count_texts([name]):
-        texts, n = batch.column(0), batch.column(1).to_numpy()
-        null = texts.is_null().to_numpy(zero_copy_only=False)
-        n_rows += int(n.sum())
-        n_missing += int(n[null].sum())
-        texts, n = texts.drop_null(), n[~null]
-        n_distinct += len(texts)
-        n_blank += int(n[_blank(texts)].sum())
-        _learn(traits, texts)
-        if n_distinct <= most_categories:
-            kept.append(pa.record_batch([texts, pa.array(n)], names=["text", "n"]))
-    if n_distinct == 0:
-        raise _no_value(name, n_rows)
-    if table.kind_of(name) == "text":
-        numbers = _domain_of_texts(traits)
-        if numbers is not None:
-            return _Profile(
-                numbers, n_rows, n_missing + n_blank, _UNIT_NOTE if isinstance(numbers, Dates) else ""
-            )
-        if traits.reals and not traits.integers:
-            return _profile_bins(
-                table, name, "text", DEFAULT_BINS, f"bins made by {DEFAULT_BINS}, because none were given"
-            )
-    if n_distinct > most_categories:
-        raise SchemaError(
-            f"Column {name!r} has too many different texts for categories.",
-            found=f"It has {n_distinct} different values in {n_rows} records; {most_categories} are allowed.",
-            remedy="Shorten the values first (the first digits of a code, the year of a date), or drop it.",
-        )
-    values = pa.Table.from_batches(kept)
-    if traits.digits and traits.length is not None:
-        texts = sorted(values.column("text").to_pylist())
-        return _Profile(
-            Categories(tuple(texts), ordered=True), n_rows, n_missing, "codes of digits, in their order"
-        )
-    pairs = zip(values.column("n").to_pylist(), values.column("text").to_pylist(), strict=True)
-    texts = [text for _, text in sorted((-n, text) for n, text in pairs)]
-    return _Profile(Categories(tuple(texts)), n_rows, n_missing)
-
-
-def _learn(traits: _TextTraits, texts: pa.Array) -> None:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = texts.cast(pa.string())
-    blank = pc.equal(pc.utf8_trim(texts, " "), "")
-    filled = texts.filter(pc.invert(blank))
-    if len(filled) == 0:
-        return
-    traits.digits = (
-        traits.digits and len(filled) == len(texts) and _all(pc.match_substring_regex(filled, "^[0-9]+$"))
-    )
-    if traits.digits:
-        lengths = pc.min_max(pc.utf8_length(filled)).as_py()
-        same = lengths["min"] == lengths["max"] and traits.length in {None, lengths["max"]}
-        traits.length = lengths["max"] if same else None
-        traits.digits = same
-    traits.leading_zeros = traits.leading_zeros or bool(
-        pc.any(pc.match_substring_regex(filled, "^ *[+-]?0[0-9]")).as_py()
-    )
-    if traits.integers:
-        read = cells.as_integers(filled)
-        traits.integers = bool(read.readable.all())
-        if traits.integers:
-            traits.low, traits.high = _wider(traits.low, traits.high, read.numbers)
-    if traits.reals:
-        traits.reals = bool(cells.as_reals(filled).readable.all())
-    if traits.dates:
-        days = cells.as_days(filled)
-        traits.dates = bool(days.readable.all())
-        if traits.dates:
-            traits.first_day, traits.last_day = _wider(traits.first_day, traits.last_day, days.numbers)
-
-
-def _domain_of_texts(traits: _TextTraits) -> Domain | None:
-    # 01234 is a code: as a number it would lose its zero.
-    if traits.leading_zeros:
-        return None
-    if traits.integers and traits.low is not None and traits.high is not None:
-        return Integers(traits.low, traits.high)
-    if traits.dates and traits.first_day is not None and traits.last_day is not None:
-        low, high = (_EPOCH + dt.timedelta(days=day) for day in (traits.first_day, traits.last_day))
-        return Dates(low, high)
-    return None
-
-
-def _blank(texts: pa.Array) -> NDArray[np.bool_]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    trimmed = pc.utf8_trim(texts.cast(pa.string()), " ")
-    blank: NDArray[np.bool_] = pc.equal(trimmed, "").to_numpy(zero_copy_only=False)
-    return blank
-
-
-def _wider(low: int | None, high: int | None, numbers: Any) -> tuple[int, int]:  # noqa: ANN401
-    smallest, largest = int(numbers.min()), int(numbers.max())
-    return (
-        smallest if low is None else min(low, smallest),
-        largest if high is None else max(high, largest),
-    )
-
-
-def _all(mask: pa.Array) -> bool:
-    import pyarrow.compute as pc
-
-    return bool(pc.all(mask).as_py())
-
-
-def _one_row(table: Table, query: str, name: str) -> dict[str, Any]:
-    stored = table.engine.store(query)
-    row: dict[str, Any] | None = None
-    try:
-        batches = list(table.engine.fetch(stored))
-        with contextlib.suppress(OverflowError, ValueError):
-            [row] = [row for batch in batches for row in batch.to_pylist()]
-    finally:
-        table.engine.discard(stored)
-    if row is None:
-        raise SchemaError(
-            f"Column {name!r} holds dates that are on no calendar.",
-            found="The first or the last of them is infinite, or further away than year 9999.",
-            remedy="Correct the data, or leave such records out.",
-        )
-    return row
-
-
-def _no_value(name: str, n_rows: int) -> SchemaError:
-    return SchemaError(
-        f"Column {name!r} has no value that a domain could be made of.",
-        found=f"None of its {n_rows} records has one.",
-        remedy="Give a table with values in it, or leave the column out.",
-    )
-
-
-_UNIT_NOTE = 'set unit to "month" or "year" if days tell too much'
