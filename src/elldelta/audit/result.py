@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from elldelta.pages.shown import Shown
+from elldelta.pages.page import Shown
 
 if TYPE_CHECKING:
     import os

@@ -5,8 +5,7 @@ Nothing is staged: records are written to files, and every step after that is th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,77 +29,21 @@ from elldelta.schema.schema import Schema
 from elldelta.schema.schema_file import write_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from elldelta.engines import Engine
+    from elldelta.plan.frontier import Frontier
 
 ELL = 3
 DELTA = 0.01
 
 
-@dataclass(frozen=True)
-class Side:
-    """One side of the comparison.
-
-    Attributes:
-        diversity_each: The fewest diseases in any class, per release.
-        classes_each: Classes per release.
-        diversity_linked: The fewest diseases left for any patient who is in all releases.
-        patients_by_values: How many of those patients are left with how many diseases.
-    """
-
-    diversity_each: tuple[int, ...]
-    classes_each: tuple[int, ...]
-    diversity_linked: int
-    patients_by_values: Mapping[int, int]
-
-    @property
-    def n_patients(self) -> int:
-        """The patients who are in all releases."""
-        return sum(self.patients_by_values.values())
-
-    @property
-    def n_exposed(self) -> int:
-        """Patients who are left with exactly one disease."""
-        return self.patients_by_values.get(1, 0)
-
-    def n_below(self, ell: int) -> int:
-        """Patients who are left with fewer than ell diseases."""
-        return sum(number for left, number in self.patients_by_values.items() if left < ell)
-
-
-@dataclass(frozen=True)
-class DemoNumbers:
-    """Everything the page shows."""
-
-    ell: int
-    n_hospitals: int
-    n_records: int
-    n_common: int
-    promise: str
-    conditions: tuple[str, ...]
-    classes: Mapping[str, int | None]
-    without: Side
-    with_plan: Side
-    frontier_records: tuple[int, ...]
-    frontier_classes: Mapping[str, tuple[int | None, ...]]
-
-
-@dataclass(frozen=True)
-class DemoResult:
-    """What the demonstration found, and where its page lies."""
-
-    numbers: DemoNumbers
-    page: Path
-    table_2: tuple[int, int, int]
-
-
-def run_demo(folder: Path, *, seed: int = 1, overwrite: bool = False) -> DemoResult:
-    """Runs the story and writes its files and one page into a folder."""
+def run_demo(folder: Path, *, seed: int = 1, overwrite: bool = False) -> dict[str, Any]:
+    """Runs the story, writes its files and one page into a folder, and returns what the page shows."""
     page = folder / "demo.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -132,31 +75,25 @@ def run_demo(folder: Path, *, seed: int = 1, overwrite: bool = False) -> DemoRes
         with_plan = _side(released, schema, people, engine)
     (at_records,) = frontier_rows(planner, [records])
     curve = frontier(model, ell=ELL, delta=DELTA, releases=len(HOSPITALS), n_points=8)
-    numbers = DemoNumbers(
-        ell=ELL,
-        n_hospitals=len(HOSPITALS),
-        n_records=records,
-        n_common=len(region.common),
-        promise=plan.promise,
-        conditions=plan.conditions,
-        classes={str(bound): n_classes for bound, n_classes in at_records.classes.items()},
-        without=without,
-        with_plan=with_plan,
-        frontier_records=tuple(row.records for row in curve.rows),
-        frontier_classes={
-            bound: tuple(row.classes[bound] for row in curve.rows) for bound in ("paper", "sharp")
-        },
-    )
-    picture = draw_before_after(
-        without.patients_by_values,
-        with_plan.patients_by_values,
-        ELL,
-        ("Each hospital by itself, linked", "One plan for all, linked"),
-    )
+    numbers = {
+        "page": page,
+        "table_2": table_2(),
+        "ell": ELL,
+        "n_hospitals": len(HOSPITALS),
+        "n_records": records,
+        "n_common": len(region.common),
+        "promise": plan.promise,
+        "conditions": plan.conditions,
+        "classes": {str(bound): n_classes for bound, n_classes in at_records.classes.items()},
+        "without": without,
+        "with_plan": with_plan,
+    }
+    before, after = (side["patients_by_values"] for side in (without, with_plan))
+    titles = ("Each hospital by itself, linked", "One plan for all, linked")
     with AtomicFiles(overwrite=overwrite) as files:
-        files.stage(page).write_text(render_demo(numbers), encoding="utf-8")
-        files.stage(folder / "demo.png").write_bytes(as_png(picture))
-    return DemoResult(numbers, page, table_2())
+        files.stage(page).write_text(_page(numbers, curve), encoding="utf-8")
+        files.stage(folder / "demo.png").write_bytes(as_png(draw_before_after(before, after, ELL, titles)))
+    return numbers
 
 
 def table_2() -> tuple[int, int, int]:
@@ -200,18 +137,20 @@ def _alone(folder: Path, own: Sequence[Path], schema: Schema, engine: Engine, ov
     return targets
 
 
-def _side(releases: Sequence[Path], schema: Schema, people: pa.Table, engine: Engine) -> Side:
+def _side(releases: Sequence[Path], schema: Schema, people: pa.Table, engine: Engine) -> dict[str, Any]:
     """What linking the releases shows: by itself, linked, and for the patients who are in all of them."""
     evidence = gather(releases, schema=schema, people=people, engine=engine)
     result = summarize(evidence, ELL)
     left = values_left(evidence, evidence.find(people)).diversities
     numbers, patients = np.unique(left, return_counts=True)
-    return Side(
-        diversity_each=tuple(item.diversity or 0 for item in result.releases),
-        classes_each=tuple(item.classes for item in result.releases),
-        diversity_linked=int(left.min()),
-        patients_by_values=dict(zip(numbers.tolist(), patients.tolist(), strict=True)),
-    )
+    return {
+        "diversity_each": [item.diversity or 0 for item in result.releases],
+        "classes_each": [item.classes for item in result.releases],
+        "diversity_linked": int(left.min()),
+        "n_exposed": int((left == 1).sum()),
+        "n_below": int((left < ELL).sum()),
+        "patients_by_values": dict(zip(numbers.tolist(), patients.tolist(), strict=True)),
+    }
 
 
 def _write_tables(paths: Sequence[Path], tables: Sequence[pa.Table], overwrite: bool) -> None:
@@ -222,21 +161,18 @@ def _write_tables(paths: Sequence[Path], tables: Sequence[pa.Table], overwrite: 
             pq.write_table(table, files.stage(path), compression="zstd")
 
 
-def render_demo(numbers: DemoNumbers) -> str:
+def _page(numbers: dict[str, Any], curve: Frontier) -> str:
     """One self-contained HTML page: no script, no network, opens from the file system."""
-    ell = numbers.ell
-    sides = {"without": numbers.without, "with_plan": numbers.with_plan}
-    highest = max(max(side.patients_by_values) for side in sides.values())
-    pictures = {
-        name: inline_svg(draw_patients(side.patients_by_values, ell, highest), name)
-        for name, side in sides.items()
-    }
-    frontier = draw_frontier(
-        numbers.frontier_records,
-        numbers.frontier_classes,
-        f"Classes against records (ℓ = {ell}, {numbers.n_hospitals} releases)",
+    left = {name: numbers[name]["patients_by_values"] for name in ("without", "with_plan")}
+    highest = max(max(own) for own in left.values())
+    classes = {bound: [row.classes[bound] for row in curve.rows] for bound in ("paper", "sharp")}
+    title = f"Classes against records (ℓ = {ELL}, {len(HOSPITALS)} releases)"
+    return render(
+        "demo.html",
+        numbers=numbers,
+        pictures={name: inline_svg(draw_patients(own, ELL, highest), name) for name, own in left.items()},
+        frontier=inline_svg(draw_frontier([row.records for row in curve.rows], classes, title), "frontier"),
     )
-    return render("demo.html", numbers=numbers, pictures=pictures, frontier=inline_svg(frontier, "frontier"))
 
 
 def mondrian(

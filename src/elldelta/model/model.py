@@ -19,7 +19,7 @@ from elldelta.errors import ElldeltaError, FileError, ParameterError, SchemaErro
 from elldelta.files import AtomicFiles, canonical_json, digest, loaded
 from elldelta.model.counting import count
 from elldelta.model.counts import Accounting, Counts, merge_counts
-from elldelta.pages.shown import Shown
+from elldelta.pages.page import Shown
 from elldelta.schema.schema import Categories, Schema
 from elldelta.schema.schema_file import read_schema
 

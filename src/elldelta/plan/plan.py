@@ -14,7 +14,7 @@ from elldelta.choices import GUARANTEES, PLAN_BOUNDS
 from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
 from elldelta.errors import ElldeltaError, ParameterError
 from elldelta.files import AtomicFiles, as_bytes, changed, read_json, seal, unseal
-from elldelta.pages.shown import Shown
+from elldelta.pages.page import Shown
 from elldelta.plan.classes import Merged, Runs, class_labels, classes_from_dict
 from elldelta.schema.schema import Schema
 

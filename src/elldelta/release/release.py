@@ -11,7 +11,7 @@ from elldelta.engines import TableName, format_of, running
 from elldelta.errors import ParameterError
 from elldelta.files import AtomicFiles, as_bytes, check_writable
 from elldelta.model.counting import count
-from elldelta.pages.shown import Shown
+from elldelta.pages.page import Shown
 from elldelta.plan.signature import given_plan
 from elldelta.release.database_table import (
     check_target,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +19,12 @@ from elldelta.core.tiling import CutTree
 from elldelta.errors import SchemaError
 from elldelta.schema import labels
 from elldelta.schema.domains import UNKNOWN, Categories, Dates, Domain, Integers
-from elldelta.schema.hierarchy_problems import Problem, counted, refusal, structural_problems, usual_length
+from elldelta.schema.hierarchy_problems import problem_of, refusal, structural_problems, usual_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from elldelta.schema.hierarchy_problems import Problem
 
 
 _WHOLE_RANGE = re.compile(r"(-?[0-9]{1,19})(?:(?:-|\.\.)(-?[0-9]{1,19}))?")
@@ -150,14 +153,14 @@ def fit_problems(rows: Sequence[Sequence[str]], domain: Domain) -> tuple[Problem
     if not rows or usual_length(rows) < 2:
         return ()
     placed = _Placed(rows, domain)
-    found = [placed.missing(), placed.torn_apart()]
+    found = [*placed.missing(), *placed.torn_apart()]
     levels = [[placed.row(place)[level] for place in placed.order] for level in range(1, placed.n_levels - 1)]
     if not _is_unordered(domain):
-        found.append(_interrupted(levels))
-    if not any(found) and not structural_problems(rows, range(len(rows))):
+        found += _interrupted(levels)
+    if not found and not structural_problems(rows, range(len(rows))):
         ordered = tuple(placed.row(place) for place in placed.order)
-        found.append(_ambiguous(_in_order(domain, placed.order), ordered))
-    return tuple(problem for problem in found if problem)
+        found += _ambiguous(_in_order(domain, placed.order), ordered)
+    return tuple(found)
 
 
 def renamed(written: HierarchyRows, domain: Domain) -> tuple[Hierarchy, int]:
@@ -212,25 +215,18 @@ class _Placed:
     def row(self, position: int) -> tuple[str, ...]:
         return self._rows[position]
 
-    def missing(self) -> Problem | None:
+    def missing(self) -> list[Problem]:
         n_missing = self._domain.size - len(self._rows)
-        if not n_missing:
-            return None
-        names = []
-        for place in range(self._domain.size):  # ends early: a domain can have 2^62 positions
-            if place not in self._rows:
-                names.append(leaf_name(self._domain, place))
-            if len(names) > 4:
-                break
-        words = counted(n_missing, "value of the column has", "values of the column have") + " no row"
-        return Problem("missing", words, n_missing, tuple(names))
+        missing = (place for place in range(self._domain.size) if place not in self._rows)
+        # a few of them: a domain can have 2^62 positions
+        names = [leaf_name(self._domain, place) for place in islice(missing, 5)] if n_missing else ()
+        words = ("value of the column has", "values of the column have", "no row")
+        return problem_of("missing", range(n_missing), words, names)
 
-    def torn_apart(self) -> Problem | None:
-        if not self._torn:
-            return None
-        names = tuple(leaf_name(self._domain, place) for place in self._torn)
-        words = counted(len(names), "position of the column lies", "positions of the column lie")
-        return Problem("torn", words + " in two groups", len(names), names)
+    def torn_apart(self) -> list[Problem]:
+        names = [leaf_name(self._domain, place) for place in self._torn]
+        words = ("position of the column lies", "positions of the column lie", "in two groups")
+        return problem_of("torn", names, words, names)
 
     def _ordered(self) -> tuple[int, ...]:
         places = sorted(self._rows)
@@ -315,7 +311,7 @@ def _spelling(domain: Domain, ends: tuple[int, int], name: str) -> str:
     return name if name == domain.label(*ends) else labels.quoted(name)
 
 
-def _interrupted(levels: list[list[str]]) -> Problem | None:
+def _interrupted(levels: list[list[str]]) -> list[Problem]:
     names: dict[str, None] = {}
     for level in levels:
         ended: set[str] = set()
@@ -324,28 +320,18 @@ def _interrupted(levels: list[list[str]]) -> Problem | None:
                 names[name] = None
             if place + 1 == len(level) or level[place + 1] != name:
                 ended.add(name)
-    if not names:
-        return None
-    words = counted(len(names), "group is", "groups are")
-    return Problem(
-        "interrupted",
-        f"{words} interrupted by others, though the values of the column have an order",
-        len(names),
-        tuple(names),
-    )
+    words = ("group is", "groups are", "interrupted by others, though the values of the column have an order")
+    return problem_of("interrupted", names, words, names)
 
 
-def _ambiguous(domain: Domain, rows: Sequence[Sequence[str]]) -> Problem | None:
+def _ambiguous(domain: Domain, rows: Sequence[Sequence[str]]) -> list[Problem]:
     wrong = _misleading(domain, rows)
-    if not wrong:
-        return None
-    words = counted(len(wrong), "group has", "groups have") + " a name that means other values"
-    (low, high), name = next(iter(wrong.items()))
-    names = tuple(dict.fromkeys(wrong.values()))
     example = ""
-    if isinstance(domain, Integers | Dates):  # of categories there may be a great many
+    if wrong and isinstance(domain, Integers | Dates):  # of categories there may be a great many
+        (low, high), name = next(iter(wrong.items()))
         example = f"the group {name!r} holds {domain.label(low, high)}"
-    return Problem("ambiguous", words, len(wrong), names, example=example)
+    words = ("group has", "groups have", "a name that means other values")
+    return problem_of("ambiguous", wrong, words, dict.fromkeys(wrong.values()), example=example)
 
 
 def _misleading(domain: Domain, rows: Sequence[Sequence[str]]) -> dict[tuple[int, int], str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from elldelta.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     Rows = Sequence[Sequence[str]]
 
@@ -71,12 +71,11 @@ def structural_problems(rows: Rows, lines: Sequence[int]) -> tuple[Problem, ...]
     """What is wrong with the rows of a hierarchy, whatever column they are for."""
     if not rows:
         return (Problem("empty", "There is no row", 1),)
-    found = [_ragged(rows, lines), _unnamed(rows, lines), _duplicates(rows, lines), _roots(rows, lines)]
+    found = [*_ragged(rows, lines), *_unnamed(rows, lines), *_duplicates(rows, lines), *_roots(rows, lines)]
     regular = [index for index, row in enumerate(rows) if len(row) == usual_length(rows)]
     if usual_length(rows) < 2:
         found.append(Problem("shallow", "Rows name no group: a leaf and a root are the least", len(regular)))
-    found.append(_names_of_two_groups([rows[i] for i in regular], [lines[i] for i in regular]))
-    return tuple(problem for problem in found if problem)
+    return (*found, *_names_of_two_groups([rows[i] for i in regular], [lines[i] for i in regular]))
 
 
 def usual_length(rows: Rows) -> int:
@@ -97,50 +96,63 @@ def refusal(problem: str, found: Sequence[Problem], unit: str = "row", *, naming
     )
 
 
-def counted(n: int, one: str, many: str) -> str:
-    """`1 leaf has`, `2 leaves have`."""
-    return f"{n} {one if n == 1 else many}"
+def problem_of(
+    kind: ProblemKind,
+    found: Collection[object],
+    words: tuple[str, str, str],
+    names: Iterable[str] = (),
+    lines: Iterable[int] = (),
+    example: str = "",
+) -> list[Problem]:
+    """The problem that so many things share, if there are any.
+
+    Args:
+        kind: A word for programs.
+        found: The things.
+        words: What is said of one (`leaf has`), of several (`leaves have`), and of both.
+        names: Some of the leaves or groups that it is about.
+        lines: Where they occur.
+        example: A few more words about the first name.
+    """
+    if not found:
+        return []
+    one, many, rest = words
+    text = f"{len(found)} {one if len(found) == 1 else many} {rest}"
+    return [Problem(kind, text, len(found), tuple(names), tuple(lines), example)]
 
 
-def _ragged(rows: Rows, lines: Sequence[int]) -> Problem | None:
+def _ragged(rows: Rows, lines: Sequence[int]) -> list[Problem]:
     usual = usual_length(rows)
     at = [line for row, line in zip(rows, lines, strict=True) if len(row) != usual]
-    if not at:
-        return None
-    words = counted(len(at), "row has", "rows have") + f" another number of levels than {usual}, as most do"
-    return Problem("ragged", words, len(at), (), tuple(at))
+    words = ("row has", "rows have", f"another number of levels than {usual}, as most do")
+    return problem_of("ragged", at, words, lines=at)
 
 
-def _unnamed(rows: Rows, lines: Sequence[int]) -> Problem | None:
+def _unnamed(rows: Rows, lines: Sequence[int]) -> list[Problem]:
     at = [line for row, line in zip(rows, lines, strict=True) if not all(row[1:])]
-    if not at:
-        return None
-    return Problem("unnamed", counted(len(at), "row has", "rows have") + " a group without a name",
-                   len(at), (), tuple(at))  # fmt: skip
+    return problem_of("unnamed", at, ("row has", "rows have", "a group without a name"), lines=at)
 
 
-def _duplicates(rows: Rows, lines: Sequence[int]) -> Problem | None:
+def _duplicates(rows: Rows, lines: Sequence[int]) -> list[Problem]:
     places: dict[str, list[int]] = {}
     for row, line in zip(rows, lines, strict=True):
         places.setdefault(row[0] if row else "", []).append(line)
     twice = {leaf: at for leaf, at in places.items() if len(at) > 1}
-    if not twice:
-        return None
-    words = counted(len(twice), "leaf has", "leaves have") + " more than one row"
-    return Problem("duplicate", words, len(twice), tuple(twice), _sorted(twice.values()))
+    words = ("leaf has", "leaves have", "more than one row")
+    return problem_of("duplicate", twice, words, twice, _sorted(twice.values()))
 
 
-def _roots(rows: Rows, lines: Sequence[int]) -> Problem | None:
+def _roots(rows: Rows, lines: Sequence[int]) -> list[Problem]:
     tally = Counter(row[-1] for row in rows if row)
     if len(tally) < 2:
-        return None
+        return []
     root = tally.most_common(1)[0][0]
     at = [line for row, line in zip(rows, lines, strict=True) if row and row[-1] != root]
     words = f"Rows end in {len(tally)} different roots instead of one"
-    return Problem("root", words, len(tally), tuple(tally), tuple(at))
+    return [Problem("root", words, len(tally), tuple(tally), tuple(at))]
 
 
-def _names_of_two_groups(rows: Rows, lines: Sequence[int]) -> Problem | None:
+def _names_of_two_groups(rows: Rows, lines: Sequence[int]) -> list[Problem]:
     """Names with two parents: at one level they stand for two groups, and nobody could tell which."""
     parents: dict[tuple[int, str], dict[str, list[int]]] = {}
     for row, line in zip(rows, lines, strict=True):
@@ -148,11 +160,9 @@ def _names_of_two_groups(rows: Rows, lines: Sequence[int]) -> Problem | None:
         for level in range(1, len(row) - 2):
             parents.setdefault((level, row[level]), {}).setdefault(row[level + 1], []).append(line)
     torn = {key: above for key, above in parents.items() if len(above) > 1}
-    if not torn:
-        return None
-    words = counted(len(torn), "name stands", "names stand") + " for two groups of the same level"
     at = _sorted(line for above in torn.values() for line in above.values())
-    return Problem("name", words, len(torn), tuple(dict.fromkeys(name for _, name in torn)), at)
+    words = ("name stands", "names stand", "for two groups of the same level")
+    return problem_of("name", torn, words, dict.fromkeys(name for _, name in torn), at)
 
 
 def _sorted(groups: Iterable[Iterable[int]]) -> tuple[int, ...]:

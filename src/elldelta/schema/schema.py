@@ -17,7 +17,7 @@ import numpy as np
 from elldelta.engines.cells import UnreadableTypeError
 from elldelta.errors import DataError, ParameterError, SchemaError
 from elldelta.files import digest
-from elldelta.pages.shown import Shown
+from elldelta.pages.page import Shown
 from elldelta.schema import labels
 from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.hierarchy import FittedHierarchy, Hierarchy

@@ -23,37 +23,36 @@ def _run(
     """The whole story on generated hospitals: what goes wrong, the plan, and what does not."""
     from elldelta.cli.demo import run_demo
 
-    result = run_demo(folder, seed=seed, overwrite=overwrite)
-    numbers, page = result.numbers, result.page.resolve()
-    ell, without, with_plan = numbers.ell, numbers.without, numbers.with_plan
+    found = run_demo(folder, seed=seed, overwrite=overwrite)
+    page, ell, without, with_plan = (found[key] for key in ("page", "ell", "without", "with_plan"))
     if json:
         output.print_json(
             {
-                "page": str(page),
+                "page": str(page.resolve()),
                 "ell": ell,
-                "hospitals": numbers.n_hospitals,
-                "records": numbers.n_records,
-                "patients_in_all": numbers.n_common,
-                "alone": {"one_disease": without.n_exposed, "below_ell": without.n_below(ell)},
-                "plan": {"one_disease": with_plan.n_exposed, "below_ell": with_plan.n_below(ell)},
-                "classes": dict(numbers.classes),
+                "hospitals": found["n_hospitals"],
+                "records": found["n_records"],
+                "patients_in_all": found["n_common"],
+                "alone": {"one_disease": without["n_exposed"], "below_ell": without["n_below"]},
+                "plan": {"one_disease": with_plan["n_exposed"], "below_ell": with_plan["n_below"]},
+                "classes": found["classes"],
             }
         )
         return
-    each, linked, together = result.table_2
+    each, linked, together = found["table_2"]
     output.print_text(
         f"The paper's example: two releases, each showing {each} diseases per class. Linked, they leave",
         f"{linked} for the woman in 560010. With the same classes for both, {together} are left.",
         "",
-        f"Now {numbers.n_hospitals} generated hospitals, {numbers.n_records:,} records each; "
-        f"{numbers.n_common:,} patients are in all of them.",
-        f"Each hospital by itself: every class shows {min(without.diversity_each)} diseases. Linked:",
-        f"  {without.n_exposed:,} patients are left with one disease, "
-        f"{without.n_below(ell):,} with fewer than {ell}.",
-        f"One plan for all: {numbers.classes['sharp']} classes "
-        f"(the paper's bound: {numbers.classes['paper']}). Linked:",
-        f"  {with_plan.n_exposed:,} patients are left with one disease, "
-        f"{with_plan.n_below(ell):,} with fewer than {ell}.",
+        f"Now {found['n_hospitals']} generated hospitals, {found['n_records']:,} records each; "
+        f"{found['n_common']:,} patients are in all of them.",
+        f"Each hospital by itself: every class shows {min(without['diversity_each'])} diseases. Linked:",
+        f"  {without['n_exposed']:,} patients are left with one disease, "
+        f"{without['n_below']:,} with fewer than {ell}.",
+        f"One plan for all: {found['classes']['sharp']} classes "
+        f"(the paper's bound: {found['classes']['paper']}). Linked:",
+        f"  {with_plan['n_exposed']:,} patients are left with one disease, "
+        f"{with_plan['n_below']:,} with fewer than {ell}.",
         "",
-        f"Open {page.as_uri()}",
+        f"Open {page.resolve().as_uri()}",
     )
