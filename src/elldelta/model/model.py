@@ -60,6 +60,11 @@ class Model(Shown):
         return self.counts.ranks
 
     @property
+    def positions(self) -> NDArray[np.int64]:
+        """The positions of each occupied combination, one row per combination."""
+        return self.counts.positions
+
+    @property
     def n_records(self) -> int:
         """The number of records the model was estimated from."""
         return self.counts.n_records

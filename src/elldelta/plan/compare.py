@@ -74,12 +74,12 @@ def compare(
 
 def plan_utility(plan: Plan, model: Model) -> Utility:
     """Measures the classes of a plan on a model: a forecast for releases of the plan's records."""
-    counts = reordered(model, plan.schema).counts
-    _, class_of = np.unique(plan.class_of(counts.ranks), return_inverse=True)
+    model = reordered(model, plan.schema)
+    _, class_of = np.unique(plan.class_of(model.ranks), return_inverse=True)
     return measure_utility(
-        counts.distribution,
+        model.to_distribution(),
         Partition(class_of.reshape(-1)),
-        counts.positions,
+        model.positions,
         plan.schema.sizes,
         k=plan.ell,
         n_records=plan.records,
@@ -98,12 +98,12 @@ def utility_dict(plan: Plan, utility: Utility) -> dict[str, Any]:
 
 
 def _measured(plan: Plan, model: Model, seed: int, n_queries: int) -> PlanUtility:
-    counts, distribution = model.counts, model.to_distribution()
-    used, class_of = np.unique(plan.class_of(counts.ranks), return_inverse=True)
+    distribution = model.to_distribution()
+    used, class_of = np.unique(plan.class_of(model.ranks), return_inverse=True)
     partition = Partition(class_of.reshape(-1))
     lows, highs = plan.classes.hulls(plan.schema)
     sizes = plan.schema.sizes
     workload = random_workload(np.random.default_rng(seed), sizes, plan.schema.n_values, n_queries=n_queries)
-    truth = true_shares(distribution, counts.positions, workload)
+    truth = true_shares(distribution, model.positions, workload)
     answers = answered_shares(distribution, partition, lows[used], highs[used], workload)
     return PlanUtility(plan, plan_utility(plan, model), workload_error(truth, answers))

@@ -34,6 +34,18 @@ class FrontierRow:
     classes: Mapping[PlanBound, int | None]
     failures_upper: Mapping[PlanBound, float | None]
 
+    def to_list(self) -> list[dict[str, Any]]:
+        """One entry per bound, as plain JSON values."""
+        return [
+            {
+                "bound": bound,
+                "classes": n_classes,
+                "records": self.records,
+                "failure_upper": self.failures_upper[bound],
+            }
+            for bound, n_classes in self.classes.items()
+        ]
+
 
 @dataclass(frozen=True)
 class Frontier:

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from elldelta.choices import BOUNDS
-from elldelta.core.checks import MOST_RECORDS, check_ell
+from elldelta.core.checks import MOST_RECORDS
 from elldelta.core.distribution import RELATIVE_TOLERANCE
 from elldelta.core.generalize.bounds import Admissible, SharpBound
 from elldelta.core.generalize.boxes import boxes
 from elldelta.core.generalize.runs import greedy, sharp_runs
 from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
 from elldelta.errors import InternalError, ParameterError, RefusedError
-from elldelta.files import loaded
-from elldelta.model.model import Model, read_model
+from elldelta.files import check_writable, loaded
+from elldelta.model.model import Model, read_model, reordered
 from elldelta.plan.classes import Boxes, Runs
-from elldelta.plan.plan import Plan
+from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from elldelta.choices import Bound, CategoryOrder, Guarantee, PlanBound, ShapeName
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import Criterion, SharpPlan
     from elldelta.core.partition import Partition
+    from elldelta.core.utility import Utility
     from elldelta.plan.classes import Classes
+    from elldelta.plan.frontier import FrontierRow
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
 TRIES = 5
@@ -112,19 +116,90 @@ def make_plan(
     hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None,
 ) -> Plan:
     """Makes the plan that a wish asks for; see `plan`."""
-    from elldelta.model.rearrange import order_categories, order_note, with_hierarchies
-    from elldelta.schema.hierarchies import read_rows
-
-    rows = {
-        name: read_rows(given) if isinstance(given, str | os.PathLike) else given
-        for name, given in (hierarchies or {}).items()
-    }
-    model = with_hierarchies(model, rows)
     notes: tuple[str, ...] = ()
+    if hierarchies:
+        from elldelta.model.rearrange import with_hierarchies
+        from elldelta.schema.hierarchies import read_rows
+
+        rows = {
+            name: read_rows(given) if isinstance(given, str | os.PathLike) else given
+            for name, given in hierarchies.items()
+        }
+        model = with_hierarchies(model, rows)
     if wish.category_order == "profile":
+        from elldelta.model.rearrange import order_categories, order_note
+
         model, changed = order_categories(model)
         notes = tuple(order_note(name, model.schema.sensitive.name) for name in changed)
     return Planner(model, wish, notes).made()
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A plan and what it is worth.
+
+    Attributes:
+        path: Its file.
+        plan: The plan.
+        utility: How much information it keeps, as a forecast from the model.
+        bounds: What each bound gives for the same records, if that was asked for.
+    """
+
+    path: Path
+    plan: Plan
+    utility: Utility
+    bounds: FrontierRow | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is told about the plan, as plain JSON values."""
+        from elldelta.plan.compare import utility_dict
+
+        told = {"plan": str(self.path), **self.plan.summary(), **utility_dict(self.plan, self.utility)}
+        return told if self.bounds is None else {**told, "bounds": self.bounds.to_list()}
+
+
+def plan_to_file(
+    model: Path,
+    wish: Wish,
+    path: Path,
+    *,
+    hierarchies: Mapping[str, str | os.PathLike[str]] | None = None,
+    compare: bool = False,
+    picture: Path | None = None,
+    picture_columns: Sequence[str] | None = None,
+    overwrite: bool = False,
+) -> Planned:
+    """Makes the plan that a wish asks for and writes it, if it and its picture can be written at all.
+
+    Args:
+        model: The file of the model.
+        wish: What is asked for.
+        path: The file to write.
+        hierarchies: Files with groups of the values of some quasi-identifiers.
+        compare: Whether to tell what each bound gives for the same records.
+        picture: A file for a picture of the classes.
+        picture_columns: The two columns to draw.
+        overwrite: Whether to replace what is there.
+    """
+    from elldelta.plan.compare import plan_utility
+
+    for target in (path, *([picture] if picture else [])):
+        check_writable(target, overwrite=overwrite)
+    past = read_model(model)
+    made = make_plan(past, wish, hierarchies)
+    if picture is not None:
+        from elldelta.pages.charts import write_picture
+        from elldelta.plan.picture import picture_of_classes
+
+        write_picture(picture_of_classes(made, past, picture_columns), picture, overwrite=overwrite)
+    write_plan(made, path, overwrite=overwrite)
+    bounds = None
+    if compare:
+        from elldelta.plan.frontier import frontier_rows
+
+        planner = Planner(reordered(past, made.schema), replace(wish, waiting_risk=made.waiting_risk))
+        (bounds,) = frontier_rows(planner, [made.records])
+    return Planned(path, made, plan_utility(made, past), bounds)
 
 
 class Planner:
@@ -136,7 +211,6 @@ class Planner:
         self.notes = notes
         self.distribution = model.to_distribution()
         self.shape: ShapeName = wish.shape or default_shape(model)
-        check_ell(wish.ell, self.distribution.n_values)
         self._risk = self._chosen_risk() if wish.waiting_risk == "auto" else wish.waiting_risk
 
     @property
@@ -192,7 +266,7 @@ class Planner:
                 sharp = self._bound(n_records).evaluate(masses)
                 excess = self._excess(sharp)
                 if excess <= 1.0:
-                    witnesses = sharp.classes.witnesses
+                    witnesses = sharp.witnesses
                     return self._finished(
                         "sharp", n_records, classes, masses, witnesses, sharp.failure_upper, None
                     )
@@ -236,7 +310,7 @@ class Planner:
         model, distribution = self.model, self.distribution
         if self.shape == "boxes":
             trees = [column.cut_tree for column in model.schema.quasi_identifiers]
-            positions, sizes = model.counts.positions, model.schema.sizes
+            positions, sizes = model.positions, model.schema.sizes
             partition, tiling = boxes(distribution, positions, sizes, criterion, trees=trees)
             return partition, Boxes(tiling)
         if isinstance(criterion, Admissible):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -13,39 +13,29 @@ from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.errors import ParameterError
 
-if TYPE_CHECKING:
-    from elldelta.model.model import Model
-    from elldelta.plan.plan import Plan
-    from elldelta.plan.wish import Wish
 
+@dataclass(frozen=True)
+class Wishes:
+    """What is asked for besides ell."""
 
-@command("plan", example="plan model.parquet --ell 5 --releases 2 --records 30000 -o plan.json")
-def _run(
-    model: Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")],
-    ell: options.Ell,
-    target: options.Output,
-    delta: options.Delta = 0.01,
-    releases: options.Releases = 1,
+    delta: options.Delta = 0.01
+    releases: options.Releases = 1
     records: Annotated[
         int | None, typer.Option("--records", help="Records that every owner can wait for.")
-    ] = None,
-    p: Annotated[
-        float | None, typer.Option("--p", help="The paper's p; decides the records instead.")
-    ] = None,
-    beta: Annotated[
-        float | None, typer.Option("--beta", help="The same as a share of the largest p.")
-    ] = None,
+    ] = None
+    p: Annotated[float | None, typer.Option("--p", help="The paper's p; decides the records instead.")] = None
+    beta: Annotated[float | None, typer.Option("--beta", help="The same as a share of the largest p.")] = None
     classes: Annotated[
         int | None, typer.Option("--classes", help="Classes to reach with as few records as possible.")
-    ] = None,
+    ] = None
     bound: Annotated[
         Bound,
         typer.Option(
             "--bound",
             help="sharp: any ell values of a class count. paper: the ell most probable ones must be there.",
         ),
-    ] = "sharp",
-    eta: options.Eta = 0.0,
+    ] = "sharp"
+    eta: options.Eta = 0.0
     shared_records: Annotated[
         int | None,
         typer.Option(
@@ -54,7 +44,7 @@ def _run(
             "many records of each release are shared with other releases, whatever their values, and that "
             "all other records are independent. Without it, releases may share people in any way.",
         ),
-    ] = None,
+    ] = None
     shape: Annotated[
         ShapeName | None,
         typer.Option(
@@ -62,7 +52,7 @@ def _run(
             help="boxes: a range of every quasi-identifier. runs: neighbours in their common order. "
             "Boxes by default if there are two or more quasi-identifiers.",
         ),
-    ] = None,
+    ] = None
     guarantee: Annotated[
         Guarantee,
         typer.Option(
@@ -70,7 +60,7 @@ def _run(
             help="certified: every release is checked before it is published, and the promise is certain. "
             "probabilistic: publish at N records without looking, as the paper does.",
         ),
-    ] = "certified",
+    ] = "certified"
     waiting_risk: Annotated[
         str | None,
         typer.Option(
@@ -78,10 +68,10 @@ def _run(
             help="Instead of --delta, for finer classes: the chance that a class needs merging, such as 0.1; "
             "auto tries several and takes the one that loses least information.",
         ),
-    ] = None,
+    ] = None
     min_records: Annotated[
         int, typer.Option("--min-records", help="Records with which a witness value counts as present.")
-    ] = 1,
+    ] = 1
     fewest_past: Annotated[
         int,
         typer.Option(
@@ -90,8 +80,7 @@ def _run(
             "such as 5. A plan names these values, so a rare one would tell about somebody in the past. "
             "Costs classes.",
         ),
-    ] = 1,
-    hierarchy: options.Hierarchies = None,
+    ] = 1
     category_order: Annotated[
         CategoryOrder,
         typer.Option(
@@ -99,7 +88,16 @@ def _run(
             help="given: categories stay in the order of the schema. profile: unordered categories without a "
             "hierarchy are ordered so that similar distributions of the sensitive column are neighbours.",
         ),
-    ] = "given",
+    ] = "given"
+
+
+@command("plan", example="plan model.parquet --ell 5 --releases 2 --records 30000 -o plan.json")
+def _run(
+    model: Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")],
+    ell: options.Ell,
+    target: options.Output,
+    wishes: Wishes,
+    hierarchy: options.Hierarchies = None,
     picture: options.Picture = None,
     picture_columns: Annotated[
         str, typer.Option("--picture-columns", help="The two columns to draw, such as age,education.")
@@ -111,93 +109,49 @@ def _run(
     json: options.Json = False,
 ) -> None:
     """Make a plan from a model: classes, records to wait for, and the promise in words."""
-    from elldelta.files import check_writable
-    from elldelta.model.model import read_model
-    from elldelta.plan.compare import plan_utility, utility_dict
-    from elldelta.plan.plan import write_plan
-    from elldelta.plan.planner import make_plan
+    from elldelta.plan.planner import plan_to_file
     from elldelta.plan.wish import Wish
 
-    wish = Wish(
-        ell=ell,
-        delta=delta,
-        releases=releases,
-        records=records,
-        p=p,
-        beta=beta,
-        classes=classes,
-        bound=bound,
-        eta=eta,
-        shared_records=shared_records,
-        shape=shape,
-        guarantee=guarantee,
-        waiting_risk=_risk(waiting_risk),
-        min_records=min_records,
-        fewest_past=fewest_past,
-        category_order=category_order,
+    planned = plan_to_file(
+        model,
+        Wish(ell=ell, **{**vars(wishes), "waiting_risk": _risk(wishes.waiting_risk)}),
+        target,
+        hierarchies=options.named_files(hierarchy, "--hierarchy"),
+        compare=compare,
+        picture=picture,
+        picture_columns=[name.strip() for name in picture_columns.split(",")] if picture_columns else None,
+        overwrite=overwrite,
     )
-    for path in (target, *([picture] if picture else [])):
-        check_writable(path, overwrite=overwrite)
-    loaded = read_model(model)
-    made = make_plan(loaded, wish, options.named_files(hierarchy, "--hierarchy"))
-    if picture is not None:
-        from elldelta.pages.charts import write_picture
-        from elldelta.plan.picture import picture_of_classes
-
-        columns = [name.strip() for name in picture_columns.split(",")] if picture_columns else None
-        write_picture(picture_of_classes(made, loaded, columns), picture, overwrite=overwrite)
-    write_plan(made, target, overwrite=overwrite)
-    utility = plan_utility(made, loaded)
-    bounds = _bounds(made, loaded, wish) if compare else []
+    told = planned.to_dict()
     if json:
-        result = {"plan": str(target), **made.summary(), **utility_dict(made, utility)}
-        output.print_json({**result, "bounds": bounds} if compare else result)
-        return
-    output.print_text(made.promise, "", "What must be true:")
-    output.print_text(*(f"  - {condition}" for condition in made.conditions), "")
-    if made.notes:
-        output.print_text(*made.notes, "")
-    if compare:
-        _print_bounds(made, bounds)
+        output.print_json(told)
+    else:
+        _print(told)
+
+
+def _print(told: dict[str, Any]) -> None:
+    output.print_text(told["promise"], "", "What must be true:")
+    output.print_text(*(f"  - {condition}" for condition in told["conditions"]), "")
+    if told["notes"]:
+        output.print_text(*told["notes"], "")
+    if "bounds" in told:
+        output.print_table(
+            f"The bounds side by side, at {told['records']:,} records",
+            ("bound", "classes", "failure after linkage, at most", ""),
+            [
+                (
+                    row["bound"],
+                    "none" if row["classes"] is None else f"{row['classes']:,}",
+                    "" if row["failure_upper"] is None else f"{row['failure_upper']:.3g}",
+                    "this plan" if row["bound"] == told["bound"] else "",
+                )
+                for row in told["bounds"]
+            ],
+        )
     output.print_text(
-        f"{made.n_classes:,} classes. Expected records per class: {utility.smallest_class:,.0f} to "
-        f"{utility.largest_class:,.0f}. Information loss (NCP, 0 to 1): {utility.ncp:.4f}",
-        f"Wrote {target}  {made.digest}",
-    )
-
-
-def _bounds(made: Plan, model: Model, wish: Wish) -> list[dict[str, Any]]:
-    """What each bound gives for the records of the plan."""
-    from elldelta.model.model import reordered
-    from elldelta.plan.frontier import frontier_rows
-    from elldelta.plan.planner import Planner
-
-    planner = Planner(reordered(model, made.schema), replace(wish, waiting_risk=made.waiting_risk))
-    (row,) = frontier_rows(planner, [made.records])
-    return [
-        {
-            "bound": bound,
-            "classes": row.classes[bound],
-            "records": row.records,
-            "failure_upper": row.failures_upper[bound],
-        }
-        for bound in row.classes
-    ]
-
-
-def _print_bounds(made: Plan, bounds: list[dict[str, Any]]) -> None:
-    output.print_table(
-        f"The bounds side by side, at {made.records:,} records",
-        ("bound", "classes", "failure after linkage, at most", ""),
-        [
-            (
-                row["bound"],
-                "none" if row["classes"] is None else f"{row['classes']:,}",
-                "" if row["failure_upper"] is None else f"{row['failure_upper']:.3g}",
-                "this plan" if row["bound"] == made.bound else "",
-            )
-            for row in bounds
-        ],
+        f"{told['classes']:,} classes. Expected records per class: {told['smallest_class']:,.0f} to "
+        f"{told['largest_class']:,.0f}. Information loss (NCP, 0 to 1): {told['ncp']:.4f}",
+        f"Wrote {told['plan']}  {told['digest']}",
     )
 
 

@@ -121,6 +121,11 @@ class SharpPlan:
     failure_upper: float
 
     @property
+    def witnesses(self) -> tuple[tuple[int, ...], ...]:
+        """The values of each class that the proof counts, most probable first."""
+        return self.classes.witnesses
+
+    @property
     def reached(self) -> float:
         """What has a limit: the failure of the worst class, or of all classes together."""
         worst = float(self.classes.failures_upper.max())
