@@ -5,6 +5,7 @@ import json
 import random
 import traceback
 from collections import Counter
+from pathlib import Path
 
 import pandas as pd
 import polars as pl
@@ -128,9 +129,10 @@ def test_a_release_knows_where_it_is(tmp_path, plan):
     assert written.table is None
     assert written.place == target
     document = written.to_dict()
-    assert document["place"] == str(target)
-    assert document["name"] == "release.csv"
-    assert json.loads(written.manifest_place.read_text()) == document["manifest"]
+    assert document["release"] == str(target)
+    assert written.name == "release.csv"
+    assert json.loads(Path(document["manifest"]).read_text()) == written.manifest.to_dict()
+    assert document["records_released"] == 3000
     named = ed.release(frame, plan, name="hospital A")
     assert [item.name for item in ed.audit([written, named]).releases] == ["release.csv", "hospital A"]
     assert ed.audit([written]).diversity_min == ed.audit([target]).diversity_min

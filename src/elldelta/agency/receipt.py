@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, changed, holds, is_digest, read_json, seal, sign, unseal
-from elldelta.release.manifest import manifest_path, read_manifest
+from elldelta.release import manifest_path, read_manifest
 
 if TYPE_CHECKING:
     import os
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from elldelta.agency.registration import Registration
     from elldelta.files import PrivateKey, PublicKey
     from elldelta.ledger import LedgerEntry
-    from elldelta.release.manifest import Manifest
+    from elldelta.release import Manifest
 
 FORMAT_VERSION = 2
 """Version of the file; old versions are read for ever, newer ones refused."""

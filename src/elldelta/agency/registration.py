@@ -28,9 +28,8 @@ from elldelta.errors import DataError, ElldeltaError, FileError, InternalError, 
 from elldelta.files import as_bytes, changed, digest, is_digest, json_object, seal, unseal
 from elldelta.ledger import LedgerHeader, admit, check_owner, check_plan, damaged, first_line, parse_chain
 from elldelta.plan.classes import Merged
+from elldelta.release import Manifest, Published, verify_published
 from elldelta.release import manifest as manifest_file
-from elldelta.release.manifest import Manifest
-from elldelta.release.published import Published, verify_published
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -16,11 +16,16 @@ from elldelta.core.checks import check_whole
 from elldelta.engines import Query, TableName, is_frame, running
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import check_writable, loaded
-from elldelta.model.model import Model, read_model
+from elldelta.model import Model, read_model
 from elldelta.plan.plan import Plan, read_plan
-from elldelta.release.database_table import read_table_manifest
-from elldelta.release.manifest import manifest_path, read_manifest
-from elldelta.release.published import Verification, read_published, verify_published
+from elldelta.release import (
+    Verification,
+    manifest_path,
+    read_manifest,
+    read_published,
+    read_table_manifest,
+    verify_published,
+)
 from elldelta.release.release import Release
 from elldelta.schema.label_columns import rules_of
 from elldelta.schema.schema import Schema
@@ -36,8 +41,7 @@ if TYPE_CHECKING:
     from elldelta.audit.result import Audit
     from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
-    from elldelta.release.manifest import Manifest
-    from elldelta.release.published import Published
+    from elldelta.release import Manifest, Published
 
     SchemaOrPath = Schema | str | os.PathLike[str]
 

@@ -10,7 +10,7 @@ import numpy as np
 from elldelta.core import diversity as measures
 from elldelta.engines import running
 from elldelta.errors import DataError, ParameterError
-from elldelta.release.published import count_release
+from elldelta.release import count_release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.partition import Partition
 from elldelta.errors import DataError, InternalError
-from elldelta.release.published import sensitive_texts
+from elldelta.release import sensitive_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from elldelta.audit.releases import ForeignColumns, Labels, ReadRelease, Understanding
     from elldelta.core.arrangement import Arrangement
-    from elldelta.model.model import Model
-    from elldelta.release.published import Published
+    from elldelta.model import Model
+    from elldelta.release import Published
     from elldelta.schema.label_columns import LabelColumn
     from elldelta.schema.schema import Schema
 

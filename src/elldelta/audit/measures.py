@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from elldelta.audit.evidence import Evidence
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.linkage import Linkage, ReleasedCounts
-    from elldelta.model.model import Model
+    from elldelta.model import Model
 
 MOST_WORST = 20
 """Classes and isolated groups that are listed."""

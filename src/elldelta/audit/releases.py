@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from elldelta.errors import DataError, ParameterError
-from elldelta.release.published import count_release, sensitive_texts, unknown_values
+from elldelta.release import count_release, sensitive_texts, unknown_values
 from elldelta.schema.label_columns import ColumnRules, understand_column
 from elldelta.schema.labels import EVERYTHING, normalized, parse_number
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.engines import Progress, Table
-    from elldelta.release.published import Published
+    from elldelta.release import Published
     from elldelta.schema.label_columns import LabelColumn
     from elldelta.schema.schema import Schema
 

@@ -16,8 +16,8 @@ from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 from elldelta.engines import running
 from elldelta.files import AtomicFiles, check_writable, unwritable
+from elldelta.model import estimate, write_model
 from elldelta.model.demo_hospitals import HOSPITALS, make_region
-from elldelta.model.model import estimate, write_model
 from elldelta.pages.charts import as_png, draw_before_after, draw_frontier, draw_patients
 from elldelta.pages.page import inline_svg, render
 from elldelta.plan.frontier import frontier, frontier_rows

@@ -9,9 +9,13 @@ from elldelta.files.atomic import (
     check_writable,
     folders_to_disk,
     is_table_in_parts,
+    loaded,
     part_name,
+    read_bytes,
+    read_text,
     remove,
     to_disk,
+    unreadable,
     unwritable,
 )
 from elldelta.files.csv_format import (
@@ -22,7 +26,6 @@ from elldelta.files.csv_format import (
     transcode,
     wrong_encoding,
 )
-from elldelta.files.reading import loaded, read_bytes, read_text, unreadable
 from elldelta.files.sealed_json import (
     as_bytes,
     canonical_json,

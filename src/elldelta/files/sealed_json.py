@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from elldelta.errors import ElldeltaError, FileError, ParameterError
-from elldelta.files.reading import read_bytes
+from elldelta.files.atomic import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

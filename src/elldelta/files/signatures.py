@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from elldelta.errors import FileError, InputError
-from elldelta.files.atomic import AtomicFiles
-from elldelta.files.reading import read_bytes
+from elldelta.files.atomic import AtomicFiles, read_bytes
 from elldelta.files.sealed_json import canonical_json, digest_of_parts
 
 if TYPE_CHECKING:

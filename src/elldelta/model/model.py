@@ -90,6 +90,21 @@ class Model(Shown):
             "digest": self.digest,
         }
 
+    def to_dict(self) -> dict[str, Any]:
+        """Sizes, and how the sensitive values are distributed, as plain JSON values; not the counts."""
+        schema, distribution = self.schema, self.to_distribution()
+        marginal = distribution.value_marginal.tolist()
+        return {
+            "records": self.n_records,
+            "combinations": self.counts.n_combinations,
+            "combinations_possible": schema.n_combinations,
+            "quasi_identifiers": dict(zip(schema.names, schema.sizes, strict=True)),
+            "sensitive": schema.sensitive.name,
+            "marginal": dict(zip(schema.sensitive.value_labels, marginal, strict=True)),
+            "p_ell": distribution.ranked_marginal.tolist(),
+            "digest": self.digest,
+        }
+
     def plot(self) -> Figure:
         """How frequent the sensitive values are."""
         from elldelta.pages.charts import draw_marginal

@@ -16,7 +16,7 @@ from elldelta.core.utility import (
     workload_error,
 )
 from elldelta.files import loaded
-from elldelta.model.model import Model, read_model, reordered
+from elldelta.model import Model, read_model, reordered
 from elldelta.plan.plan import Plan, read_plan
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from elldelta.errors import RefusedError
 from elldelta.files import loaded
-from elldelta.model.model import Model, read_model
+from elldelta.model import Model, read_model
 from elldelta.plan.planner import Planner
 from elldelta.plan.wish import Wish
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.errors import ParameterError
-from elldelta.model.model import reordered
+from elldelta.model import reordered
 from elldelta.pages.charts import draw_class_map
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from elldelta.model.model import Model
+    from elldelta.model import Model
     from elldelta.plan.plan import Plan
 
 

@@ -17,7 +17,7 @@ from elldelta.core.generalize.runs import greedy, sharp_runs
 from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.files import check_writable, loaded
-from elldelta.model.model import Model, read_model, reordered
+from elldelta.model import Model, read_model, reordered
 from elldelta.plan.classes import Boxes, Runs
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.wish import Wish

@@ -16,7 +16,7 @@ from elldelta.errors import RefusedError
 from elldelta.plan.planner import Planner
 
 if TYPE_CHECKING:
-    from elldelta.model.model import Model
+    from elldelta.model import Model
     from elldelta.plan.plan import Plan
     from elldelta.plan.wish import Wish
 

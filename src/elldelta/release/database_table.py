@@ -17,8 +17,7 @@ from elldelta.engines import Engine, require, sql
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import as_bytes
 from elldelta.release.manifest import Manifest
-from elldelta.release.recheck import check_table
-from elldelta.release.rows import JoinedRows, check_number, check_release, generated_rows
+from elldelta.release.rows import JoinedRows, check_number, check_release, check_table, generated_rows
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from elldelta.engines import Progress, TableName
-    from elldelta.model.counting import CountedTable
+    from elldelta.model import CountedTable
     from elldelta.release.publishable import Publishable
     from elldelta.release.rows import Order
 

@@ -34,6 +34,13 @@ KIND = "manifest"
 
 _CELLS_AT_ONCE = 1 << 18
 
+SUMMARY = (
+    "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
+    "classes_published", "guarantee", "coarsening", "ledger", "ell", "diversity", "order", "plan_digest",
+    "content_digest",
+)  # fmt: skip
+"""What is told about a release that was just made."""
+
 TERMS = ("ell", "delta", "releases", "failure_upper", "guarantee", "min_records")
 """What a manifest repeats of its plan."""
 
@@ -98,6 +105,34 @@ class Manifest:
     def labels(self) -> list[tuple[str, ...]]:
         """What the release shows for each class."""
         return class_labels(self.schema, self.classes)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What became of the records and what is promised, in words."""
+        cost, lost = self.coarsening, self.records_suppressed + self.records_quarantined
+        said = [
+            f"Released {self.records_released:,} of {self.records_read:,} records "
+            f"in {self.classes_published:,} classes.",
+            f"Every class shows at least {self.diversity} values; {self.ell} were promised."
+            if self.diversity is not None
+            else "No class has a record.",
+        ]
+        if cost is not None and cost["base_classes_failing"]:
+            said.append(
+                f"{cost['base_classes_failing']} of {cost['base_classes']} planned classes did not pass: "
+                f"{cost['base_classes_merged']} were merged, {self.records_left_out:,} records left out; "
+                f"information loss {cost['ncp_before']:.4f} -> {cost['ncp_after']:.4f}.",
+            )
+        if cost is not None and self.ledger is None:
+            said.append("Certified: it may be linked with others of its kind, as the plan says.")
+        elif cost is not None and self.ledger is not None:
+            said.append(f"Certified, and admitted by the ledger as release {self.ledger['sequence']}.")
+        if lost:
+            said.append(
+                f"Left out: {self.records_suppressed:,} with a missing value, "
+                f"{self.records_quarantined:,} with a value outside its domain."
+            )
+        return tuple(said)
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest as plain JSON values, with its digest."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from elldelta.core.coarsen import Coarsening
     from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
-    from elldelta.model.counts import Counts
+    from elldelta.model import Counts
     from elldelta.plan.classes import Classes
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from elldelta.engines import TableName, format_of, running
 from elldelta.errors import ParameterError
 from elldelta.files import AtomicFiles, as_bytes, check_writable
-from elldelta.model.counting import count
+from elldelta.model import count
 from elldelta.pages.page import Shown
 from elldelta.plan.signature import given_plan
 from elldelta.release.database_table import (
@@ -20,7 +20,7 @@ from elldelta.release.database_table import (
     publication,
     write_table,
 )
-from elldelta.release.manifest import Manifest, describe, manifest_path
+from elldelta.release.manifest import SUMMARY, Manifest, describe, manifest_path
 from elldelta.release.publishable import publishable
 from elldelta.release.rows import release_frame, write_quarantine, write_release
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from elldelta.choices import OnFailure
     from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat, PublicKey
-    from elldelta.model.counting import UnknownPolicy
+    from elldelta.model import UnknownPolicy
     from elldelta.plan.plan import Plan
     from elldelta.release.publishable import Publishable
     from elldelta.release.rows import Order
@@ -69,15 +69,6 @@ class Release(Shown):
     name: str = "a release in memory"
     place: Path | TableName | None = None
 
-    @property
-    def manifest_place(self) -> Path | TableName | None:
-        """Where the manifest was written: beside the release."""
-        return (
-            manifest_table(self.place)
-            if isinstance(self.place, TableName)
-            else self.place and manifest_path(self.place)
-        )
-
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance; no rows."""
         manifest = self.manifest
@@ -92,9 +83,17 @@ class Release(Shown):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Its name, where it is, and its manifest, as plain JSON values; not the rows."""
-        place = None if self.place is None else str(self.place)
-        return {"name": self.name, "place": place, "manifest": self.manifest.to_dict()}
+        """Where it is and what the manifest tells in numbers, as plain JSON values; not the rows."""
+        beside: Path | TableName | None = None
+        if isinstance(self.place, TableName):
+            beside = manifest_table(self.place)
+        elif self.place is not None:
+            beside = manifest_path(self.place)
+        return {
+            "release": self.name if self.place is None else str(self.place),
+            "manifest": None if beside is None else str(beside),
+            **{name: getattr(self.manifest, name) for name in SUMMARY},
+        }
 
 
 def release(

@@ -4,7 +4,10 @@ Without kept columns a release is fully determined by its counts per (class, sen
 generated from them, class by class, and the records are not read again. The rows are then sorted, which hides
 the order of the input and makes the file the same, byte for byte, from run to run. With kept columns the
 engine joins the records with their labels, and sorts them unless speed matters more; what it has read the
-second time is then compared with what was checked (`elldelta.release.recheck`).
+second time is then compared with what was checked. A file may have been changed in between, and a query can
+give other records each time: `random()`, a sample, or LIMIT without ORDER BY. Files are compared with what
+they were; of what comes from a database the labels and sensitive values are counted again, before anybody
+can see them.
 """
 
 from __future__ import annotations
@@ -13,23 +16,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from elldelta.engines import format_of, from_arrow, require, sql
+from elldelta.engines import Table, TableColumn, format_of, from_arrow, require, sql
 from elldelta.engines.repeated_rows import RepeatedRows
-from elldelta.errors import InternalError, ParameterError
+from elldelta.errors import DataError, InternalError, ParameterError
 from elldelta.files import part_name
-from elldelta.release.recheck import check_file, check_frame
+from elldelta.release.published import count_release, sensitive_texts
 from elldelta.schema.domains import UNKNOWN
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
     from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.engines import Engine, Progress
+    from elldelta.engines import Engine, FileFormat, Progress, TableName
     from elldelta.files import AtomicFiles
-    from elldelta.model.counting import CountedTable, Encoding
+    from elldelta.model import CountedTable, Encoding
     from elldelta.release.publishable import Publishable
 
 Order = Literal["sorted", "any"]
@@ -70,7 +74,7 @@ def write_release(
             n_rows = engine.write(
                 joined.query, target, file_format, ordered=order == "sorted", progress=progress
             )
-        check_file(counted, content, target, file_format)
+        _check_file(counted, content, target, file_format)
     check_number("records of the release", content.n_records, n_rows)
 
 
@@ -89,7 +93,7 @@ def release_frame(
         # A stored result has no order: its rows are numbered instead, and sorted here.
         with JoinedRows(counted, content, "numbered" if order == "sorted" else "any") as joined:
             table = _fetched(counted.table.engine, joined.query, progress)
-        check_frame(counted, content, table)
+        _check_frame(counted, content, table)
         if order == "sorted":
             table = table.sort_by(sql.ROW_NUMBER).drop_columns([sql.ROW_NUMBER])
     check_number("records of the release", content.n_records, table.num_rows)
@@ -277,3 +281,103 @@ def _fetched(engine: Engine, query: str, progress: Progress | None) -> pa.Table:
         return pa.Table.from_batches(engine.fetch(stored))
     finally:
         engine.discard(stored)
+
+
+def _check_file(counted: CountedTable, content: Publishable, path: Path, file_format: FileFormat) -> None:
+    """Refuses a file of rows that are not those that were counted.
+
+    Raises:
+        DataError: The source has said something else the second time.
+    """
+    _check_unchanged(counted)
+    if not _is_volatile(counted):
+        return
+    if path.is_dir():  # the parts that an engine has written where the records are
+        engine = counted.table.engine
+        _check_rows(content, engine, engine.open(path).relation)
+    else:
+        _check_stream(content, _read_columns(path, file_format, _names(content)))
+
+
+def _check_frame(counted: CountedTable, content: Publishable, rows: pa.Table) -> None:
+    """The same for rows in memory."""
+    _check_unchanged(counted)
+    if _is_volatile(counted):
+        _check_stream(content, rows.select(_names(content)).to_reader())
+
+
+def check_table(counted: CountedTable, content: Publishable, name: TableName) -> None:
+    """The same for a table in the database of the source, in the transaction that has made it."""
+    _check_rows(content, counted.table.engine, name.quoted)
+
+
+def _names(content: Publishable) -> list[str]:
+    return [*content.schema.names, content.schema.sensitive.name]
+
+
+def _is_volatile(counted: CountedTable) -> bool:
+    """Whether the source is a query or a view, or may be one; a table in memory stays as it is.
+
+    So do files of this machine, as long as they look the same.
+    """
+    table = counted.table
+    return "tables" in table.engine.capabilities and table.given is None and not table.files
+
+
+def _check_unchanged(counted: CountedTable) -> None:
+    if counted.table.file_marks() != counted.marks:
+        raise _other_records(
+            "A file of it was changed meanwhile.", "Release it again when nobody writes to it."
+        )
+
+
+def _read_columns(path: Path, file_format: FileFormat, names: list[str]) -> pa.RecordBatchReader:
+    """Columns of a file as a stream, whatever its name ends in."""
+    import pyarrow as pa
+    from pyarrow import csv, dataset
+
+    if file_format == "parquet":
+        return dataset.dataset(str(path), format="parquet").scanner(columns=names).to_reader()
+    texts = csv.ConvertOptions(strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False)
+    kind = dataset.CsvFileFormat(csv.ParseOptions(newlines_in_values=True), convert_options=texts)
+    schema = pa.schema([(name, pa.string()) for name in names])
+    return dataset.dataset(str(path), schema=schema, format=kind).scanner().to_reader()
+
+
+def _check_stream(content: Publishable, rows: pa.RecordBatchReader) -> None:
+    from elldelta.engines.duckdb import connect
+
+    with connect() as engine:
+        _check_rows(content, engine, engine.read_once(rows))
+
+
+def _check_rows(content: Publishable, engine: Engine, relation: str) -> None:
+    schema = content.schema
+    columns = tuple(TableColumn(name, "text") for name in _names(content))
+    found = count_release(
+        Table(engine, relation, columns, None, "the release"), schema.names, schema.sensitive.name
+    )
+    # Classes by their labels, values by their spelling: what somebody sees who holds the release.
+    shown = _cells(found.labels, found.values, found.counts)
+    expected = _cells(content.labels, sensitive_texts(schema), content.counts)
+    if shown != expected:
+        raise _other_records(
+            "Some values occur more, or less, often in some classes than when they were checked.",
+            "Use a query that always gives the same records: no random(), no sample, no LIMIT without "
+            "ORDER BY. Or put its result into a table first.",
+        )
+
+
+def _cells(
+    labels: Sequence[tuple[str | None, ...]], values: Sequence[str | None], counts: NDArray[np.int64]
+) -> dict[tuple[tuple[str | None, ...], str | None], int]:
+    places = zip(*(part.tolist() for part in np.nonzero(counts)), strict=True)
+    return {(labels[row], values[column]): int(counts[row, column]) for row, column in places}
+
+
+def _other_records(found: str, remedy: str) -> DataError:
+    return DataError(
+        "The table did not give the same records twice, and what was checked is not what would be published.",
+        found=found,
+        remedy=remedy,
+    )

@@ -24,8 +24,8 @@ from elldelta.agency.server.services.requests import asked_wish, begin_job, file
 from elldelta.agency.server.state import Agency, prepare
 from elldelta.agency.server.worker import run_next
 from elldelta.errors import InternalError
+from elldelta.model import estimate, write_model
 from elldelta.model.demo_hospitals import make_region
-from elldelta.model.model import estimate, write_model
 from elldelta.release.release import release
 from elldelta.schema.schema import Schema
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from elldelta.agency.registration import Registered
     from elldelta.agency.server.services.planning import PaperCost
     from elldelta.agency.server.settings import Limits, Settings
-    from elldelta.model.model import Model
+    from elldelta.model import Model
     from elldelta.plan.plan import Plan
 
 REGISTERED_BYTES = 256 * MIB

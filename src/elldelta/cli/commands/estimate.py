@@ -20,37 +20,28 @@ def _run(
 ) -> None:
     """Count past records by quasi-identifiers and sensitive value: the model a plan is made from."""
     from elldelta.files import check_writable
-    from elldelta.model.model import estimate, write_model
-    from elldelta.schema.schema_file import read_schema
+    from elldelta.model import estimate, write_model
 
     source = where.source(sources)
     check_writable(target, overwrite=overwrite)
-    described = read_schema(schema)
     with where.start() as active, progress_bar("Counting") as progress:
-        model = estimate(
-            source,
-            described,
-            csv_format=csv.format,
-            engine=active,
-            progress=progress,
-        )
+        model = estimate(source, schema, csv_format=csv.format, engine=active, progress=progress)
     write_model(model, target, overwrite=overwrite)
-    result = {
-        "model": str(target),
-        "digest": model.digest,
-        "records_read": model.accounting.n_read,
-        "records": model.n_records,
-        "records_suppressed": model.accounting.n_suppressed,
-        "combinations": model.counts.n_combinations,
-        "combinations_possible": described.n_combinations,
-        "values": described.n_values,
-    }
-    if json:
-        output.print_json(result)
-        return
-    output.print_text(
-        f"Counted {model.n_records:,} of {model.accounting.n_read:,} records: "
-        f"{model.counts.n_combinations:,} of {described.n_combinations:,} combinations occur, "
-        f"with {described.n_values} sensitive values.",
+    counts = model.counts
+    output.print_result(
+        {
+            "model": str(target),
+            "digest": model.digest,
+            "records_read": counts.accounting.n_read,
+            "records": counts.n_records,
+            "records_suppressed": counts.accounting.n_suppressed,
+            "combinations": counts.n_combinations,
+            "combinations_possible": counts.schema.n_combinations,
+            "values": counts.schema.n_values,
+        },
+        f"Counted {counts.n_records:,} of {counts.accounting.n_read:,} records: "
+        f"{counts.n_combinations:,} of {counts.schema.n_combinations:,} combinations occur, "
+        f"with {counts.schema.n_values} sensitive values.",
         f"Wrote {target}",
+        as_json=json,
     )

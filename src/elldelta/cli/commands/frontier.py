@@ -33,7 +33,7 @@ def _run(
 ) -> None:
     """How many classes how many records buy, under the paper's bound and ours."""
     from elldelta.files import check_writable
-    from elldelta.model.model import read_model
+    from elldelta.model import read_model
     from elldelta.plan.frontier import frontier
 
     if picture is not None:

@@ -82,16 +82,15 @@ def _verify(
         terms=known.terms if known else None,
         head=head,
     )
-    if json:
-        output.print_json(
-            {
-                "intact": True,
-                "releases": chain.n_releases,
-                "plan_digest": chain.header.plan_digest,
-                "key_id": key.id if key else None,
-            }
-        )
-        return
-    output.print_text(f"The chain is intact: {chain.n_releases} releases of {len(chain.owners)} owners.")
-    if key is not None:
-        output.print_text("It holds the line of the release, and the agency has signed its receipt.")
+    told = "It holds the line of the release, and the agency has signed its receipt."
+    output.print_result(
+        {
+            "intact": True,
+            "releases": chain.n_releases,
+            "plan_digest": chain.header.plan_digest,
+            "key_id": key.id if key else None,
+        },
+        f"The chain is intact: {chain.n_releases} releases of {len(chain.owners)} owners.",
+        *([told] if key else []),
+        as_json=json,
+    )

@@ -21,47 +21,33 @@ def _show(
     json: options.Json = False,
 ) -> None:
     """Sizes, how the sensitive values are distributed, and p_ell for every ell."""
-    from elldelta.model.model import read_model
+    from elldelta.model import read_model
 
     loaded = read_model(model)
-    schema = loaded.schema
-    distribution = loaded.to_distribution()
-    names = schema.sensitive.value_labels
-    marginal = distribution.value_marginal.tolist()
     if picture is not None:
-        from elldelta.pages.charts import draw_marginal, write_picture
+        from elldelta.pages.charts import write_picture
 
-        figure = draw_marginal(names, marginal, f"{schema.sensitive.name}: {loaded.n_records:,} records")
-        write_picture(figure, picture, overwrite=overwrite)
+        write_picture(loaded.plot(), picture, overwrite=overwrite)
+    shown = loaded.to_dict()
     if json:
-        output.print_json(
-            {
-                "records": loaded.n_records,
-                "combinations": loaded.counts.n_combinations,
-                "combinations_possible": schema.n_combinations,
-                "quasi_identifiers": dict(zip(schema.names, schema.sizes, strict=True)),
-                "sensitive": schema.sensitive.name,
-                "marginal": dict(zip(names, marginal, strict=True)),
-                "p_ell": distribution.ranked_marginal.tolist(),
-                "digest": loaded.digest,
-            }
-        )
+        output.print_json(shown)
         return
+    sizes, marginal = shown["quasi_identifiers"], shown["marginal"]
     output.print_pairs(
         str(model),
         [
-            ("records", f"{loaded.n_records:,}"),
-            ("combinations", f"{loaded.counts.n_combinations:,} of {schema.n_combinations:,} occur"),
-            *((name, f"{size:,} positions") for name, size in zip(schema.names, schema.sizes, strict=True)),
-            (schema.sensitive.name, f"{schema.n_values} values (sensitive)"),
-            ("digest", loaded.digest),
+            ("records", f"{shown['records']:,}"),
+            ("combinations", f"{shown['combinations']:,} of {shown['combinations_possible']:,} occur"),
+            *((name, f"{size:,} positions") for name, size in sizes.items()),
+            (shown["sensitive"], f"{len(marginal)} values (sensitive)"),
+            ("digest", shown["digest"]),
         ],
     )
-    order = sorted(range(len(names)), key=lambda index: -marginal[index])
+    frequent = sorted(marginal.items(), key=lambda item: -item[1])
     output.print_table(
         "Sensitive values, most frequent first",
         ("ell", "p_ell", "value"),
-        [(str(rank), f"{marginal[index]:.6f}", names[index]) for rank, index in enumerate(order, start=1)],
+        [(str(rank), f"{share:.6f}", name) for rank, (name, share) in enumerate(frequent, start=1)],
     )
 
 
@@ -73,11 +59,12 @@ def _merge(
     json: options.Json = False,
 ) -> None:
     """Add up models with the same schema: two years, two regions."""
-    from elldelta.model.model import merge_models, read_model, write_model
+    from elldelta.model import merge_models, write_model
 
-    merged = merge_models(read_model(path) for path in models)
+    merged = merge_models(models)
     write_model(merged, target, overwrite=overwrite)
-    if json:
-        output.print_json({"model": str(target), "records": merged.n_records, "digest": merged.digest})
-        return
-    output.print_text(f"Merged {len(models)} models, {merged.n_records:,} records. Wrote {target}")
+    output.print_result(
+        {"model": str(target), "records": merged.n_records, "digest": merged.digest},
+        f"Merged {len(models)} models, {merged.n_records:,} records. Wrote {target}",
+        as_json=json,
+    )

@@ -9,35 +9,20 @@ import typer
 
 from elldelta.choices import OnFailure
 from elldelta.cli import agency, options, output
+from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from elldelta.engines import TableName
     from elldelta.ledger import Ledger
-    from elldelta.release.release import Release
-
-PlanFile = Annotated[Path, typer.Option("--plan", help="The plan that the agency has sent.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands to the application."""
-    app.command(
-        "release",
-        help="Apply a plan to your own records and write the release with its manifest.",
-        epilog="Example: elldelta release hospital_a.parquet --plan plan.json -o release_a.parquet",
-    )(options.bundled(_release))
-    app.command(
-        "verify",
-        help="Check a release from its file: content, manifest, diversity, and the plan if you give it.",
-        epilog="Example: elldelta verify release_a.parquet --plan plan.json",
-    )(options.bundled(_verify))
-
-
+@command("release", example="release hospital_a.parquet --plan plan.json -o release_a.parquet")
 def _release(
     sources: options.Sources = None,
     *,
-    plan: PlanFile,
+    plan: Annotated[Path, typer.Option("--plan", help="The plan that the agency has sent.")],
     target: Annotated[
         Path | None, typer.Option("--output", "-o", help="The release: a .parquet or .csv file.")
     ] = None,
@@ -91,15 +76,13 @@ def _release(
     where: options.WhereFrom,
     json: options.Json = False,
 ) -> None:
+    """Apply a plan to your own records and write the release with its manifest."""
     from elldelta.release.release import release
 
     source = where.source(sources)
     place = _target(target, table, where.engine)
     book = _ledger(ledger, owner)
-    with (
-        where.start() as active,
-        progress_bar("Releasing") as progress,
-    ):
+    with where.start() as active, progress_bar("Releasing") as progress:
         made = release(
             source,
             plan,
@@ -115,19 +98,22 @@ def _release(
             engine=active,
             progress=progress,
         )
-    _print_release(made, json=json)
+    lines = (*made.manifest.sentences, f"Wrote {made.place} and its manifest.")
+    output.print_result(made.to_dict(), *lines, as_json=json)
 
 
 def _ledger(path: Path | None, owner: str | None) -> Ledger | None:
-    from elldelta.ledger import Ledger
-
-    if (path is None) != (owner is None):
+    if path is None and owner is None:
+        return None
+    if path is None or owner is None:
         raise ParameterError(
             "A ledger needs the name of the owner, and an owner's name needs a ledger.",
             found="Only one of the two was given.",
             remedy="Give --ledger FILE and --owner NAME together.",
         )
-    return Ledger(path, owner) if path is not None and owner is not None else None
+    from elldelta.ledger import Ledger
+
+    return Ledger(path, owner)
 
 
 def _target(path: Path | None, table: str | None, engine_name: str) -> Path | TableName:
@@ -151,46 +137,7 @@ def _target(path: Path | None, table: str | None, engine_name: str) -> Path | Ta
     return TableName.parse(table)
 
 
-def _print_release(made: Release, *, json: bool) -> None:
-    manifest = made.manifest
-    names = (
-        "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
-        "classes_published", "guarantee", "coarsening", "ledger", "ell", "diversity", "order", "plan_digest",
-        "content_digest",
-    )  # fmt: skip
-    if json:
-        places = {"release": str(made.place), "manifest": str(made.manifest_place)}
-        output.print_json({**places, **{name: getattr(manifest, name) for name in names}})
-        return
-    lost = manifest.records_suppressed + manifest.records_quarantined
-    output.print_text(
-        f"Released {manifest.records_released:,} of {manifest.records_read:,} records "
-        f"in {manifest.classes_published:,} classes.",
-        f"Every class shows at least {manifest.diversity} values; {manifest.ell} were promised."
-        if manifest.diversity is not None
-        else "No class has a record.",
-    )
-    cost = manifest.coarsening
-    if cost is not None and cost["base_classes_failing"]:
-        output.print_text(
-            f"{cost['base_classes_failing']} of {cost['base_classes']} planned classes did not pass: "
-            f"{cost['base_classes_merged']} were merged, {manifest.records_left_out:,} records left out; "
-            f"information loss {cost['ncp_before']:.4f} -> {cost['ncp_after']:.4f}.",
-        )
-    if cost is not None:
-        output.print_text(
-            "Certified: it may be linked with others of its kind, as the plan says."
-            if manifest.ledger is None
-            else f"Certified, and admitted by the ledger as release {manifest.ledger['sequence']}."
-        )
-    if lost:
-        output.print_text(
-            f"Left out: {manifest.records_suppressed:,} with a missing value, "
-            f"{manifest.records_quarantined:,} with a value outside its domain."
-        )
-    output.print_text(f"Wrote {made.place} and its manifest.")
-
-
+@command("verify", example="verify release_a.parquet --plan plan.json")
 def _verify(
     release: Annotated[
         Path,
@@ -204,21 +151,16 @@ def _verify(
     where: options.Where,
     json: options.Json = False,
 ) -> None:
+    """Check a release from its file: content, manifest, diversity, and the plan if you give it."""
     from elldelta.audit.audit import verify
-    from elldelta.plan.plan import read_plan
 
-    known = read_plan(plan) if plan else None
     with where.start() as active, progress_bar("Reading") as progress:
-        checked = verify(release, known, csv_format=csv.format, engine=active, progress=progress)
-    if json:
-        output.print_json({**checked.to_dict(), "release": str(release)})
-        return
-    output.print_text(
+        checked = verify(release, plan, csv_format=csv.format, engine=active, progress=progress)
+    lines = [
         f"{release} is what its manifest says: {checked.records:,} records in {checked.classes:,} classes.",
         f"Every class shows at least {checked.diversity} values ({checked.ell} promised) "
         f"and {checked.k} records.",
-    )
-    if plan is not None:
-        output.print_text("It follows the plan you gave.")
-    if checked.is_certified:
-        output.print_text("Its certificate holds.")
+        *(["It follows the plan you gave."] if plan is not None else []),
+        *(["Its certificate holds."] if checked.is_certified else []),
+    ]
+    output.print_result({**checked.to_dict(), "release": str(release)}, *lines, as_json=json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from elldelta.cli import options, output
 from elldelta.cli.app import command, family
 from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from elldelta.schema.schema import Schema
 
 _FAMILY = family("schema", "Describe the columns of a table: roles, domains, missing values.")
 
@@ -54,8 +57,8 @@ def _infer(
     source = where.source(sources)
     check_writable(target, overwrite=overwrite)
     files = options.named_files(hierarchy, "--hierarchy")
-    hierarchies = read_hierarchies(files, replace(csv, separator=None).format)
     rules = _bins(bins or [])
+    hierarchies = read_hierarchies(files, replace(csv, separator=None).format)
     with where.start() as active, progress_bar("Reading") as progress:
         schema = Schema.infer(
             source,
@@ -69,12 +72,11 @@ def _infer(
             progress=progress,
         )
     write_schema(schema, target, overwrite=overwrite)
-    sizes = dict(zip(schema.names, schema.sizes, strict=True))
     if json:
         output.print_json(
             {
                 "schema": str(target),
-                "quasi_identifiers": sizes,
+                "quasi_identifiers": dict(zip(schema.names, schema.sizes, strict=True)),
                 "sensitive": {schema.sensitive.name: schema.n_values},
                 "kept": list(schema.kept),
                 "dropped": list(schema.dropped),
@@ -83,7 +85,12 @@ def _infer(
             }
         )
         return
-    roles = [(name, "quasi-identifier", f"{size:,}") for name, size in sizes.items()]
+    _print(schema)
+    output.print_text(f"Wrote {target}. Read and edit it before you rely on it.")
+
+
+def _print(schema: Schema) -> None:
+    roles = [(column.name, "quasi-identifier", f"{column.size:,}") for column in schema.quasi_identifiers]
     roles.append((schema.sensitive.name, "sensitive", f"{schema.n_values:,}"))
     roles += [(name, "kept unchanged", "") for name in schema.kept]
     roles += [(name, "dropped", "") for name in schema.dropped]
@@ -93,7 +100,6 @@ def _infer(
             output.print_text(
                 f"Look at {column.name}: values that differ in spelling only count as different."
             )
-    output.print_text(f"Wrote {target}. Read and edit it before you rely on it.")
 
 
 def _names(text: str) -> tuple[str, ...]:

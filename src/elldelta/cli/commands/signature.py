@@ -27,10 +27,12 @@ def _key(
 
     key = PrivateKey.create()
     write_key_pair(key, private, public)
-    if json:
-        output.print_json({"id": key.id, "private": str(private), "public": str(public)})
-        return
-    output.print_text(key.id, f"Wrote {private}, which stays with you, and {public}, for everybody.")
+    output.print_result(
+        {"id": key.id, "private": str(private), "public": str(public)},
+        key.id,
+        f"Wrote {private}, which stays with you, and {public}, for everybody.",
+        as_json=json,
+    )
 
 
 @command("sign", example="signature sign plan.json --key agency.key", home=_FAMILY)
@@ -45,20 +47,16 @@ def _sign(
     from elldelta.plan.plan import read_plan
     from elldelta.plan.signature import sign_plan, signature_path, write_signature
 
-    agency_key = read_private_key(key)
-    known = read_plan(plan)
-    write_signature(sign_plan(known, agency_key), plan, overwrite=overwrite)
-    if json:
-        output.print_json(
-            {
-                "plan": str(plan),
-                "signature": str(signature_path(plan)),
-                "plan_digest": known.digest,
-                "key_id": agency_key.id,
-            }
-        )
-        return
-    output.print_text(f"Signed {known.digest}.", f"Wrote {signature_path(plan)}.")
+    document = sign_plan(read_plan(plan), read_private_key(key))
+    write_signature(document, plan, overwrite=overwrite)
+    beside = str(signature_path(plan))
+    signed = {name: document[name] for name in ("plan_digest", "key_id")}
+    output.print_result(
+        {"plan": str(plan), "signature": beside, **signed},
+        f"Signed {document['plan_digest']}.",
+        f"Wrote {beside}.",
+        as_json=json,
+    )
 
 
 @command("verify", example="signature verify plan.json --agency-key agency.pem", home=_FAMILY)
@@ -73,7 +71,9 @@ def _verify(
 
     key = read_public_key(agency_key)
     known = read_signed_plan(plan, key)
-    if json:
-        output.print_json({"valid": True, "plan_digest": known.digest, "key_id": key.id})
-        return
-    output.print_text(f"The agency has signed this plan, {known.digest}.", known.promise)
+    output.print_result(
+        {"valid": True, "plan_digest": known.digest, "key_id": key.id},
+        f"The agency has signed this plan, {known.digest}.",
+        known.promise,
+        as_json=json,
+    )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
-    from elldelta.model.model import Model
+    from elldelta.model import Model
     from elldelta.plan.plan import Plan
 
     Tell = Callable[[float, str], None]

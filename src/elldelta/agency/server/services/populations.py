@@ -24,7 +24,7 @@ from elldelta.agency.server.tables import (
     check_text,
 )
 from elldelta.errors import FileError, ParameterError
-from elldelta.model.model import read_model
+from elldelta.model import read_model
 from elldelta.plan.picture import picture_of_classes
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
-    from elldelta.model.model import Model
+    from elldelta.model import Model
     from elldelta.schema.schema import Column
 
 UPLOAD = "upload.parquet"
