@@ -457,7 +457,17 @@ def finish(process):
     return process.returncode, out, err
 
 
-@pytest.mark.parametrize("name", [*WRITERS, "release kept", "quarantine"])
+QUICK_WRITERS = ("plan", "release", "model show", "quarantine")
+"""One for each kind of file: a document, a table, a picture, two tables. Each needs a process of its own."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in QUICK_WRITERS else [pytest.mark.slow])
+        for name in (*WRITERS, "release kept", "quarantine")
+    ],
+)
 def test_a_full_disk(in_process, elldelta, story, out, tmp_path, strangers, digests, name):
     """No file may grow beyond a limit that is too small for the output."""
     limit = 300
@@ -539,7 +549,15 @@ def interrupted(start, happens, pause=0.0):
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("moment", ["at the start", "while counting", "while writing", "late in writing"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param("at the start", marks=pytest.mark.slow),
+        "while counting",
+        "while writing",
+        pytest.param("late in writing", marks=pytest.mark.slow),
+    ],
+)
 def test_ctrl_c(in_process, elldelta, story, out, tmp_path, large_table, digests, moment):
     """The signal comes when something on disk shows what the command is doing."""
     command = release_with_kept_column(elldelta, story, tmp_path, large_table, out)

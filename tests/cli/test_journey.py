@@ -640,6 +640,7 @@ def test_adult_from_csv_to_audit(elldelta, tmp_path):
     assert result["diversity_min"] >= 5
 
 
+@pytest.mark.slow
 def test_the_journey_in_processes_of_its_own(script, story, tmp_path):
     """What a person types, with nothing shared but files; silent on standard error, no colours in a pipe."""
     commands = [

@@ -225,7 +225,13 @@ def _busy(url):
     return found[0][0] > 0
 
 
-@pytest.mark.parametrize("end", ["client killed", "interrupted", "server ends it"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "interrupted",
+        *(pytest.param(end, marks=pytest.mark.slow) for end in ("client killed", "server ends it")),
+    ],
+)
 def test_a_release_that_is_cut_off_was_never_there(in_process, story, database, end):
     many = "SELECT o.* FROM owner_a AS o CROSS JOIN generate_series(1, 500)"
     run = in_process(

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.contracts.placement import Placement, needs
 from tests.oracles import tables as oracle
+from tests.switch import quick_or_all
 
 from elldelta.engines import Query, TableName
 from elldelta.errors import DataError, FileError, ParameterError
@@ -163,7 +164,7 @@ class EngineContract(Placement):
     Random tables are tried inside of the tests, so that an engine that is slow to answer can try fewer.
     """
 
-    n_examples = 40
+    n_examples = quick_or_all(12, 40)
     n_many = 300_000
     """More rows than an engine writes or sorts in one piece."""
     in_parts = False

@@ -56,6 +56,13 @@ class TestInference(InDatabase, InferenceContract):
 
 class TestFailures(InDatabase, FailureContract):
     engine_name = "postgres"
+    rarely = (
+        "test_a_full_disk_is_named_and_leaves_nothing[generated-csv]",
+        "test_a_full_disk_is_named_and_leaves_nothing[generated-parquet]",
+        "test_a_full_disk_is_named_and_leaves_nothing[joined-csv]",
+        "test_an_interrupt_is_heard_and_leaves_nothing[joined]",
+        "test_an_interrupt_is_heard_and_leaves_nothing[generated]",
+    )
     start = staticmethod(connect)
 
     @pytest.fixture
