@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from elldelta.cli.app import app
-
 _STORY = (
     "demo", "schema", "hierarchy", "estimate", "model", "frontier", "plan", "compare", "release", "ledger",
     "audit", "check", "compose", "serve", "remote", "signature", "worst_case", "sample_size", "figures",
@@ -16,6 +14,4 @@ _STORY = (
 def load_commands() -> None:
     """Adds every command to the application."""
     for name in _STORY:
-        module = import_module(f"elldelta.cli.commands.{name}")
-        if hasattr(module, "register"):
-            module.register(app)
+        import_module(f"elldelta.cli.commands.{name}")

@@ -12,6 +12,7 @@ import typer
 
 from elldelta.cli import output
 from elldelta.cli.agency import require
+from elldelta.cli.app import command
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -21,15 +22,7 @@ PASSWORD_VARIABLE = "ELLDELTA_ADMIN_PASSWORD"  # noqa: S105 (a name, not a passw
 DEMO_FOLDER = "demo"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command to the application."""
-    app.command(
-        "serve",
-        help="Run the central agency: requests, signed plans, progress, registered releases, the ledger.",
-        epilog="Example: elldelta serve --demo",
-    )(_serve)
-
-
+@command("serve", example="serve --demo")
 def _serve(
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="The port to listen on; 0 for any free one.")] = 8000,
@@ -85,6 +78,7 @@ def _serve(
     ] = False,
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info",
 ) -> None:
+    """Run the central agency: requests, signed plans, progress, registered releases, the ledger."""
     require(
         "The service",
         "server",
