@@ -188,7 +188,7 @@ def test_large_tables_take_the_way_through_a_sample(monkeypatch):
     distribution = random_distribution(rng, 20_000, 12, concentration=2.0)
     slow = sharp_runs(distribution, 4, 300_000, 2, 0.02)
     calls = []
-    fit_many = sweep.Sweeper._fit_many
+    fit_many = sweep.Sweeper.fit_many
 
     def counted(self, budget):
         run = fit_many(self, budget)
@@ -196,7 +196,7 @@ def test_large_tables_take_the_way_through_a_sample(monkeypatch):
         return run
 
     monkeypatch.setattr(sweep, "MANY_ROWS", 10_000)
-    monkeypatch.setattr(sweep.Sweeper, "_fit_many", counted)
+    monkeypatch.setattr(sweep.Sweeper, "fit_many", counted)
     fast = sharp_runs(distribution, 4, 300_000, 2, 0.02)
     assert calls
     assert calls[-1] is not None

@@ -33,11 +33,10 @@ def distribution():
 
 def test_measures_by_hand(distribution):
     """Classes of 6 and 6 records; the row without a record does not count for a hull."""
-    found = measure_utility(distribution, CLASSES, POSITIONS, SIZES, k=2)
-    assert (found.n_classes, found.n_records) == (2, 12)
+    found = measure_utility(distribution, CLASSES, POSITIONS, SIZES, k=2, n_records=12)
+    assert found.n_classes == 2
     assert (found.smallest_class, found.median_class, found.largest_class) == (6, 6, 6)
-    assert found.discernibility == 72
-    assert found.expected_class == 6
+    assert found.discernibility == 72 + 12 * 0.5  # the squares, and the variance of each class
     assert found.average_class_size_ratio == 12 / (2 * 2)
     # attribute 1: lengths 0 and 1 of 2; attribute 2: 3 and 3 of 4; attribute 3 has one position
     assert found.ncp_by_attribute == pytest.approx((0.25, 0.75, 0.0))
@@ -59,14 +58,11 @@ def test_a_forecast_is_the_mean_over_samples(distribution):
     error = 5 * samples.std() / 5000**0.5
     assert abs(samples.mean() - found.discernibility) < error
     assert abs(samples.mean() - sum((40 * share) ** 2 for share in shares)) > error  # the variance matters
-    assert found.n_records == 40
     assert found.largest_class == 20
 
 
-def test_probabilities_need_a_number_of_records():
+def test_probabilities_are_measured_like_counts():
     distribution = JointDistribution.from_probabilities(COUNTS / COUNTS.sum())
-    with pytest.raises(ParameterError, match="nothing about class sizes"):
-        measure_utility(distribution, CLASSES, POSITIONS, SIZES, k=2)
     assert measure_utility(distribution, CLASSES, POSITIONS, SIZES, k=2, n_records=12).largest_class == 6
 
 

@@ -1,5 +1,6 @@
 """Wishes: checked once, whoever makes them; kept as JSON; wrong types are told like wrong numbers."""
 
+import inspect
 import json
 from dataclasses import fields, replace
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from elldelta.errors import ParameterError
+from elldelta.plan import planner
 from elldelta.plan.wish import Wish
 
 SMALL = {"ell": 3, "records": 2000}
@@ -97,3 +99,22 @@ def test_documents_that_are_no_wish(document):
         Wish.from_dict(document)
     assert caught.value.found
     assert "category_order" in caught.value.remedy
+
+
+def test_what_is_said_in_python_is_what_is_wished(monkeypatch):
+    """Every field of a wish is a parameter of `plan` with the same default, and comes to its place."""
+    parameters = dict(inspect.signature(planner.plan).parameters)
+    assert set(parameters) == {field.name for field in fields(Wish)} | {"model", "hierarchies"}
+    for field in fields(Wish)[1:]:
+        assert parameters[field.name].default == field.default
+    monkeypatch.setattr(planner, "loaded", lambda *_: None)
+    monkeypatch.setattr(planner, "make_plan", lambda _model, wish, _hierarchies: wish)
+    given = {
+        "ell": 7, "delta": 0.03, "releases": 4, "eta": 0.002, "shared_records": 11, "shape": "runs",
+        "guarantee": "probabilistic", "fewest_past": 6, "category_order": "profile",
+    }  # fmt: skip
+    for way in ({"records": 900}, {"p": 0.125}, {"beta": 0.25}, {"classes": 13}):
+        assert planner.plan(None, **given, **way) == Wish(**given, **way)
+    certified = {"ell": 2, "records": 900, "waiting_risk": 0.25, "min_records": 3}
+    assert planner.plan(None, **certified) == Wish(**certified)
+    assert planner.plan(None, ell=2, beta=0.5, bound="paper") == Wish(ell=2, beta=0.5, bound="paper")

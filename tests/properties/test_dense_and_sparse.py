@@ -108,12 +108,14 @@ def test_sharp_runs(seed, options):
 @pytest.mark.parametrize("seed", SEEDS[:3])
 def test_sharp_runs_fitted_on_a_sample(seed, monkeypatch):
     """The way of large tables: few stretches of rows are looked at first, and sums come from a tree."""
+    from elldelta.core.generalize.sweep_kernels import FAN_OUT
+
     monkeypatch.setattr(sweep, "MANY_ROWS", 1000)
     table = random_table(seed, n_rows=8000, density=0.05)
     dense, sparse = both_forms(table)
     same_plan(*(sharp_runs(d, 2, 50_000, 2, 0.05) for d in (dense, sparse)))
     sweeper = sweep.Sweeper(sparse, SharpBound(2, 1000))
-    assert 7 * sweeper.nodes.size <= 8 * sparse.n_cells / sweeper._kernels.FAN_OUT + table.shape[1]
+    assert 7 * sweeper.nodes.size <= 8 * sparse.n_cells / FAN_OUT + table.shape[1]
 
 
 def test_every_range_of_sparse_rows():
@@ -163,7 +165,9 @@ def test_boxes(criterion, many, seed, monkeypatch):
     assert other.loss == pytest.approx(
         oracle.ncp(table, positions, sizes, other.partition.class_of), rel=1e-9, abs=1e-12
     )
-    measured = [measure_utility(d, one.partition, positions, sizes, k=2) for d in (dense, sparse)]
+    measured = [
+        measure_utility(d, one.partition, positions, sizes, k=2, n_records=500) for d in (dense, sparse)
+    ]
     assert measured[0] == measured[1]
     workload = random_workload(rng, sizes, table.shape[1], n_queries=60)
     truths = [true_shares(d, positions, workload) for d in (dense, sparse)]

@@ -34,30 +34,24 @@ class Utility:
 
     Attributes:
         n_classes: R.
-        n_records: N: those counted, or those that a release is expected to have.
         smallest_class: Records of the smallest class, N P(c) where P is a forecast.
         median_class: Records of the median class.
         largest_class: Records of the largest class.
-        expected_class: Records of the class that a randomly chosen record lies in, on average.
         ncp_by_attribute: Per attribute, the mean over records of (highest - lowest occupied position of the
             class) / (domain size - 1); 0 for a domain of one position.
         ncp: The mean over attributes: 0 if no class spans two positions, 1 for a single class of everything.
         discernibility: The expected sum of n_c^2: how many records each record cannot be told from.
         average_class_size_ratio: C_avg = N / (R k): how many times larger than necessary classes are.
-        k: The class size that C_avg compares with; ell where nothing else is said.
     """
 
     n_classes: int
-    n_records: int
     smallest_class: float
     median_class: float
     largest_class: float
-    expected_class: float
     ncp_by_attribute: tuple[float, ...]
     ncp: float
     discernibility: float
     average_class_size_ratio: float
-    k: int
 
 
 def measure_utility(
@@ -67,9 +61,9 @@ def measure_utility(
     sizes: Sequence[int],
     *,
     k: int,
-    n_records: int | None = None,
+    n_records: int,
 ) -> Utility:
-    """Measures classes, either on the records themselves or as a forecast.
+    """Measures classes as a forecast for a release.
 
     Args:
         distribution: P, one row per combination.
@@ -77,35 +71,24 @@ def measure_utility(
         positions: The position of every row in each ordered domain, n x d.
         sizes: The number of positions of each domain.
         k: The class size that the average is compared with: ell, or the k of a k-anonymity.
-        n_records: Forecast for so many records drawn from P, where Σ n_c^2 has the expectation
-            Σ (N P(c))^2 + N P(c) (1 - P(c)). None: the distribution's counts are the records.
+        n_records: N, the records that are drawn from P; Σ n_c^2 then has the expectation
+            Σ (N P(c))^2 + N P(c) (1 - P(c)).
     """
     k = check_whole("the class size to compare with", k)
-    if n_records is None and not distribution.is_counted:
-        raise ParameterError(
-            "Probabilities alone say nothing about class sizes.",
-            found="The distribution holds no counts, and no number of records was given.",
-            remedy="Give the number of records of a release.",
-        )
-    total = int(distribution.total) if n_records is None else check_whole("the number of records", n_records)
+    total = check_whole("the number of records", n_records)
     class_mass = class_probabilities(distribution, partition)
     records = total * class_mass
-    discernibility = float((records**2).sum())
-    if n_records is not None:
-        discernibility += float((records * (1.0 - class_mass)).sum())
+    discernibility = float((records**2).sum()) + float((records * (1.0 - class_mass)).sum())
     by_attribute = ncp_by_attribute(distribution, partition, positions, sizes)
     return Utility(
         n_classes=partition.n_classes,
-        n_records=total,
         smallest_class=float(records.min()),
         median_class=float(np.median(records)),
         largest_class=float(records.max()),
-        expected_class=discernibility / total,
         ncp_by_attribute=by_attribute,
         ncp=float(np.mean(by_attribute)),
         discernibility=discernibility,
         average_class_size_ratio=total / (partition.n_classes * k),
-        k=k,
     )
 
 

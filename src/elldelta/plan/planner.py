@@ -90,23 +90,9 @@ def plan(
         RefusedError: Not even a single class for everybody can be promised; the message says what could.
     """
     wish = Wish(
-        ell=ell,
-        delta=delta,
-        releases=releases,
-        records=records,
-        p=p,
-        beta=beta,
-        classes=classes,
-        bound=bound,
-        eta=eta,
-        shared_records=shared_records,
-        shape=shape,
-        guarantee=guarantee,
-        waiting_risk=waiting_risk,
-        min_records=min_records,
-        fewest_past=fewest_past,
-        category_order=category_order,
-    )
+        ell, delta, releases, records, p, beta, classes, bound, eta, shared_records, shape, guarantee,
+        waiting_risk, min_records, fewest_past, category_order,
+    )  # fmt: skip
     return make_plan(loaded(model, Model, read_model), wish, hierarchies)
 
 
@@ -261,7 +247,8 @@ class Planner:
         while planned_for >= self.wish.min_records:
             share = 1.0
             for _ in range(TRIES):
-                partition, classes = self._classes(self._bound(planned_for, share))
+                bound = self._bound(n_records, share).with_records(planned_for // self.wish.min_records)
+                partition, classes = self._classes(bound)
                 masses = self._shown(partition)
                 sharp = self._bound(n_records).evaluate(masses)
                 excess = self._excess(sharp)

@@ -140,7 +140,7 @@ class Sweeper:
         if budget == 0.0:
             return None
         if self.n_rows >= MANY_ROWS:
-            run = self._fit_many(budget)
+            run = self.fit_many(budget)
             if run is not None:
                 return run
         low, high = self._bracket(lambda eps: self.run(eps)[0], 1.0, budget)
@@ -211,7 +211,7 @@ class Sweeper:
                 last = n_head
         return best
 
-    def _fit_many(self, budget: float) -> Run | None:
+    def fit_many(self, budget: float) -> Run | None:
         """As `fit`, with one sweep over all rows: the two values of eps come from a sample of the rows.
 
         The first eps is used as long as the second, at its rate in the sample, can finish within the
