@@ -70,9 +70,9 @@ def test_runs_are_the_best_there_are(case, data):
 
     expected = oracle.best(witnesses, allowances, table, oracle.run_groupings(n_classes), loss_of, r)
     found = sum(
-        loss_of(part.members.tolist())
-        for part in certificate.grouping
-        if not certificate.suppressed[part.index]
+        loss_of(part.tolist())
+        for part, is_out in zip(certificate.grouping, certificate.suppressed, strict=True)
+        if not is_out
     )
     assert certificate.n_suppressed == expected[0]
     assert found == pytest.approx(expected[1], abs=1e-12)

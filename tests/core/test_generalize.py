@@ -43,8 +43,8 @@ def test_greedy_is_optimal_among_contiguous_partitions(case, as_probabilities):
     assert partition.is_contiguous
     assert partition.is_admissible(distribution, ell, threshold / total)
     for part in partition:
-        assert paper.admissible([table[row] for row in part.members], ell, threshold)
-    assert sorted(row for part in partition for row in part.members) == list(range(len(table)))
+        assert paper.admissible([table[row] for row in part], ell, threshold)
+    assert sorted(row for part in partition for row in part) == list(range(len(table)))
 
 
 @given(small_cases())
@@ -74,7 +74,7 @@ def test_the_printed_pseudo_code_forgets_the_last_quasi_identifier():
     table = [[1, 1], [1, 1], [1, 0]]
     assert paper.printed_greedy(table, 2, 1) == [[0], [1]]
     partition = greedy(JointDistribution.from_counts(table), 2, 1 / 5)
-    assert [part.members.tolist() for part in partition] == [[0], [1, 2]]
+    assert [part.tolist() for part in partition] == [[0], [1, 2]]
     assert sum(map(len, paper.printed_greedy([[1, 1]], 2, 1))) == 0
     assert greedy(JointDistribution.from_counts([[1, 1]]), 2, 1 / 2).n_classes == 1
 
@@ -86,7 +86,7 @@ def test_the_printed_pseudo_code_keeps_an_inadmissible_last_class():
     assert printed[-1] == [1, 2]
     assert not paper.admissible([table[row] for row in printed[-1]], 2, 1)
     partition = greedy(JointDistribution.from_counts(table), 2, 1 / 4)
-    assert [part.members.tolist() for part in partition] == [[0, 1, 2]]
+    assert [part.tolist() for part in partition] == [[0, 1, 2]]
 
 
 def test_how_often_the_printed_pseudo_code_goes_wrong():

@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class EquivalenceClass:
-    """One class of a partition: its index and the row numbers of its quasi-identifiers, ascending."""
-
-    index: int
-    members: NDArray[np.intp]
-
-
-@dataclass(frozen=True, eq=False)
 class Partition:
     """Assigns every quasi-identifier to exactly one class.
 
@@ -112,10 +104,10 @@ class Partition:
     def __len__(self) -> int:
         return self.n_classes
 
-    def __iter__(self) -> Iterator[EquivalenceClass]:
+    def __iter__(self) -> Iterator[NDArray[np.intp]]:
+        """The rows of each class, ascending, class by class."""
         order = np.argsort(self.class_of, kind="stable")
-        members = np.split(order, np.cumsum(np.bincount(self.class_of))[:-1])
-        return (EquivalenceClass(index, rows) for index, rows in enumerate(members))
+        return iter(np.split(order, np.cumsum(np.bincount(self.class_of))[:-1]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Partition) and np.array_equal(self.class_of, other.class_of)
@@ -137,8 +129,7 @@ class Partition:
 
 def merged_classes(grouping: Partition) -> list[list[int]]:
     """The published classes that hold several base classes: a short way to write a grouping down."""
-    sizes = np.bincount(grouping.class_of)
-    return [part.members.tolist() for part in grouping if sizes[part.index] > 1]
+    return [members.tolist() for members in grouping if members.size > 1]
 
 
 def grouping_from_merged(merged: Sequence[Sequence[int]], n_classes: int) -> Partition:
