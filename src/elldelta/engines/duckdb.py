@@ -15,17 +15,22 @@ import duckdb
 import pyarrow as pa
 
 from elldelta.engines import sql
-from elldelta.engines.sources import Query, SourceFile, SourceTable, TableName, columns_apart, is_frame
-from elldelta.engines.table import Capability, Table, TableColumn, ValueKind, require, withheld
+from elldelta.engines.sources import (
+    FileFormat,
+    Query,
+    SourceFile,
+    SourceTable,
+    TableName,
+    columns_apart,
+    is_frame,
+)
+from elldelta.engines.table import Capability, Progress, Table, TableColumn, ValueKind, require, withheld
 from elldelta.engines.task import Task, private_folder
 from elldelta.errors import DataError, ElldeltaError, FileError
 from elldelta.files import CsvFormat, transcode, unwritable, wrong_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from elldelta.engines.sources import FileFormat
-    from elldelta.engines.table import Progress
 
     Result = TypeVar("Result")
 

@@ -16,7 +16,7 @@ What every engine promises, and `tests/contracts` checks:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
@@ -25,7 +25,6 @@ from elldelta.engines.cells import UnreadableTypeError, as_text
 from elldelta.errors import DataError, InternalError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -136,6 +135,15 @@ class Table:
                 found = f"None of its {len(self.columns)} columns has this name."
                 remedy = "Check the name, the separator, and that the first line is a header."
             raise DataError(f"Column {name!r} is missing from {self.origin}.", found=found, remedy=remedy)
+
+    def check_read(self, n_read: int) -> None:
+        """Refuses a number of records that is not the one that the source tells."""
+        if self.n_rows is not None and n_read != self.n_rows:
+            raise InternalError(
+                "Records were lost or invented while reading.",
+                found=f"{self.origin} holds {self.n_rows} records, {n_read} were read.",
+                remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
+            )
 
     def count_texts(self, names: Sequence[str], progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
         """The distinct combinations of columns as text, spelt by us, not by the engine; and their numbers."""

@@ -34,6 +34,7 @@ from elldelta.files.sealed_json import (
     digest_of_parts,
     is_digest,
     json_object,
+    newer,
     read_json,
     seal,
     unseal,

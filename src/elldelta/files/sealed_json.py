@@ -81,12 +81,7 @@ def unseal(kind: str, version: int, document: Mapping[str, Any], source: str) ->
         )
     found = document.get("format")
     if not isinstance(found, int) or isinstance(found, bool) or found > version:
-        raise FileError(
-            f"{source} was written by a newer elldelta.",
-            found=f"Its format is {found if isinstance(found, int) else 'unreadable'}; "
-            f"the newest known here is {version}.",
-            remedy="Update elldelta.",
-        )
+        raise newer(source, version)
     content = {key: value for key, value in document.items() if key != "digest"}
     try:
         intact = digest(content) == document.get("digest")
@@ -95,6 +90,15 @@ def unseal(kind: str, version: int, document: Mapping[str, Any], source: str) ->
     if not intact:
         raise changed(source)
     return {key: value for key, value in content.items() if key not in ("kind", "format")}
+
+
+def newer(source: str, version: int) -> FileError:
+    """The error for a document of a version that is not known yet."""
+    return FileError(
+        f"{source} was written by a newer elldelta.",
+        found=f"The newest format known here is {version}.",
+        remedy="Update elldelta.",
+    )
 
 
 def changed(source: str) -> FileError:

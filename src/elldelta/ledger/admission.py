@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta._version import __version__
-from elldelta.core.certificate import missing_witnesses
-from elldelta.core.partition import merged_classes
+from elldelta.core.certificate import CertificateTerms, missing_witnesses
+from elldelta.core.partition import Partition, merged_classes
 from elldelta.errors import ParameterError, RefusedError
-from elldelta.ledger.chain import LedgerEntry, line_bytes
+from elldelta.ledger.chain import LedgerChain, LedgerEntry, line_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from elldelta.core.certificate import CertificateTerms
     from elldelta.core.ledger_state import LedgerState
-    from elldelta.core.partition import Partition
-    from elldelta.ledger.chain import LedgerChain
 
 MOST_OWNER_CHARACTERS = 200
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.ledger_state import LedgerState
-from elldelta.core.partition import grouping_from_merged
+from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.errors import ElldeltaError, FileError, ParameterError
-from elldelta.files import canonical_json, digest, json_object
+from elldelta.files import canonical_json, digest, json_object, newer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.certificate import CertificateTerms
-    from elldelta.core.partition import Partition
 
 FORMAT_VERSION = 1
 """Version of the file; old versions are read for ever, newer ones refused."""
@@ -278,11 +277,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
             remedy="Give a ledger that elldelta has written, or the name of a new file.",
         )
     if not _is_whole(first.get("format")) or first["format"] > FORMAT_VERSION:
-        raise FileError(
-            f"{source} was written by a newer elldelta.",
-            found=f"The newest format known here is {FORMAT_VERSION}.",
-            remedy="Update elldelta.",
-        )
+        raise newer(source, FORMAT_VERSION)
     if not _is_intact(lines[0], first, None):
         raise damaged(source, 1)
     try:

@@ -31,8 +31,10 @@ import numpy as np
 
 from elldelta.errors import ElldeltaError, FileError, InternalError
 from elldelta.files import check_writable, folders_to_disk, unreadable, unwritable
-from elldelta.ledger.admission import admit, check_owner
+from elldelta.ledger.admission import Admission, admit, check_owner
 from elldelta.ledger.chain import (
+    LedgerChain,
+    LedgerEntry,
     LedgerHeader,
     check_plan,
     damaged,
@@ -50,8 +52,6 @@ if TYPE_CHECKING:
     from elldelta.core.certificate import Certificate, CertificateTerms
     from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
-    from elldelta.ledger.admission import Admission
-    from elldelta.ledger.chain import LedgerChain, LedgerEntry
     from elldelta.plan.plan import Plan
 
 

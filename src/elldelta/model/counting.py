@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from elldelta.engines import sql
-from elldelta.errors import DataError, InternalError
+from elldelta.engines import FileMark, Progress, Table, ValueKind, sql
+from elldelta.errors import DataError
 from elldelta.model.counts import Accounting, Counts
 from elldelta.schema.domains import NULL, UNKNOWN, Bins, Dates, Integers
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.engines import FileMark, Progress, Table, ValueKind
     from elldelta.schema.schema import Column, Schema
 
 UnknownPolicy = Literal["refuse", "quarantine"]
@@ -92,12 +91,7 @@ def count(
         engine.discard(grouped)
     accounting = tally.accounting()
     _refuse(schema, accounting, unknown)
-    if table.n_rows is not None and table.n_rows != accounting.n_read:
-        raise InternalError(
-            "Records were lost or invented while reading.",
-            found=f"{table.origin} holds {table.n_rows} records, {accounting.n_read} were read.",
-            remedy="Make sure that nothing changes the table meanwhile; otherwise please report this.",
-        )
+    table.check_read(accounting.n_read)
     encodings = tuple(encoder.encoding() for encoder in encoders)
     return CountedTable(table, tally.counts(accounting), encodings, marks)
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.engines import running
+from elldelta.engines import Engine, Progress, running
 from elldelta.errors import ElldeltaError, FileError, ParameterError, SchemaError
-from elldelta.files import AtomicFiles, canonical_json, digest, loaded
-from elldelta.model.counting import count
+from elldelta.files import AtomicFiles, CsvFormat, canonical_json, changed, digest, loaded, newer, unreadable
+from elldelta.model.counting import UnknownPolicy, count
 from elldelta.model.counts import Accounting, Counts, merge_counts
 from elldelta.pages.page import Shown
-from elldelta.schema.schema import Categories, Schema
+from elldelta.schema.schema import Categories, Column, Schema
 from elldelta.schema.schema_file import read_schema
 
 if TYPE_CHECKING:
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.engines import Engine, Progress
-    from elldelta.files import CsvFormat
-    from elldelta.model.counting import UnknownPolicy
-    from elldelta.schema.schema import Column
 
 FORMAT_VERSION = 1
 _METADATA_KEY = b"elldelta.model"
@@ -225,9 +221,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
 
     path = Path(path)
     if not path.is_file():
-        raise FileError(
-            f"There is no model {path}.", found="The file does not exist.", remedy="Check its name."
-        )
+        raise unreadable(path, "model", FileNotFoundError())
     try:
         metadata = pq.read_schema(path).metadata
     except (pa.ArrowException, OSError):
@@ -251,11 +245,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     except (ElldeltaError, KeyError, TypeError, ValueError):
         intact = False
     if not intact:
-        raise FileError(
-            f"The model {path} has been changed or damaged.",
-            found="Its content does not match its digest.",
-            remedy="Estimate the model again, or fetch the original file.",
-        )
+        raise changed(f"The model {path}")
     return model
 
 
@@ -287,16 +277,11 @@ def _head(path: Path, metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
         raise _not_a_model(path, "It is a Parquet file of another kind.")
     try:
         head = json.loads(text)
-        version = head["format"]
-        newer = version > FORMAT_VERSION
+        is_newer = head["format"] > FORMAT_VERSION
     except (ValueError, KeyError, TypeError):
         raise _not_a_model(path, "Its description cannot be read.") from None
-    if newer:
-        raise FileError(
-            f"The model {path} was written by a newer elldelta.",
-            found=f"Its format is {version}, the newest known here is {FORMAT_VERSION}.",
-            remedy="Update elldelta.",
-        )
+    if is_newer:
+        raise newer(f"The model {path}", FORMAT_VERSION)
     return dict(head)
 
 

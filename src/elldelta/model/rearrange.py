@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.model.model import reordered
+from elldelta.model.model import Model, reordered
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.hierarchy_problems import refusal
-from elldelta.schema.schema import Categories
+from elldelta.schema.schema import Categories, Column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
-
-    from elldelta.model.model import Model
-    from elldelta.schema.schema import Column
 
 
 PSEUDO_RECORDS = 1.0

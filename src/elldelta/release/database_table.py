@@ -13,21 +13,19 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from elldelta.engines import Engine, require, sql
+from elldelta.engines import Engine, Progress, TableName, require, sql
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import as_bytes
 from elldelta.release.manifest import Manifest
-from elldelta.release.rows import JoinedRows, check_number, check_release, check_table, generated_rows
+from elldelta.release.rows import JoinedRows, Order, check_number, check_release, check_table, generated_rows
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
 
-    from elldelta.engines import Progress, TableName
     from elldelta.model import CountedTable
     from elldelta.release.publishable import Publishable
-    from elldelta.release.rows import Order
 
 _SUFFIX = "_manifest"
 _DOCUMENT = "document"

@@ -15,7 +15,7 @@ import numpy as np
 from elldelta._version import __version__
 from elldelta.errors import ElldeltaError
 from elldelta.files import canonical_json, changed, digest_of_parts, read_json, seal, unseal
-from elldelta.plan.classes import class_labels, classes_from_dict
+from elldelta.plan.classes import Classes, class_labels, classes_from_dict
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.plan.classes import Classes
     from elldelta.plan.plan import Plan
     from elldelta.release.publishable import Publishable
 

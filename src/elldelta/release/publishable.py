@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import certify, missing_witnesses
-from elldelta.core.coarsen import fit
+from elldelta.core.certificate import Certificate, CertificateTerms, certify, missing_witnesses
+from elldelta.core.coarsen import Coarsening, fit
 from elldelta.core.diversity import class_diversities
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.errors import InternalError, ParameterError, RefusedError
-from elldelta.plan.classes import Merged, class_labels
+from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.release.manifest import content_digest
 
 if TYPE_CHECKING:
@@ -22,12 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.choices import OnFailure
-    from elldelta.core.certificate import Certificate, CertificateTerms
-    from elldelta.core.coarsen import Coarsening
     from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
     from elldelta.model import Counts
-    from elldelta.plan.classes import Classes
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
 

@@ -11,10 +11,10 @@ import numpy as np
 from elldelta.core.certificate import missing_witnesses
 from elldelta.core.diversity import diversity, k_anonymity
 from elldelta.core.partition import Partition
-from elldelta.errors import DataError, FileError, InternalError, RefusedError
+from elldelta.errors import DataError, FileError, RefusedError
 from elldelta.files import digest
-from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
-from elldelta.release.manifest import TERMS, content_digest
+from elldelta.plan.classes import Boxes, Classes, Merged, Runs, class_labels
+from elldelta.release.manifest import TERMS, Manifest, content_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.engines import Progress, Table
-    from elldelta.plan.classes import Classes
     from elldelta.plan.plan import Plan
-    from elldelta.release.manifest import Manifest
     from elldelta.schema.schema import Schema
 
 
@@ -59,12 +57,7 @@ def count_release(
     cells = pa.Table.from_batches(table.count_texts(names, progress))
     coded = [_coded(cells.column(place)) for place in range(len(names))]
     n = cells.column(len(names)).to_numpy().astype(np.int64)
-    if table.n_rows is not None and int(n.sum()) != table.n_rows:
-        raise InternalError(
-            "Records were lost or invented while reading.",
-            found=f"{table.origin} holds {table.n_rows} records, {int(n.sum())} were read.",
-            remedy="Make sure that nothing changes the file meanwhile; otherwise please report this.",
-        )
+    table.check_read(int(n.sum()))
     rows = np.stack([codes for codes, _ in coded[:-1]], axis=1)
     # Numbers the rows one column at a time: numbers stay small, and sorting rows is slow.
     classes, examples = np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.intp)

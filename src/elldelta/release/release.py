@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from elldelta.engines import TableName, format_of, running
+from elldelta.engines import Engine, Progress, TableName, format_of, running
 from elldelta.errors import ParameterError
-from elldelta.files import AtomicFiles, as_bytes, check_writable
-from elldelta.model import count
+from elldelta.files import AtomicFiles, CsvFormat, PublicKey, as_bytes, check_writable
+from elldelta.model import UnknownPolicy, count
 from elldelta.pages.page import Shown
 from elldelta.plan.signature import given_plan
 from elldelta.release.database_table import (
@@ -21,8 +21,8 @@ from elldelta.release.database_table import (
     write_table,
 )
 from elldelta.release.manifest import SUMMARY, Manifest, describe, manifest_path
-from elldelta.release.publishable import publishable
-from elldelta.release.rows import release_frame, write_quarantine, write_release
+from elldelta.release.publishable import Publishable, publishable
+from elldelta.release.rows import Order, release_frame, write_quarantine, write_release
 
 if TYPE_CHECKING:
     import os
@@ -30,12 +30,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from elldelta.choices import OnFailure
-    from elldelta.engines import Engine, Progress
-    from elldelta.files import CsvFormat, PublicKey
-    from elldelta.model import UnknownPolicy
     from elldelta.plan.plan import Plan
-    from elldelta.release.publishable import Publishable
-    from elldelta.release.rows import Order
 
 
 class AdmittingLedger(Protocol):

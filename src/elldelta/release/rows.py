@@ -16,10 +16,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from elldelta.engines import Table, TableColumn, format_of, from_arrow, require, sql
+from elldelta.engines import (
+    Engine,
+    FileFormat,
+    Progress,
+    Table,
+    TableColumn,
+    TableName,
+    format_of,
+    from_arrow,
+    require,
+    sql,
+)
 from elldelta.engines.repeated_rows import RepeatedRows
 from elldelta.errors import DataError, InternalError, ParameterError
-from elldelta.files import part_name
+from elldelta.files import AtomicFiles, part_name
 from elldelta.release.published import count_release, sensitive_texts
 from elldelta.schema.domains import UNKNOWN
 
@@ -31,8 +42,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.engines import Engine, FileFormat, Progress, TableName
-    from elldelta.files import AtomicFiles
     from elldelta.model import CountedTable, Encoding
     from elldelta.release.publishable import Publishable
 

@@ -32,16 +32,22 @@ from elldelta.engines.postgres.types import (
     storable,
     type_query,
 )
-from elldelta.engines.sources import Query, TableName, check_distinct, hidden_names, is_frame, to_arrow
-from elldelta.engines.table import Capability, Table, TableColumn, require
+from elldelta.engines.sources import (
+    FileFormat,
+    Query,
+    TableName,
+    check_distinct,
+    hidden_names,
+    is_frame,
+    to_arrow,
+)
+from elldelta.engines.table import Capability, Progress, Table, TableColumn, require
 from elldelta.errors import DataError, ElldeltaError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
-    from elldelta.engines.sources import FileFormat
-    from elldelta.engines.table import Progress
     from elldelta.files import CsvFormat
 
 OLDEST = 15

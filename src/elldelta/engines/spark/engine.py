@@ -18,10 +18,10 @@ from elldelta.engines import sql
 from elldelta.engines.spark.jobs import Runner
 from elldelta.engines.spark.session import Session, given_session, start_session
 from elldelta.engines.spark.sources import Sources
-from elldelta.engines.table import Capability, Table
+from elldelta.engines.table import Capability, Progress, Table
 from elldelta.engines.task import private_folder
 from elldelta.errors import ElldeltaError, FileError, InternalError, ParameterError
-from elldelta.files import part_name, remove, unwritable
+from elldelta.files import CsvFormat, part_name, remove, unwritable
 
 if TYPE_CHECKING:
     import os
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from elldelta.engines.sources import FileFormat
-    from elldelta.engines.table import Progress
-    from elldelta.files import CsvFormat
 
     Result = TypeVar("Result")
 

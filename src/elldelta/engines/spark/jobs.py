@@ -6,7 +6,7 @@ import errno
 import secrets
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from elldelta.engines.table import withheld
+from elldelta.engines.table import Progress, withheld
 from elldelta.engines.task import PATIENCE, Task
 from elldelta.errors import DataError, ElldeltaError, FileError
 from elldelta.files import unwritable
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from elldelta.engines.spark.session import Session
-    from elldelta.engines.table import Progress
 
     Result = TypeVar("Result")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from elldelta.engines import sql
 from elldelta.engines.sources import (
     Query,
+    SourceFile,
     SourceTable,
     TableName,
     check_distinct,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from elldelta.engines.duckdb import DuckDBEngine
-    from elldelta.engines.sources import SourceFile
     from elldelta.engines.spark.jobs import Runner
     from elldelta.engines.spark.session import Session
 
