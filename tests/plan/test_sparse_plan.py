@@ -10,7 +10,6 @@ from elldelta.core.distribution import SparseRows
 from elldelta.errors import DataError
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model, read_model, write_model
-from elldelta.plan.compare import plan_utility
 from elldelta.plan.planner import make_plan
 from elldelta.plan.wish import Wish
 from elldelta.schema.schema import Categories, Column, Integers, Schema
@@ -45,7 +44,7 @@ def test_zeros_take_no_memory(model_file, shape, monkeypatch):
         model = read_model(model_file)
         assert isinstance(model.to_distribution().mass, SparseRows)
         made = make_plan(model, wish)
-        utility = plan_utility(made, model)
+        utility = made.utility(model)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

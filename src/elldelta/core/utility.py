@@ -7,7 +7,7 @@ hull of its rows, just as a box is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,6 +52,16 @@ class Utility:
     ncp: float
     discernibility: float
     average_class_size_ratio: float
+
+    def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
+        """Loss and class sizes as plain JSON values, with the names of the attributes."""
+        return {
+            "ncp": self.ncp,
+            "ncp_by_column": dict(zip(names, self.ncp_by_attribute, strict=True)),
+            "smallest_class": self.smallest_class,
+            "median_class": self.median_class,
+            "largest_class": self.largest_class,
+        }
 
 
 def measure_utility(

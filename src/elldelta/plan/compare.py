@@ -10,7 +10,6 @@ import numpy as np
 from elldelta.core.partition import Partition
 from elldelta.core.utility import (
     answered_shares,
-    measure_utility,
     random_workload,
     true_shares,
     workload_error,
@@ -40,7 +39,7 @@ class PlanUtility:
             "shape": self.plan.classes.shape,
             "bound": self.plan.bound,
             "classes": self.utility.n_classes,
-            **utility_dict(self.plan, self.utility),
+            **self.utility.to_dict(self.plan.schema.names),
             "discernibility": self.utility.discernibility,
             "average_class_size_ratio": self.utility.average_class_size_ratio,
             "queries": self.queries.n_queries,
@@ -72,31 +71,6 @@ def compare(
     return tuple(_measured(plan, reordered(known, plan.schema), seed, n_queries) for plan in given)
 
 
-def plan_utility(plan: Plan, model: Model) -> Utility:
-    """Measures the classes of a plan on a model: a forecast for releases of the plan's records."""
-    model = reordered(model, plan.schema)
-    _, class_of = np.unique(plan.class_of(model.ranks), return_inverse=True)
-    return measure_utility(
-        model.to_distribution(),
-        Partition(class_of.reshape(-1)),
-        model.positions,
-        plan.schema.sizes,
-        k=plan.ell,
-        n_records=plan.records,
-    )
-
-
-def utility_dict(plan: Plan, utility: Utility) -> dict[str, Any]:
-    """The measures of a plan's classes as plain JSON values."""
-    return {
-        "ncp": utility.ncp,
-        "ncp_by_column": dict(zip(plan.schema.names, utility.ncp_by_attribute, strict=True)),
-        "smallest_class": utility.smallest_class,
-        "median_class": utility.median_class,
-        "largest_class": utility.largest_class,
-    }
-
-
 def _measured(plan: Plan, model: Model, seed: int, n_queries: int) -> PlanUtility:
     distribution = model.to_distribution()
     used, class_of = np.unique(plan.class_of(model.ranks), return_inverse=True)
@@ -106,4 +80,4 @@ def _measured(plan: Plan, model: Model, seed: int, n_queries: int) -> PlanUtilit
     workload = random_workload(np.random.default_rng(seed), sizes, plan.schema.n_values, n_queries=n_queries)
     truth = true_shares(distribution, model.positions, workload)
     answers = answered_shares(distribution, partition, lows[used], highs[used], workload)
-    return PlanUtility(plan, plan_utility(plan, model), workload_error(truth, answers))
+    return PlanUtility(plan, plan.utility(model), workload_error(truth, answers))

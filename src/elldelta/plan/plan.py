@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from elldelta.choices import Guarantee, PlanBound
     from elldelta.core.certificate import CertificateTerms
     from elldelta.core.coarsen import HullLoss, Unions
+    from elldelta.core.utility import Utility
+    from elldelta.model.model import Model
     from elldelta.plan.classes import Classes
 
 FORMAT_VERSION = 1
@@ -161,6 +163,25 @@ class Plan(Shown):
         lows, highs = self.classes.hulls(self.schema)
         mass = np.array([sum(cells) for cells in self.witness_cells])
         return HullLoss(lows, highs, self.schema.sizes, mass, "plan")
+
+    def utility(self, model: Model) -> Utility:
+        """How much information the classes keep, measured on a model: a forecast for the plan's records."""
+        import numpy as np
+
+        from elldelta.core.partition import Partition
+        from elldelta.core.utility import measure_utility
+        from elldelta.model.model import reordered
+
+        model = reordered(model, self.schema)
+        _, class_of = np.unique(self.class_of(model.ranks), return_inverse=True)
+        return measure_utility(
+            model.to_distribution(),
+            Partition(class_of.reshape(-1)),
+            model.positions,
+            self.schema.sizes,
+            k=self.ell,
+            n_records=self.records,
+        )
 
     @property
     def unions(self) -> Unions:

@@ -138,9 +138,11 @@ class Planned:
 
     def to_dict(self) -> dict[str, Any]:
         """What is told about the plan, as plain JSON values."""
-        from elldelta.plan.compare import utility_dict
-
-        told = {"plan": str(self.path), **self.plan.summary(), **utility_dict(self.plan, self.utility)}
+        told = {
+            "plan": str(self.path),
+            **self.plan.summary(),
+            **self.utility.to_dict(self.plan.schema.names),
+        }
         return told if self.bounds is None else {**told, "bounds": self.bounds.to_list()}
 
 
@@ -167,8 +169,6 @@ def plan_to_file(
         picture_columns: The two columns to draw.
         overwrite: Whether to replace what is there.
     """
-    from elldelta.plan.compare import plan_utility
-
     for target in (path, *([picture] if picture else [])):
         check_writable(target, overwrite=overwrite)
     past = read_model(model)
@@ -185,7 +185,7 @@ def plan_to_file(
 
         planner = Planner(reordered(past, made.schema), replace(wish, waiting_risk=made.waiting_risk))
         (bounds,) = frontier_rows(planner, [made.records])
-    return Planned(path, made, plan_utility(made, past), bounds)
+    return Planned(path, made, made.utility(past), bounds)
 
 
 class Planner:
