@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from elldelta.audit.audit import verify
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.releases import ForeignColumns, read_release
 from elldelta.engines.duckdb import connect
 from elldelta.model.model import estimate
 from elldelta.plan.plan import read_plan, write_plan
 from elldelta.plan.planner import plan
+from elldelta.release.published import verify
 from elldelta.release.release import release
 from elldelta.schema.label_columns import ColumnRules
 from elldelta.schema.schema import Schema

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from elldelta.audit.audit import audit as audit
     from elldelta.audit.audit import audit_before as audit_before
     from elldelta.audit.audit import targets as targets
-    from elldelta.audit.audit import verify as verify
     from elldelta.audit.check import check as check
     from elldelta.audit.result import Audit as Audit
     from elldelta.audit.result import report as report
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import read_plan as read_plan
     from elldelta.plan.plan import write_plan as write_plan
     from elldelta.plan.planner import plan as plan
+    from elldelta.release.published import verify as verify
     from elldelta.release.release import Release as Release
     from elldelta.release.release import release as release
     from elldelta.schema.schema import Schema as Schema
@@ -97,7 +97,7 @@ _HOMES = {
     "release": "elldelta.release.release",
     "report": "elldelta.audit.result",
     "targets": "elldelta.audit.audit",
-    "verify": "elldelta.audit.audit",
+    "verify": "elldelta.release.published",
     "write_model": "elldelta.model.model",
     "write_plan": "elldelta.plan.plan",
     "write_schema": "elldelta.schema.schema_file",

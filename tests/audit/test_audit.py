@@ -10,7 +10,7 @@ from tests.oracles import exposure as oracle
 from tests.oracles import foreign as definition
 
 import elldelta as ed
-from elldelta.audit.audit import audit, audit_before, gather
+from elldelta.audit.audit import Reading, audit, audit_before
 from elldelta.audit.releases import ForeignColumns
 from elldelta.audit.targets import values_left
 from elldelta.engines.duckdb import connect
@@ -133,9 +133,8 @@ def test_targets_are_left_with_what_some_combination_that_fits_leaves(engine, se
     releases = [random_release(rng, disjoint=seed % 3 == 0) for _ in range(rng.randrange(1, 3))]
     known = [(rng.choice([*AGES, None]), rng.choice([*JOBS, None])) for _ in range(12)]
     people = pa.table({"age": [age for age, _ in known], "job": [job for _, job in known]})
-    evidence = gather(
-        [table_of(release) for release in releases], foreign=COLUMNS, people=people, engine=engine
-    )
+    reading = Reading(foreign=COLUMNS, engine=engine)
+    evidence = reading.gather([table_of(release) for release in releases], people)
     found = values_left(evidence, evidence.find(people))
     for person, (age, job) in enumerate(known):
         fitting = [where for where in COMBINATIONS if age in (None, where[0]) and job in (None, where[1])]
@@ -188,8 +187,8 @@ def test_a_schema_and_labels_alone_lead_to_the_same_audit(engine, seed):
     tables = [table_of(release) for release in releases]
     known = [(rng.choice([*AGES, None]), rng.choice([*JOBS, None])) for _ in range(12)]
     people = pa.table({"age": [age for age, _ in known], "job": [job for _, job in known]})
-    by_schema = gather(tables, schema=own_schema(), people=people, engine=engine)
-    by_labels = gather(tables, foreign=COLUMNS, people=people, engine=engine)
+    by_schema = Reading(schema=own_schema(), engine=engine).gather(tables, people)
+    by_labels = Reading(foreign=COLUMNS, engine=engine).gather(tables, people)
     first = audit(tables, ell=3, schema=own_schema(), engine=engine)
     second = audit(tables, ell=3, foreign=COLUMNS, engine=engine)
     assert first.exposure == second.exposure
@@ -244,7 +243,7 @@ def test_a_release_with_a_manifest_and_one_without_are_linked_by_combination(eng
         *as_plain([theirs]),
     ]
     people = pa.table({"age": [age for age, _ in COMBINATIONS], "job": [job for _, job in COMBINATIONS]})
-    evidence = gather([own, table_of(theirs)], people=people, engine=engine)
+    evidence = Reading(engine=engine).gather([own, table_of(theirs)], people)
     result = audit([own, table_of(theirs)], ell=3, engine=engine)
     cells = range(len(COMBINATIONS))
     fewest = [oracle.fewest_in_any_group(plain, cell) for cell in cells]
@@ -393,7 +392,7 @@ def test_table_2_of_the_paper(engine):
     assert result.diversity_min == 1
     assert result.share_exposed == 1.0
     people = pa.table({"gender": ["Female"], "postal_code": ["560010"]})
-    evidence = gather([first, second], foreign=columns, people=people, engine=engine)
+    evidence = Reading(foreign=columns, engine=engine).gather([first, second], people)
     left = values_left(evidence, evidence.find(people)).counts[0]
     assert dict(zip(evidence.values, left.tolist(), strict=True))["cervical cancer"] == 1
     assert left.sum() == 1

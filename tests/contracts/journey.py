@@ -7,9 +7,10 @@ import pyarrow.parquet as pq
 from tests.contracts.engine_contract import parts_of
 from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows
 
-from elldelta.audit.audit import audit, verify
+from elldelta.audit.audit import audit
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
+from elldelta.release.published import verify
 from elldelta.release.release import release
 from elldelta.schema.schema import Schema
 

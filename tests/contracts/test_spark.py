@@ -23,7 +23,6 @@ from tests.contracts.journey import records, tell
 from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, write_csv, write_parquet
 from tests.spark import needs_java
 
-from elldelta.audit.audit import verify
 from elldelta.cli.main import execute
 from elldelta.engines import Query, TableName, duckdb
 from elldelta.engines.spark.engine import connect
@@ -35,6 +34,7 @@ from elldelta.model.model import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
 from elldelta.release.publishable import Publishable
+from elldelta.release.published import verify
 from elldelta.release.release import release
 from elldelta.release.rows import JoinedRows, write_release
 from elldelta.schema.schema import Categories, Column, Integers, Schema

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from elldelta.audit.audit import open_published
 from elldelta.audit.evidence import Evidence
 from elldelta.core.differencing import isolate
 from elldelta.core.distribution import frozen
@@ -28,7 +27,7 @@ from elldelta.errors import DataError, ElldeltaError, FileError, InternalError, 
 from elldelta.files import as_bytes, changed, digest, is_digest, json_object, seal, unseal
 from elldelta.ledger import LedgerHeader, admit, check_owner, check_plan, damaged, first_line, parse_chain
 from elldelta.plan.classes import Merged
-from elldelta.release import Manifest, Published, verify_published
+from elldelta.release import Manifest, Published, open_published, verify_published
 from elldelta.release import manifest as manifest_file
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from elldelta.audit.evidence import Evidence, check_schemas
 from elldelta.audit.gate import gate
@@ -13,20 +13,10 @@ from elldelta.audit.measures import summarize
 from elldelta.audit.releases import ForeignColumns, ReadRelease, read_release, understand
 from elldelta.audit.targets import audit_targets, candidate_values, known_columns, read_people, values_left
 from elldelta.core.checks import check_whole
-from elldelta.engines import Query, TableName, is_frame, running
-from elldelta.errors import DataError, FileError, ParameterError
+from elldelta.errors import DataError, ParameterError
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model
-from elldelta.plan.plan import Plan, read_plan
-from elldelta.release import (
-    Verification,
-    manifest_path,
-    read_manifest,
-    read_published,
-    read_table_manifest,
-    verify_published,
-)
-from elldelta.release.release import Release
+from elldelta.release import locate_all
 from elldelta.schema.label_columns import rules_of
 from elldelta.schema.schema import Schema
 from elldelta.schema.schema_file import read_schema
@@ -41,7 +31,7 @@ if TYPE_CHECKING:
     from elldelta.audit.result import Audit
     from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
-    from elldelta.release import Manifest, Published
+    from elldelta.release import Located, Published
 
     SchemaOrPath = Schema | str | os.PathLike[str]
 
@@ -90,16 +80,8 @@ def audit(
     same = [_places(group, releases) for group in same_records]
     known = None if model is None else loaded(model, Model, read_model)
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
-    evidence = gather(
-        releases,
-        schema=schema,
-        foreign=foreign,
-        people=people,
-        model=known,
-        csv_format=csv_format,
-        engine=engine,
-        progress=progress,
-    )
+    reading = Reading(schema, foreign, csv_format, engine, progress)
+    evidence = reading.gather(releases, people, known)
     wanted = _wanted(ell, evidence)
     totals = None
     if people is not None:
@@ -134,15 +116,7 @@ def targets(
         the value, the fewest records that show it, and their share. It is about single people.
     """
     sought = read_people(people, csv_format=csv_format, engine=engine)
-    evidence = gather(
-        releases,
-        schema=schema,
-        foreign=foreign,
-        people=sought,
-        csv_format=csv_format,
-        engine=engine,
-        progress=progress,
-    )
+    evidence = Reading(schema, foreign, csv_format, engine, progress).gather(releases, sought)
     known_columns(evidence, sought)
     return candidate_values(sought, values_left(evidence, evidence.find(sought)), evidence.values)
 
@@ -159,48 +133,8 @@ def audit_before(
     progress: Progress | None = None,
 ) -> Gate:
     """Whether publishing a new release would take anybody below ell, given those already published."""
-    evidence = gather(
-        [*published, new],
-        schema=schema,
-        foreign=foreign,
-        csv_format=csv_format,
-        engine=engine,
-        progress=progress,
-    )
+    evidence = Reading(schema, foreign, csv_format, engine, progress).gather([*published, new])
     return gate(evidence, _wanted(ell, evidence))
-
-
-def gather(
-    releases: Sequence[Any],
-    *,
-    schema: SchemaOrPath | None = None,
-    foreign: ForeignColumns | None = None,
-    people: pa.Table | None = None,
-    model: Model | None = None,
-    csv_format: CsvFormat | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-) -> Evidence:
-    """Reads releases and lays them over each other.
-
-    The classes of a release are those of its manifest, where it has one; the others are read by their labels,
-    which mean what a schema or a manifest says, or else what can be read in one way only.
-    """
-    found = _located(releases, engine)
-    given = None if schema is None else loaded(schema, Schema, read_schema)
-    if people is None and model is None and all(item.manifest is not None for item in found):
-        return Evidence.from_published([_published(item, csv_format, engine, progress) for item in found])
-    columns, known = _described(found, foreign, given)
-    read = []
-    for item in found:
-        if item.manifest is not None:
-            published = _published(item, csv_format, engine, progress)
-            read.append(ReadRelease.from_published(published, columns))
-        else:
-            with running(engine) as active:
-                table = active.open(item.source, csv_format)
-                read.append(read_release(table, item.name, columns, given, progress))
-    return Evidence.from_releases(read, columns, schema=known, people=people, model=model)
 
 
 def explain(
@@ -213,133 +147,93 @@ def explain(
     progress: Progress | None = None,
 ) -> Understanding:
     """How the labels of releases are understood."""
-    found = _located(releases, engine)
-    columns, _ = _described(found, foreign, None if schema is None else loaded(schema, Schema, read_schema))
-    with running(engine) as active:
+    return Reading(schema, foreign, csv_format, engine, progress).understanding(releases)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How releases are read: what describes them, and by what.
+
+    Attributes:
+        schema: What the columns mean, for releases without a manifest.
+        foreign: Which columns to link by and what their labels mean, for releases that nothing describes.
+        csv_format: How CSV files are written.
+        engine: The engine to use; DuckDB by default.
+        progress: Is told how far the reading is.
+    """
+
+    schema: SchemaOrPath | None = None
+    foreign: ForeignColumns | None = None
+    csv_format: CsvFormat | None = None
+    engine: Engine | None = None
+    progress: Progress | None = None
+
+    def gather(
+        self, releases: Sequence[Any], people: pa.Table | None = None, model: Model | None = None
+    ) -> Evidence:
+        """Reads releases and lays them over each other.
+
+        The classes of a release are those of its manifest, where it has one; the others are read by their
+        labels, which mean what a schema or a manifest says, or else what can be read in one way only.
+
+        Args:
+            releases: The releases.
+            people: People to look for in them.
+            model: Counts of past records, whose combinations are to be found in them.
+        """
+        found = locate_all(releases, self.engine)
+        if people is None and model is None and all(item.manifest is not None for item in found):
+            return Evidence.from_published([self._published(item) for item in found])
+        columns, known, given = self._described(found)
         read = [
-            read_release(active.open(item.source, csv_format), item.name, columns, progress=progress)
+            self._read(item, columns, given)
+            if item.manifest is None
+            else ReadRelease.from_published(self._published(item), columns)
             for item in found
         ]
-    return understand(read, columns)
+        return Evidence.from_releases(read, columns, schema=known, people=people, model=model)
 
+    def understanding(self, releases: Sequence[Any]) -> Understanding:
+        """What the labels of releases mean, whether or not that is clear."""
+        found = locate_all(releases, self.engine)
+        columns, _, _ = self._described(found)
+        return understand([self._read(item, columns) for item in found], columns)
 
-def open_published(
-    item: Any,  # noqa: ANN401 (a file or a Release)
-    *,
-    csv_format: CsvFormat | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-) -> Published:
-    """Reads one release and compares it with its manifest."""
-    return _published(_locate(item, engine), csv_format, engine, progress)
+    def _published(self, item: Located) -> Published:
+        return item.published(self.csv_format, self.engine, self.progress)
 
+    def _read(self, item: Located, columns: ForeignColumns, schema: Schema | None = None) -> ReadRelease:
+        with item.opened(self.csv_format, self.engine) as table:
+            return read_release(table, item.name, columns, schema, self.progress)
 
-def verify(
-    item: Any,  # noqa: ANN401 (a file or a Release)
-    plan: Plan | str | os.PathLike[str] | None = None,
-    *,
-    csv_format: CsvFormat | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-) -> Verification:
-    """Re-checks a release as an outsider would: content against manifest, manifest against plan, diversity.
-
-    With a certified plan the certificate itself is checked again, from the published table.
-
-    Raises:
-        FileError: The manifest is missing, or release, manifest and plan do not belong together.
-        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
-    """
-    known = None if plan is None else loaded(plan, Plan, read_plan)
-    published = open_published(item, csv_format=csv_format, engine=engine, progress=progress)
-    return verify_published(published, known)
-
-
-class _Located(NamedTuple):
-    """Where the records of a release are, words for it, and its manifest if it has one."""
-
-    source: Any
-    name: str
-    manifest: Manifest | None
-
-
-def _located(releases: Sequence[Any], engine: Engine | None) -> list[_Located]:
-    if isinstance(releases, Release | str | os.PathLike | Query | TableName) or is_frame(releases):
-        raise ParameterError(
-            "An audit takes a list of releases.",
-            found="It is a single one.",
-            remedy="Give [first, second, ...], or [first] for one release by itself.",
-        )
-    if not releases:
-        raise ParameterError("An audit needs at least one release.", found="None was given.")
-    return [_locate(item, engine) for item in releases]
-
-
-def _locate(item: Any, engine: Engine | None) -> _Located:  # noqa: ANN401
-    if isinstance(item, Release):
-        if item.table is not None:
-            return _Located(item.table, item.name, item.manifest)
-        item = item.place
-    # An engine that reads tables and no files takes every name for a table's.
-    reads_tables = engine is not None and "files" not in engine.capabilities
-    if isinstance(item, str | os.PathLike) and reads_tables:
-        item = TableName.parse(os.fspath(item))
-    if isinstance(item, Query):
-        return _Located(item, "a query", None)
-    if isinstance(item, TableName):
-        with running(engine) as active:
-            return _Located(item, str(item), read_table_manifest(active, item))
-    if is_frame(item):
-        return _Located(item, "a release in memory", None)
-    if not isinstance(item, str | os.PathLike):
-        raise ParameterError(
-            "A release is given as a file, as a Release, or as a table in memory.",
-            found=f"It is of type {type(item).__name__}.",
-        )
-    beside = manifest_path(Path(item))
-    return _Located(item, Path(item).name, read_manifest(beside) if beside.exists() else None)
-
-
-def _published(
-    item: _Located, csv_format: CsvFormat | None, engine: Engine | None, progress: Progress | None
-) -> Published:
-    if item.manifest is None:
-        raise FileError(
-            f"The release {item.name} comes without a manifest.",
-            found="Nothing says under which plan it was made.",
-            remedy="Put the manifest beside it.",
-        )
-    with running(engine) as active:
-        return read_published(active.open(item.source, csv_format), item.name, item.manifest, progress)
-
-
-def _described(
-    found: Sequence[_Located], foreign: ForeignColumns | None, schema: Schema | None
-) -> tuple[ForeignColumns, Schema | None]:
-    """The columns to link by and what is said about them; and the schema, where a manifest has or is one."""
-    described = foreign or ForeignColumns()
-    schemas = [(item.name, item.manifest.schema) for item in found if item.manifest is not None]
-    schemas += [] if schema is None else [("the schema given", schema)]
-    check_schemas(schemas)
-    known = schemas[0][1] if schemas else None
-    if known is not None:
-        linked = described.quasi_identifiers or known.names
-        said = {column.name: rules_of(column) for column in known.quasi_identifiers if column.name in linked}
-        described = replace(
-            described,
-            quasi_identifiers=linked,
-            sensitive=described.sensitive or known.sensitive.name,
-            rules={**said, **described.rules},  # what somebody says here comes first
-        )
-    if not described.quasi_identifiers or not described.sensitive:
-        raise DataError(
-            f"The release {found[0].name} comes without a manifest.",
-            found="Nothing says what its columns mean.",
-            remedy="Put the manifest beside it, give the schema (--schema), or name the columns to link by "
-            "and the sensitive one (--qi and --sensitive).",
-        )
-    described.check([item.name for item in found])
-    return described, known
+    def _described(self, found: Sequence[Located]) -> tuple[ForeignColumns, Schema | None, Schema | None]:
+        """The columns to link by and what is said about them; the schema, if any; and the one given."""
+        described = self.foreign or ForeignColumns()
+        given = None if self.schema is None else loaded(self.schema, Schema, read_schema)
+        schemas = [(item.name, item.manifest.schema) for item in found if item.manifest is not None]
+        schemas += [] if given is None else [("the schema given", given)]
+        check_schemas(schemas)
+        known = schemas[0][1] if schemas else None
+        if known is not None:
+            linked = described.quasi_identifiers or known.names
+            said = {
+                column.name: rules_of(column) for column in known.quasi_identifiers if column.name in linked
+            }
+            described = replace(
+                described,
+                quasi_identifiers=linked,
+                sensitive=described.sensitive or known.sensitive.name,
+                rules={**said, **described.rules},  # what somebody says here comes first
+            )
+        if not described.quasi_identifiers or not described.sensitive:
+            raise DataError(
+                f"The release {found[0].name} comes without a manifest.",
+                found="Nothing says what its columns mean.",
+                remedy="Put the manifest beside it, give the schema (--schema), or name the columns to link "
+                "by and the sensitive one (--qi and --sensitive).",
+            )
+        described.check([item.name for item in found])
+        return described, known, given
 
 
 def _places(names: Sequence[int | str], releases: Sequence[Any]) -> list[int]:

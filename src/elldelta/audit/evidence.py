@@ -17,7 +17,6 @@ import numpy as np
 from elldelta.audit.releases import Known, understand
 from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
-from elldelta.core.partition import Partition
 from elldelta.errors import DataError, InternalError
 from elldelta.release import sensitive_texts
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from elldelta.core.arrangement import Arrangement
     from elldelta.model import Model
     from elldelta.release import Published
-    from elldelta.schema.label_columns import LabelColumn
     from elldelta.schema.schema import Schema
 
 _SHOWN_TOGETHER = 3
@@ -228,7 +226,7 @@ class Evidence:
     ) -> Evidence:
         understanding.check()
         columns = understanding.columns
-        parts = [_boxes(release, columns) for release in releases]
+        parts = [understanding.boxes(release) for release in releases]
         codes = [own for own, _, _ in parts]
         cells = arrange([column.runs for column in columns], np.concatenate(codes))
         offsets = np.cumsum([0, *map(len, codes)])
@@ -291,7 +289,7 @@ class Evidence:
     def releases(self) -> tuple[ReleasedCounts, ...]:
         """The releases over the cells that are linked; a row of counts is what somebody sees there."""
         return tuple(
-            ReleasedCounts(Partition(np.searchsorted(used, item.row_of[self.linked])), item.table[used])
+            ReleasedCounts.from_rows(np.searchsorted(used, item.row_of[self.linked]), item.table[used])
             for item, used in zip(self.shown, self._used, strict=True)
         )
 
@@ -329,13 +327,7 @@ class Evidence:
 
     def _find(self, known: Known) -> Candidates:
         understanding, cells = self._located
-        codes = np.stack(
-            [
-                np.array([column.code_of[text] for text in texts], dtype=np.int64)[known.codes[:, place]]
-                for place, (column, texts) in enumerate(zip(understanding.columns, known.texts, strict=True))
-            ],
-            axis=1,
-        )
+        codes = understanding.codes(known)
         distinct, kind = np.unique(codes, axis=0, return_inverse=True)
         who, cell = cells.find(distinct)
         # every person gets the cells of their kind
@@ -370,27 +362,6 @@ def check_schemas(described: Sequence[tuple[str, Schema]]) -> None:
                 found=f"{described[0][0]} and {name} describe their columns differently.",
                 remedy="Link releases that use the same columns and domains.",
             )
-
-
-def _boxes(
-    release: ReadRelease, columns: Sequence[LabelColumn]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
-    """The number of every label of every box; the class of each box; and an example of classes that are one.
-
-    Labels can mean the same in other words, as `20-40` and `[20, 40]` do.
-    """
-    codes = np.empty((len(release.boxes), len(columns)), dtype=np.int64)
-    for place, column in enumerate(columns):
-        code_of = column.code_of
-        numbers = np.array([code_of[row[place]] for row in release.boxes], dtype=np.int64)
-        codes[:, place] = column.same_meaning[numbers]
-    if release.class_of is not None:
-        return codes, release.class_of, None
-    _, examples, class_of = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(examples)  # in the order in which they were given
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return codes[examples[order]], rank[class_of.reshape(-1)], examples[order]
 
 
 def _assumptions(releases: Sequence[ReadRelease], kept: Sequence[str]) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def summarize(
     linkage = link(cells)
     fewest = fewest_in_any_group(cells)
     exposure = measure(linkage.counts, ell)
-    n_cells, n_values = cells[0].partition.n_quasi_identifiers, len(evidence.values)
+    n_cells, n_values = len(fewest), len(evidence.values)
     most_groups = int(np.clip(_MOST_WORK // (n_cells * n_values + 1), 2 * len(cells), 512))
     overall = np.sum([counts.sum(axis=0) for counts in evidence.class_counts], axis=0)
     return Audit(

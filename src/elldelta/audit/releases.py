@@ -14,8 +14,8 @@ import numpy as np
 
 from elldelta.errors import DataError, ParameterError
 from elldelta.release import count_release, sensitive_texts, unknown_values
-from elldelta.schema.label_columns import ColumnRules, understand_column
-from elldelta.schema.labels import EVERYTHING, normalized, parse_number
+from elldelta.schema.label_columns import ColumnRules, one_spelling, understand_column
+from elldelta.schema.labels import EVERYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -290,6 +290,36 @@ class Understanding:
         rows = [row for row in self.rows() if not public or row["label"] is None]
         return {"is_clear": self.is_clear, "labels": rows, "notes": list(self.notes)}
 
+    def boxes(
+        self, release: ReadRelease
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
+        """The number of every label of every box; the class of each; and examples of classes that are one.
+
+        Labels can mean the same in other words, as `20-40` and `[20, 40]` do.
+        """
+        codes = np.empty((len(release.boxes), len(self.columns)), dtype=np.int64)
+        for place, column in enumerate(self.columns):
+            code_of = column.code_of
+            numbers = np.array([code_of[row[place]] for row in release.boxes], dtype=np.int64)
+            codes[:, place] = column.same_meaning[numbers]
+        if release.class_of is not None:
+            return codes, release.class_of, None
+        _, examples, class_of = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(examples)  # in the order in which they were given
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return codes[examples[order]], rank[class_of.reshape(-1)], examples[order]
+
+    def codes(self, known: Known) -> NDArray[np.int64]:
+        """The number of the label of each person in each column."""
+        return np.stack(
+            [
+                np.array([column.code_of[text] for text in texts], dtype=np.int64)[known.codes[:, place]]
+                for place, (column, texts) in enumerate(zip(self.columns, known.texts, strict=True))
+            ],
+            axis=1,
+        )
+
     def check(self) -> None:
         """Refuses labels without one clear meaning, with the list of them.
 
@@ -356,7 +386,7 @@ def _sensitive(
 ) -> tuple[tuple[str | None, ...], NDArray[np.int64], tuple[NDArray[np.int64], ...], tuple[str, ...]]:
     """The sensitive values of all releases; equal if they are equal after trimming, or as numbers."""
     texts = [
-        [None if value is None or not normalized(value) else value.strip() for value in values]
+        [None if value is None else value.strip() or None for value in values]
         for values in (known, *(release.values for release in releases))
     ]
     n_missing = 0
@@ -368,14 +398,7 @@ def _sensitive(
             found=f"{_counted(n_missing, 'record')} of the releases have none.",
             remedy="Complete the releases, or say that missing is a value (sensitive nulls: category).",
         )
-    present = {value for own in texts for value in own if value is not None}
-    numbers = {value: parse_number(value) for value in present}
-    spelt = {value: value for value in present}
-    if all(number is not None for number in numbers.values()):
-        # 1 and 1.0 are one value: a release that went through a table of floats must not look different.
-        shortest: dict[object, str] = {}
-        for value in sorted(present, key=lambda text: (len(text), text)):
-            spelt[value] = shortest.setdefault(numbers[value], value)
+    spelt = one_spelling({value for own in texts for value in own if value is not None})
     # Those of the schema in its order, then the others; a missing one comes last.
     in_order = [spelt[value] for value in texts[0] if value is not None] + sorted(spelt.values())
     distinct: list[str | None] = [*dict.fromkeys(in_order)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.audit import gather
+from elldelta.audit.audit import Reading
 from elldelta.audit.measures import summarize
 from elldelta.audit.targets import values_left
 from elldelta.core.linkage import ReleasedCounts, link
@@ -139,7 +139,7 @@ def _alone(folder: Path, own: Sequence[Path], schema: Schema, engine: Engine, ov
 
 def _side(releases: Sequence[Path], schema: Schema, people: pa.Table, engine: Engine) -> dict[str, Any]:
     """What linking the releases shows: by itself, linked, and for the patients who are in all of them."""
-    evidence = gather(releases, schema=schema, people=people, engine=engine)
+    evidence = Reading(schema=schema, engine=engine).gather(releases, people)
     result = summarize(evidence, ELL)
     left = values_left(evidence, evidence.find(people)).diversities
     numbers, patients = np.unique(left, return_counts=True)

@@ -43,6 +43,11 @@ class ReleasedCounts:
         object.__setattr__(self, "counts", counts)
 
     @classmethod
+    def from_rows(cls, row_of: ArrayLike, counts: ArrayLike) -> ReleasedCounts:
+        """From the row of counts that somebody with each quasi-identifier sees."""
+        return cls(Partition(np.asarray(row_of)), np.asarray(counts))
+
+    @classmethod
     def from_table(cls, table: ArrayLike, partition: Partition) -> ReleasedCounts:
         """Generalizes a |Q| x |S| count table with a partition."""
         rows = as_count_table(table)

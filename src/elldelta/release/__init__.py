@@ -4,14 +4,17 @@ What of them may be published (`publishable`), the rows and where they go (`rows
 manifest beside them, and the release as anybody reads and verifies it (`published`). `release` does it all.
 """
 
-from elldelta.release.database_table import manifest_table, read_table_manifest
+from elldelta.release.database_table import manifest_table
 from elldelta.release.manifest import Manifest, content_digest, manifest_path, read_manifest
 from elldelta.release.published import (
+    Located,
     Published,
     Verification,
     count_release,
-    read_published,
+    locate_all,
+    open_published,
     sensitive_texts,
     unknown_values,
+    verify,
     verify_published,
 )

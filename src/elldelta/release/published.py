@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from elldelta.core.certificate import missing_witnesses
 from elldelta.core.diversity import diversity, k_anonymity
 from elldelta.core.partition import Partition
-from elldelta.errors import DataError, FileError, RefusedError
-from elldelta.files import digest
+from elldelta.engines import Query, TableName, is_frame, running
+from elldelta.errors import DataError, FileError, ParameterError, RefusedError
+from elldelta.files import digest, loaded
 from elldelta.plan.classes import Boxes, Classes, Merged, Runs, class_labels
-from elldelta.release.manifest import TERMS, Manifest, content_digest
+from elldelta.plan.plan import Plan, read_plan
+from elldelta.release.manifest import TERMS, Manifest, content_digest, manifest_path, read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.engines import Progress, Table
-    from elldelta.plan.plan import Plan
+    from elldelta.engines import Engine, Progress, Table
+    from elldelta.files import CsvFormat
     from elldelta.schema.schema import Schema
 
 
@@ -171,6 +176,110 @@ def read_published(
     if published.digest != manifest.content_digest:
         raise _not_as_described(name, "Its records are not those that the manifest describes.")
     return published
+
+
+class Located(NamedTuple):
+    """Where the records of a release are, words for it, and its manifest if it has one."""
+
+    source: Any
+    name: str
+    manifest: Manifest | None
+
+    def published(
+        self, csv_format: CsvFormat | None, engine: Engine | None, progress: Progress | None
+    ) -> Published:
+        """Reads the release and compares it with its manifest."""
+        if self.manifest is None:
+            raise FileError(
+                f"The release {self.name} comes without a manifest.",
+                found="Nothing says under which plan it was made.",
+                remedy="Put the manifest beside it.",
+            )
+        with self.opened(csv_format, engine) as table:
+            return read_published(table, self.name, self.manifest, progress)
+
+    @contextmanager
+    def opened(self, csv_format: CsvFormat | None, engine: Engine | None) -> Iterator[Table]:
+        """The release as a table, for as long as it is read."""
+        with running(engine) as active:
+            yield active.open(self.source, csv_format)
+
+
+def locate(item: Any, engine: Engine | None) -> Located:  # noqa: ANN401 (a file, a Release or a table)
+    """Where a release is: a file with its manifest beside it, one in memory, or a table of a database."""
+    from elldelta.release.release import Release
+
+    if isinstance(item, Release):
+        if item.table is not None:
+            return Located(item.table, item.name, item.manifest)
+        item = item.place
+    # An engine that reads tables and no files takes every name for a table's.
+    reads_tables = engine is not None and "files" not in engine.capabilities
+    if isinstance(item, str | os.PathLike) and reads_tables:
+        item = TableName.parse(os.fspath(item))
+    if isinstance(item, Query):
+        return Located(item, "a query", None)
+    if isinstance(item, TableName):
+        with running(engine) as active:
+            from elldelta.release.database_table import read_table_manifest
+
+            return Located(item, str(item), read_table_manifest(active, item))
+    if is_frame(item):
+        return Located(item, "a release in memory", None)
+    if not isinstance(item, str | os.PathLike):
+        raise ParameterError(
+            "A release is given as a file, as a Release, or as a table in memory.",
+            found=f"It is of type {type(item).__name__}.",
+        )
+    beside = manifest_path(Path(item))
+    return Located(item, Path(item).name, read_manifest(beside) if beside.exists() else None)
+
+
+def locate_all(releases: Sequence[Any], engine: Engine | None) -> list[Located]:
+    """Where several releases are; one that is not in a list is refused."""
+    from elldelta.release.release import Release
+
+    if isinstance(releases, Release | str | os.PathLike | Query | TableName) or is_frame(releases):
+        raise ParameterError(
+            "An audit takes a list of releases.",
+            found="It is a single one.",
+            remedy="Give [first, second, ...], or [first] for one release by itself.",
+        )
+    if not releases:
+        raise ParameterError("An audit needs at least one release.", found="None was given.")
+    return [locate(item, engine) for item in releases]
+
+
+def open_published(
+    item: Any,  # noqa: ANN401 (a file or a Release)
+    *,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Published:
+    """Reads one release and compares it with its manifest."""
+    return locate(item, engine).published(csv_format, engine, progress)
+
+
+def verify(
+    item: Any,  # noqa: ANN401 (a file or a Release)
+    plan: Plan | str | os.PathLike[str] | None = None,
+    *,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Verification:
+    """Re-checks a release as an outsider would: content against manifest, manifest against plan, diversity.
+
+    With a certified plan the certificate itself is checked again, from the published table.
+
+    Raises:
+        FileError: The manifest is missing, or release, manifest and plan do not belong together.
+        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
+    """
+    known = None if plan is None else loaded(plan, Plan, read_plan)
+    published = open_published(item, csv_format=csv_format, engine=engine, progress=progress)
+    return verify_published(published, known)
 
 
 @dataclass(frozen=True)

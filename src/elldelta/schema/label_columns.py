@@ -26,6 +26,7 @@ from elldelta.schema.labels import (
     parse_category,
     parse_category_run,
     parse_members,
+    parse_number,
     parse_stars,
     read_on,
     resembles_range,
@@ -235,6 +236,19 @@ def understand_column(
 
 def _is_on_scale(text: str, rules: ColumnRules) -> bool:
     return rules.kind in ("number", "date") and read_on(rules.kind, text) is not None
+
+
+def one_spelling(values: Collection[str]) -> dict[str, str]:
+    """One spelling for values that are equal: as they are, or as numbers, if all of them are numbers.
+
+    1 and 1.0 are one value: a release that went through a table of floats must not look different.
+    """
+    numbers = {value: parse_number(value) for value in values}
+    if any(number is None for number in numbers.values()):
+        return {value: value for value in values}
+    shortest: dict[object, str] = {}
+    in_order = sorted(values, key=lambda text: (len(text), text))
+    return {value: shortest.setdefault(numbers[value], value) for value in in_order}
 
 
 def _started(label: str | None, n_releases: int, rules: ColumnRules, declared: Collection[str]) -> Entry:

@@ -69,7 +69,7 @@ class Columns:
     def described(self) -> ForeignColumns:
         """The same, checked."""
         from elldelta.audit.releases import ForeignColumns
-        from elldelta.schema.hierarchies import read_hierarchies
+        from elldelta.schema.hierarchies import read_rows
         from elldelta.schema.label_columns import ColumnRules
 
         rules: dict[str, dict[str, Any]] = {}
@@ -89,8 +89,8 @@ class Columns:
                 "An empty sensitive value is refused or a category.",
                 remedy=f"Write --empty {self.sensitive}=category or leave it out.",
             )
-        for column, rows in read_hierarchies(options.named_files(self.hierarchy, "--hierarchy")).items():
-            rules.setdefault(column, {})["hierarchy"] = rows.checked()
+        for column, file in options.named_files(self.hierarchy, "--hierarchy").items():
+            rules.setdefault(column, {})["hierarchy"] = read_rows(file).checked()
         mapped = list(self._mapped())
         return ForeignColumns(
             quasi_identifiers=tuple(part.strip() for part in (self.qi or "").split(",") if part.strip()),

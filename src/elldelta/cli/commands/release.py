@@ -152,7 +152,7 @@ def _verify(
     json: options.Json = False,
 ) -> None:
     """Check a release from its file: content, manifest, diversity, and the plan if you give it."""
-    from elldelta.audit.audit import verify
+    from elldelta.release import verify
 
     with where.start() as active, progress_bar("Reading") as progress:
         checked = verify(release, plan, csv_format=csv.format, engine=active, progress=progress)
