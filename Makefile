@@ -8,6 +8,8 @@ JOBS   ?= auto
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+# Tests start many processes: what one of them has compiled, the others find.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test check format bench performance docs clean
 

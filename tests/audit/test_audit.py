@@ -1,5 +1,6 @@
 """Audits, gates and targets against the definition: every combination of quasi-identifiers in turn."""
 
+import functools
 import itertools
 import random
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.oracles import exposure as oracle
 from tests.oracles import foreign as definition
+from tests.switch import quick_or_all
 
 import elldelta as ed
 from elldelta.audit.audit import Reading, audit, audit_before
@@ -166,6 +168,7 @@ def test_whom_one_looks_for_changes_nothing_about_everybody_else(engine):
         audit([pa.table(rows)], ell=2, foreign=COLUMNS, targets=nested, engine=engine)
 
 
+@functools.cache
 def own_schema():
     return ed.Schema.infer(
         pa.table(
@@ -230,7 +233,7 @@ def own_release(seed, shape):
 
 
 @pytest.mark.parametrize("shape", ["runs", "boxes"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(quick_or_all(2, 6)))
 def test_a_release_with_a_manifest_and_one_without_are_linked_by_combination(engine, seed, shape):
     """The classes of the one are those of its manifest, whatever its labels; the other is read by labels."""
     rng = random.Random(400 + seed)
