@@ -10,6 +10,7 @@ browser says so in `Origin` or `Sec-Fetch-Site`, and what says nothing is refuse
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI, Request, Response
@@ -117,7 +118,21 @@ async def current_agency(request: Request) -> Agency:
     return agency
 
 
-CurrentCaller = Annotated[Caller, Depends(current_caller)]
+@dataclass(frozen=True)
+class Visit:
+    """A request of somebody who is known, to the running service."""
+
+    request: Request
+    agency: Agency
+    caller: Caller
+
+
+async def current_visit(request: Request) -> Visit:
+    """The request, the service and the caller of a route that only known callers may call."""
+    return Visit(request, request.app.state.agency, await current_caller(request))
+
+
+CurrentVisit = Annotated[Visit, Depends(current_visit)]
 PossibleCaller = Annotated[Caller | None, Depends(possible_caller)]
 CurrentAgency = Annotated[Agency, Depends(current_agency)]
 

@@ -65,7 +65,7 @@ EXAMPLES: dict[str, Any] = {
     "problem": "Linked with what is registered already, ...",
     "found": "1 of its classes, ...",
     "step": "planning",
-    "status": "ready",
+    "error": {"problem": "What is wrong.", "found": "What was found.", "remedy": "What to do about it."},
 }
 """What examples say, by the name of a field, where its type does not say it."""
 
@@ -96,13 +96,7 @@ _ERROR = {
             }
         },
     },
-    "example": {
-        "error": {
-            "problem": "What is wrong.",
-            "found": "What was found.",
-            "remedy": "What to do about it.",
-        }
-    },
+    "example": {"error": EXAMPLES["error"]},
 }
 
 
@@ -210,5 +204,7 @@ def _plain_example(schema: dict[str, Any], name: str) -> Any:  # noqa: ANN401
         return "2026-11-15T09:00:00Z"
     if name.endswith(("digest", "hash", "plan", "key_id")):
         return DIGEST
-    usual = {"boolean": True, "number": 0.4, "integer": 1, "array": []}.get(schema.get("type", ""), name)
-    return EXAMPLES.get(name, schema.get("const", schema.get("default", usual)))
+    text = "0123456789ab" if name == "id" else name
+    usual = {"boolean": True, "number": 0.4, "integer": 1, "array": [], "object": {}, "string": text}
+    given = schema.get("const", schema.get("default", usual.get(schema.get("type", ""))))
+    return EXAMPLES.get(name, given)

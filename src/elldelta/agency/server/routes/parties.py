@@ -10,9 +10,10 @@ from pydantic import Field
 from elldelta.agency.server.errors import ConflictError
 from elldelta.agency.server.guarded_route import (
     CurrentAgency,
-    CurrentCaller,
+    CurrentVisit,
     GuardedRoute,
     PossibleCaller,
+    Visit,
     cookie_name,
 )
 from elldelta.agency.server.paging import BEGINNING, NameWindow, TokenWindow, Window, part_of
@@ -39,7 +40,6 @@ from elldelta.agency.server.routes.rendering import (
 )
 from elldelta.agency.server.services import parties
 from elldelta.agency.server.services.parties import NewToken, PartyView, TokenView
-from elldelta.agency.server.state import Agency
 from elldelta.agency.server.tables import NAME_PATTERN, View
 
 api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["parties"])
@@ -73,9 +73,9 @@ class TokenWish(Body):
 
 @api.get("/me", summary="Who I am")
 @allow(*ROLES)
-def me(caller: CurrentCaller) -> Me:
+def me(visit: CurrentVisit) -> Me:
     """Tells the caller's name and role."""
-    return Me.model_validate(caller)
+    return Me.model_validate(visit.caller)
 
 
 @api.post("/parties", status_code=201, summary="Let somebody in")
@@ -149,44 +149,44 @@ def sign_in(request: Request, agency: CurrentAgency, caller: PossibleCaller, pos
 
 @pages.post("/sign-out")
 @allow(*ROLES)
-def sign_out(request: Request, agency: CurrentAgency) -> Response:
+def sign_out(visit: CurrentVisit) -> Response:
     """Ends the login."""
-    cookie = request.cookies.get(cookie_name(agency))
+    cookie = visit.request.cookies.get(cookie_name(visit.agency))
     if cookie is not None:
-        parties.log_out(agency, cookie)
-    answer, https = see("/sign-in", "signed-out"), agency.settings.behind_proxy
-    answer.delete_cookie(cookie_name(agency), httponly=True, samesite="lax", secure=https)
+        parties.log_out(visit.agency, cookie)
+    answer, https = see("/sign-in", "signed-out"), visit.agency.settings.behind_proxy
+    answer.delete_cookie(cookie_name(visit.agency), httponly=True, samesite="lax", secure=https)
     return answer
 
 
-def _all(agency: Agency, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
-    return {"typed": posted.typed, "roles": CHOICE, "parties": parties.list_parties(agency, window)}
+def _all(visit: Visit, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
+    return {"typed": posted.typed, "roles": CHOICE, "parties": parties.list_parties(visit.agency, window)}
 
 
 @pages.get("/parties")
 @allow(AGENCY)
-def index_page(request: Request, agency: CurrentAgency, window: NameWindow) -> Response:
+def index_page(visit: CurrentVisit, window: NameWindow) -> Response:
     """Lists parties."""
-    return page(request, "parties.html", **_all(agency, window=window))
+    return page(visit.request, "parties.html", **_all(visit, window=window))
 
 
 @pages.post("/parties")
 @allow(AGENCY)
 @or_form("parties.html", _all)
-def add(request: Request, agency: CurrentAgency, posted: PostedForm) -> Response:
+def add(visit: CurrentVisit, posted: PostedForm) -> Response:
     """Adds a party; without a password it can only use tokens."""
     role = cast("Role", posted.choice("role", CHOICE))
     name, password = posted.text("name").strip(), posted.text("password") or None
-    return see(f"/parties/{parties.create_party(agency, name, role, password).name}", "party-added")
+    return see(f"/parties/{parties.create_party(visit.agency, name, role, password).name}", "party-added")
 
 
 def _one(
-    agency: Agency, name: str, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object
+    visit: Visit, name: str, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object
 ) -> dict[str, Any]:
     return {
-        "party": parties.show_party(agency, name),
-        "tokens": parties.list_tokens(agency, name, window),
-        "now": agency.clock(),
+        "party": parties.show_party(visit.agency, name),
+        "tokens": parties.list_tokens(visit.agency, name, window),
+        "now": visit.agency.clock(),
         "typed": posted.typed,
         "new": None,
     }
@@ -194,53 +194,53 @@ def _one(
 
 @pages.get("/parties/{name}")
 @allow(AGENCY)
-def show_page(request: Request, agency: CurrentAgency, name: Name, window: TokenWindow) -> Response:
+def show_page(visit: CurrentVisit, name: Name, window: TokenWindow) -> Response:
     """Shows a party and its tokens, never a secret."""
-    return page(request, "party.html", **_one(agency, name, window=window))
+    return page(visit.request, "party.html", **_one(visit, name, window=window))
 
 
 @pages.post("/parties/{name}/tokens")
 @allow(AGENCY)
 @or_form("party.html", _one)
-def add_token(request: Request, agency: CurrentAgency, name: Name, posted: PostedForm) -> Response:
+def add_token(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Makes a token and shows it at once: it must not travel in an address, nor be kept to show later."""
     days = posted.whole("days", "The number of days")
-    new = parties.create_token(agency, name, posted.text("note"), days)
-    return page(request, "party.html", status=201, **_one(agency, name) | {"new": new})
+    new = parties.create_token(visit.agency, name, posted.text("note"), days)
+    return page(visit.request, "party.html", status=201, **_one(visit, name) | {"new": new})
 
 
 @pages.post("/parties/{name}/tokens/{id}/revoke")
 @allow(AGENCY)
 @or_form("party.html", _one)
-def revoke(request: Request, agency: CurrentAgency, name: Name, id: TokenId) -> Response:  # noqa: A002
+def revoke(visit: CurrentVisit, name: Name, id: TokenId) -> Response:  # noqa: A002
     """Revokes a token."""
-    return see(f"/parties/{parties.revoke_token(agency, id).party}", "token-revoked")
+    return see(f"/parties/{parties.revoke_token(visit.agency, id).party}", "token-revoked")
 
 
 @pages.post("/parties/{name}/password")
 @allow(AGENCY)
 @or_form("party.html", _one)
-def password(request: Request, agency: CurrentAgency, name: Name, posted: PostedForm) -> Response:
+def password(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Sets a password."""
-    parties.set_password(agency, name, posted.text("password"))
+    parties.set_password(visit.agency, name, posted.text("password"))
     return see(f"/parties/{name}", "password-set")
 
 
-def _disabling(agency: Agency, name: str, **_: object) -> dict[str, Any]:
-    return {"party": parties.show_party(agency, name)}
+def _disabling(visit: Visit, name: str, **_: object) -> dict[str, Any]:
+    return {"party": parties.show_party(visit.agency, name)}
 
 
 @pages.get("/parties/{name}/disable")
 @allow(AGENCY)
-def disable_page(request: Request, agency: CurrentAgency, name: Name) -> Response:
+def disable_page(visit: CurrentVisit, name: Name) -> Response:
     """Says what disabling means, and asks once more."""
-    return page(request, "disable.html", **_disabling(agency, name))
+    return page(visit.request, "disable.html", **_disabling(visit, name))
 
 
 @pages.post("/parties/{name}/disable")
 @allow(AGENCY)
 @or_form("disable.html", _disabling)
-def disable_party(request: Request, agency: CurrentAgency, caller: CurrentCaller, name: Name) -> Response:
+def disable_party(visit: CurrentVisit, name: Name) -> Response:
     """Disables a party."""
-    parties.disable_party(agency, name)
-    return see("/sign-in" if caller.name == name else f"/parties/{name}", "party-disabled")
+    parties.disable_party(visit.agency, name)
+    return see("/sign-in" if visit.caller.name == name else f"/parties/{name}", "party-disabled")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Literal
 
-from fastapi import Request, Response
+from fastapi import Response
 
 from elldelta.pages.charts import as_svg, draw_exposure_curve, draw_frontier, draw_histogram
 
@@ -33,10 +33,9 @@ _DRAWING = threading.Lock()
 
 
 def picture(
-    request: Request, subject: str, width: Width, draw: Callable[[], Figure], *, is_map: bool = False
+    agency: Agency, subject: str, width: Width, draw: Callable[[], Figure], *, is_map: bool = False
 ) -> Response:
     """A drawing, cached by its subject, which must name everything that it depends on."""
-    agency: Agency = request.app.state.agency
 
     def made() -> bytes:
         with _DRAWING:

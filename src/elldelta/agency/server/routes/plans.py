@@ -9,9 +9,15 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from elldelta.agency.server.errors import NotFoundError
-from elldelta.agency.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute, current_caller
+from elldelta.agency.server.guarded_route import (
+    CurrentAgency,
+    CurrentVisit,
+    GuardedRoute,
+    Visit,
+    current_caller,
+)
 from elldelta.agency.server.paging import BEGINNING, DigestWindow, NumberWindow, Window, part_of
-from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES, Caller, allow, allow_anybody
+from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES, allow, allow_anybody
 from elldelta.agency.server.routes.description import DIGEST, Body, Digest, answer
 from elldelta.agency.server.routes.pictures import Width, frontier_figure, frontier_words, picture
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
@@ -29,7 +35,6 @@ from elldelta.agency.server.services.progress import (
     show_progress,
 )
 from elldelta.agency.server.services.releases import list_refusals, list_releases
-from elldelta.agency.server.state import Agency
 from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, View
 from elldelta.errors import ParameterError
 from elldelta.files import PublicKey
@@ -163,9 +168,9 @@ async def report(request: Request, digest: Digest, body: NewProgress) -> Progres
 
 @api.get("/plans/{digest}/progress", summary="How far owners are")
 @allow(*ROLES)
-def progress(agency: CurrentAgency, caller: CurrentCaller, digest: Digest) -> ProgressView:
+def progress(visit: CurrentVisit, digest: Digest) -> ProgressView:
     """Shows every owner to the agency and to auditors, and to others only how many have reached N."""
-    return show_progress(agency, caller, digest)
+    return show_progress(visit.agency, visit.caller, digest)
 
 
 @pages.get("/key.pem")
@@ -189,90 +194,83 @@ def _key_file(key: PublicKey) -> Response:
 
 @pages.get("/plans")
 @allow(*ROLES)
-def index_page(request: Request, agency: CurrentAgency, window: DigestWindow) -> Response:
+def index_page(visit: CurrentVisit, window: DigestWindow) -> Response:
     """Lists plans."""
-    return page(request, "plans.html", plans=plans.list_plans(agency, window=window))
+    return page(visit.request, "plans.html", plans=plans.list_plans(visit.agency, window=window))
 
 
 def _one(
-    agency: Agency,
-    caller: Caller,
-    digest: str,
-    posted: Posted = NOTHING,
-    window: Window = BEGINNING,
-    **_: object,
+    visit: Visit, digest: str, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object
 ) -> dict[str, Any]:
-    details, frontier = plans.show_plan(agency, digest), show_frontier(agency, digest)
+    details, frontier = plans.show_plan(visit.agency, digest), show_frontier(visit.agency, digest)
     newest = Window(most=MOST_REFUSALS)
     return {
         "details": details,
         "plan": details.plan,
-        "progress": show_progress(agency, caller, digest),
+        "progress": show_progress(visit.agency, visit.caller, digest),
         "frontier": frontier,
         "frontier_words": frontier_words(frontier.rows) if frontier.rows else "",
-        "has_map": can_draw(agency, digest),
-        "releases": list_releases(agency, digest, window),
-        "n_releases": count_releases(agency, digest),
-        "refusals": None if caller.role == CLIENT else list_refusals(agency, caller, digest, newest),
+        "has_map": can_draw(visit.agency, digest),
+        "releases": list_releases(visit.agency, digest, window),
+        "n_releases": count_releases(visit.agency, digest),
+        "refusals": None
+        if visit.caller.role == CLIENT
+        else list_refusals(visit.agency, visit.caller, digest, newest),
         "typed": posted.text("records"),
     }
 
 
 @pages.get("/plans/{digest}")
 @allow(*ROLES)
-def show_page(
-    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest, window: NumberWindow
-) -> Response:
+def show_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Response:
     """Shows a plan."""
-    return page(request, "plan.html", **_one(agency, caller, digest, window=window))
+    return page(visit.request, "plan.html", **_one(visit, digest, window=window))
 
 
 @pages.post("/plans/{digest}/progress")
 @allow(OWNER)
 @or_form("plan.html", _one)
-def report_form(
-    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest, posted: PostedForm
-) -> Response:
+def report_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Takes an owner's number."""
     records = posted.whole("records", "The number of records")
-    report_progress(agency, Report(caller, digest, records))
+    report_progress(visit.agency, Report(visit.caller, digest, records))
     return see(f"/plans/{digest}", "reported")
 
 
 @pages.post("/plans/{digest}/frontier")
 @allow(AGENCY)
 @or_form("plan.html", _one)
-def compute_frontier(
-    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest
-) -> Response:
+def compute_frontier(visit: CurrentVisit, digest: Digest) -> Response:
     """Begins to compute the frontier of a plan that was issued without a preview."""
-    ask_frontier(agency, caller, digest)
+    ask_frontier(visit.agency, visit.caller, digest)
     return see(f"/plans/{digest}")
 
 
 @pages.get("/plans/{digest}/frontier-{width}.svg")
 @allow(*ROLES)
-def frontier_picture(request: Request, agency: CurrentAgency, digest: Digest, width: Width) -> Response:
+def frontier_picture(visit: CurrentVisit, digest: Digest, width: Width) -> Response:
     """Draws the frontier."""
-    rows = show_frontier(agency, digest).rows
+    rows = show_frontier(visit.agency, digest).rows
     if not rows:
         raise NotFoundError("picture")
-    return picture(request, f"frontier {digest}", width, lambda: frontier_figure(rows))
+    return picture(visit.agency, f"frontier {digest}", width, lambda: frontier_figure(rows))
 
 
 @pages.get("/plans/{digest}/classes-{width}.svg")
 @allow(*ROLES)
-def classes_picture(request: Request, agency: CurrentAgency, digest: Digest, width: Width) -> Response:
+def classes_picture(visit: CurrentVisit, digest: Digest, width: Width) -> Response:
     """Draws the map of classes."""
-    if not can_draw(agency, digest):
+    if not can_draw(visit.agency, digest):
         raise NotFoundError("picture")
-    return picture(request, f"classes {digest}", width, lambda: draw_classes(agency, digest), is_map=True)
+    return picture(
+        visit.agency, f"classes {digest}", width, lambda: draw_classes(visit.agency, digest), is_map=True
+    )
 
 
-def _ending(agency: Agency, digest: str, posted: Posted = NOTHING, **_: object) -> dict[str, Any]:
+def _ending(visit: Visit, digest: str, posted: Posted = NOTHING, **_: object) -> dict[str, Any]:
     """What the pages show that end a plan: what follows, and they ask once more."""
-    plan = plans.show_plan(agency, digest).plan
-    others = plans.list_plans(agency, plan.population, status="issued")
+    plan = plans.show_plan(visit.agency, digest).plan
+    others = plans.list_plans(visit.agency, plan.population, status="issued")
     return {
         "plan": plan,
         "others": [other for other in others if other.digest != digest],
@@ -282,33 +280,33 @@ def _ending(agency: Agency, digest: str, posted: Posted = NOTHING, **_: object) 
 
 @pages.get("/plans/{digest}/withdraw")
 @allow(AGENCY)
-def withdraw_page(request: Request, agency: CurrentAgency, digest: Digest) -> Response:
+def withdraw_page(visit: CurrentVisit, digest: Digest) -> Response:
     """Says what withdrawing means, and asks for the reason."""
-    return page(request, "withdraw.html", **_ending(agency, digest))
+    return page(visit.request, "withdraw.html", **_ending(visit, digest))
 
 
 @pages.post("/plans/{digest}/withdraw")
 @allow(AGENCY)
 @or_form("withdraw.html", _ending)
-def withdraw_form(request: Request, agency: CurrentAgency, digest: Digest, posted: PostedForm) -> Response:
+def withdraw_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Withdraws a plan."""
-    plans.withdraw_plan(agency, digest, posted.reason())
+    plans.withdraw_plan(visit.agency, digest, posted.reason())
     return see(f"/plans/{digest}", "withdrawn")
 
 
 @pages.get("/plans/{digest}/supersede")
 @allow(AGENCY)
-def supersede_page(request: Request, agency: CurrentAgency, digest: Digest) -> Response:
+def supersede_page(visit: CurrentVisit, digest: Digest) -> Response:
     """Says what superseding means, and asks for the plan that takes the place."""
-    return page(request, "supersede.html", **_ending(agency, digest))
+    return page(visit.request, "supersede.html", **_ending(visit, digest))
 
 
 @pages.post("/plans/{digest}/supersede")
 @allow(AGENCY)
 @or_form("supersede.html", _ending)
-def supersede_form(request: Request, agency: CurrentAgency, digest: Digest, posted: PostedForm) -> Response:
+def supersede_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Supersedes a plan."""
     if not posted.text("by"):
         raise ParameterError("Choose the plan that takes the place.", found="None was chosen.")
-    plans.supersede_plan(agency, digest, posted.text("by"))
+    plans.supersede_plan(visit.agency, digest, posted.text("by"))
     return see(f"/plans/{digest}", "superseded")

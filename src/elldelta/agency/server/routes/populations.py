@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from elldelta.agency.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
+from elldelta.agency.server.guarded_route import CurrentAgency, CurrentVisit, GuardedRoute, Visit
 from elldelta.agency.server.paging import BEGINNING, LARGEST, DigestWindow, NameWindow, Window, part_of
-from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES, Caller, allow
+from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES, allow
 from elldelta.agency.server.routes.description import Body, Name, error_answer, file_body
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
 from elldelta.agency.server.services import populations
@@ -18,7 +18,6 @@ from elldelta.agency.server.services.plans import list_plans, n_issued
 from elldelta.agency.server.services.populations import PopulationView
 from elldelta.agency.server.services.progress import show_progress
 from elldelta.agency.server.services.requests import MOST_RELEASES, asked_wish, list_requests
-from elldelta.agency.server.state import Agency
 from elldelta.agency.server.tables import NAME_PATTERN
 from elldelta.core.checks import MOST_RECORDS
 
@@ -78,9 +77,9 @@ def show(agency: CurrentAgency, name: Name) -> PopulationView:
     },
 )
 @allow(AGENCY, body="model")
-def upload(agency: CurrentAgency, caller: CurrentCaller, name: Name, content: ModelFile) -> PopulationView:
+def upload(visit: CurrentVisit, name: Name, content: ModelFile) -> PopulationView:
     """Takes a model; requests are planned with it from now on. It never leaves the service again."""
-    return populations.upload_model(agency, caller, name, content)
+    return populations.upload_model(visit.agency, visit.caller, name, content)
 
 
 @api.get("/populations/{name}/cost", summary="What a wish costs", responses={409: error_answer(409)})
@@ -98,55 +97,51 @@ def cost(
     return quick_cost(agency, name, wish)
 
 
-def _home(
-    agency: Agency, caller: Caller, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object
-) -> dict[str, Any]:
-    found, newest = populations.list_populations(agency, window), Window(most=MOST_OWN)
-    is_owner = caller.role == OWNER
-    plans = list_plans(agency, window=newest, status="issued") if is_owner else ()
+def _home(visit: Visit, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
+    found, newest = populations.list_populations(visit.agency, window), Window(most=MOST_OWN)
+    is_owner = visit.caller.role == OWNER
+    plans = list_plans(visit.agency, window=newest, status="issued") if is_owner else ()
     return {
         "populations": found,
-        "n_plans": n_issued(agency, [item.name for item in found]),
-        "waiting": None if is_owner else list_requests(agency, caller, newest, status="filed"),
-        "own": [(plan, show_progress(agency, caller, plan.digest)) for plan in plans],
+        "n_plans": n_issued(visit.agency, [item.name for item in found]),
+        "waiting": None if is_owner else list_requests(visit.agency, visit.caller, newest, status="filed"),
+        "own": [(plan, show_progress(visit.agency, visit.caller, plan.digest)) for plan in plans],
         "typed": posted.typed,
     }
 
 
 @pages.get("/")
 @allow(*ROLES)
-def home(request: Request, agency: CurrentAgency, caller: CurrentCaller, window: NameWindow) -> Response:
+def home(visit: CurrentVisit, window: NameWindow) -> Response:
     """Populations, and what waits for the caller."""
-    return page(request, "home.html", **_home(agency, caller, window=window))
+    return page(visit.request, "home.html", **_home(visit, window=window))
 
 
 @pages.post("/populations")
 @allow(AGENCY)
 @or_form("home.html", _home)
-def add(request: Request, agency: CurrentAgency, caller: CurrentCaller, posted: PostedForm) -> Response:
+def add(visit: CurrentVisit, posted: PostedForm) -> Response:
     """Adds a population."""
-    added = populations.create_population(agency, posted.text("name").strip(), posted.text("title"))
+    added = populations.create_population(visit.agency, posted.text("name").strip(), posted.text("title"))
     return see(f"/populations/{added.name}", "population-added")
 
 
-def _one(agency: Agency, name: str, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
-    population = populations.show_population(agency, name)
-    return {"population": population, "plans": list_plans(agency, name, window)}
+def _one(visit: Visit, name: str, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
+    population = populations.show_population(visit.agency, name)
+    return {"population": population, "plans": list_plans(visit.agency, name, window)}
 
 
 @pages.get("/populations/{name}")
 @allow(*ROLES)
-def show_page(request: Request, agency: CurrentAgency, name: Name, window: DigestWindow) -> Response:
+def show_page(visit: CurrentVisit, name: Name, window: DigestWindow) -> Response:
     """A population: its columns and plans, never a count."""
-    return page(request, "population.html", **_one(agency, name, window))
+    return page(visit.request, "population.html", **_one(visit, name, window))
 
 
 @pages.post("/populations/{name}/model")
 @allow(AGENCY, body="model")
 @or_form("population.html", _one)
-def upload_form(
-    request: Request, agency: CurrentAgency, caller: CurrentCaller, name: Name, posted: PostedForm
-) -> Response:
+def upload_form(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Takes the model of a population."""
-    populations.upload_model(agency, caller, name, posted.file("model", "the model file"))
+    populations.upload_model(visit.agency, visit.caller, name, posted.file("model", "the model file"))
     return see(f"/populations/{name}", "model-uploaded")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Header, Response
 from fastapi.responses import JSONResponse
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
+from elldelta.agency.server.guarded_route import CurrentAgency, CurrentVisit, GuardedRoute, Visit
 from elldelta.agency.server.paging import NumberWindow, part_of
 from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER, ROLES, allow
 from elldelta.agency.server.routes.description import DIGEST, Digest, answer, error_answer, file_body
@@ -18,58 +18,37 @@ from elldelta.agency.server.services import ledger, releases
 from elldelta.agency.server.services.jobs import JobView
 from elldelta.agency.server.services.plans import show_plan
 from elldelta.agency.server.services.releases import KNOWN, REFUSED, RefusalView, ReleaseView
-from elldelta.agency.server.state import Agency
+from elldelta.agency.server.tables import DIGEST_PATTERN, View
 from elldelta.errors import FileError, ParameterError
 from elldelta.pages.charts import curve_words, draw_exposure_curve, draw_histogram, histogram_words
 
 api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["releases"])
 pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
-_ACCEPTED = {
-    "accepted": True,
-    "is_new": True,
-    "plan": DIGEST,
-    "owner": "hospital-a",
-    "sequence": 1,
-    "hash": DIGEST,
-    "content_digest": DIGEST,
-    "key_id": DIGEST,
-    "signature": "c2lnbmF0dXJl",
-}
-_REFUSED = {
-    "accepted": False,
-    "error": {
-        "problem": "Linked with what is registered already, the release would leave somebody with fewer "
-        "than 3 values.",
-        "found": "1 of its classes, at worst with 2 values left: gender F, age 20-29.",
-        "remedy": "Publish coarser classes, or leave the records of these classes out, and register again.",
-    },
-}
-_LISTS = ("classes", "values", "counts")
-_DOCUMENT = {
-    "schema": {
-        "type": "object",
-        "required": ["kind", "format", "manifest", "cells", "digest"],
-        "properties": {
-            "kind": {"const": "elldelta registration"},
-            "format": {"type": "integer", "minimum": 1},
-            "manifest": {"type": "object"},
-            "cells": {
+_REGISTRATION = {
+    "required": True,
+    "description": "The manifest of a release and the counts it shows: `elldelta remote register` makes it.",
+    "content": {
+        "application/json": {
+            "schema": {
                 "type": "object",
-                "required": list(_LISTS),
+                "required": ["kind", "format", "manifest", "cells", "digest"],
                 "properties": {
-                    name: {"type": "array", "items": {"type": "integer", "minimum": 0}} for name in _LISTS
+                    "kind": {"const": "elldelta registration"},
+                    "format": {"type": "integer", "minimum": 1},
+                    "manifest": {"type": "object"},
+                    "cells": {"type": "object"},
+                    "digest": {"type": "string", "pattern": DIGEST_PATTERN},
                 },
             },
-            "digest": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
-        },
-    },
-    "example": {
-        "kind": "elldelta registration",
-        "format": 1,
-        "manifest": {"kind": "elldelta manifest", "format": 1},
-        "cells": {"classes": [0, 0], "values": [0, 1], "counts": [12, 9]},
-        "digest": DIGEST,
+            "example": {
+                "kind": "elldelta registration",
+                "format": 1,
+                "manifest": {"kind": "elldelta manifest", "format": 1},
+                "cells": {"classes": [0, 0], "values": [0, 1], "counts": [12, 9]},
+                "digest": DIGEST,
+            },
+        }
     },
 }
 
@@ -94,35 +73,43 @@ RegistrationFile = Annotated[
 ]
 
 
+class Admitted(View):
+    """That a release has its line in the ledger: a receipt, signed by the agency."""
+
+    accepted: Literal[True]
+    is_new: bool
+    plan: str
+    owner: str
+    sequence: int
+    hash: str
+    content_digest: str
+    key_id: str
+    signature: str
+
+
+class Refused(View):
+    """Why a release is not admitted: problem, found and remedy."""
+
+    accepted: Literal[False]
+    error: dict[str, str]
+
+
 @api.post(
     "/plans/{digest}/releases",
     status_code=201,
     summary="Register a release",
     response_class=JSONResponse,
     responses={
-        200: answer("This owner has registered this content before.", {**_ACCEPTED, "is_new": False}),
-        201: answer("Admitted: the release has its line in the ledger.", _ACCEPTED),
-        409: answer("Refused, with the reason.", _REFUSED),
+        200: {"model": Admitted, "description": "This owner has registered this content before."},
+        201: {"model": Admitted, "description": "Admitted: the release has its line in the ledger."},
+        409: {"model": Refused, "description": "Refused, with the reason."},
     },
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "description": "The manifest of a release and the counts it shows, as "
-            "`elldelta remote register` makes them.",
-            "content": {"application/json": _DOCUMENT},
-        }
-    },
+    openapi_extra={"requestBody": _REGISTRATION},
 )
 @allow(OWNER, body="registration")
-def register(
-    agency: CurrentAgency,
-    caller: CurrentCaller,
-    digest: Digest,
-    key: IdempotencyKey,
-    content: RegistrationFile,
-) -> Response:
+def register(visit: CurrentVisit, digest: Digest, key: IdempotencyKey, content: RegistrationFile) -> Response:
     """Checks everything again and admits the release, or refuses it with the reason; all or nothing."""
-    told = releases.register_release(agency, caller, digest, key, content)
+    told = releases.register_release(visit.agency, visit.caller, digest, key, content)
     return JSONResponse(told.document, told.status)
 
 
@@ -141,9 +128,9 @@ def index(agency: CurrentAgency, digest: Digest, window: NumberWindow) -> Any:  
     response_model=part_of("refusals", RefusalView),
 )
 @allow(AGENCY, OWNER, AUDITOR)
-def refusals(agency: CurrentAgency, caller: CurrentCaller, digest: Digest, window: NumberWindow) -> Any:  # noqa: ANN401
+def refusals(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Any:  # noqa: ANN401
     """Lists refused registrations with their reasons; an owner sees its own."""
-    return releases.list_refusals(agency, caller, digest, window).document("refusals")
+    return releases.list_refusals(visit.agency, visit.caller, digest, window).document("refusals")
 
 
 @api.get(
@@ -173,70 +160,70 @@ def export(agency: CurrentAgency, digest: Digest) -> Response:
     },
 )
 @allow(*ROLES)
-def audit(agency: CurrentAgency, caller: CurrentCaller, digest: Digest, response: Response) -> JobView:
+def audit(visit: CurrentVisit, digest: Digest, response: Response) -> JobView:
     """Gives the exact linkage audit of what is registered now, or the job that is computing it."""
-    found = ledger.ask_audit(agency, caller, digest)
+    found = ledger.ask_audit(visit.agency, visit.caller, digest)
     response.status_code = 200 if found.status == "done" else 202
     return found
 
 
-def _registering(agency: Agency, digest: str, **_: object) -> dict[str, Any]:
+def _registering(visit: Visit, digest: str, **_: object) -> dict[str, Any]:
     """Every form has a key of its own, so that pressing the button twice registers once."""
-    return {"plan": show_plan(agency, digest).plan, "key": agency.random(16).hex(), "refusal": None}
+    return {
+        "plan": show_plan(visit.agency, digest).plan,
+        "key": visit.agency.random(16).hex(),
+        "refusal": None,
+    }
 
 
 @pages.get("/plans/{digest}/register")
 @allow(OWNER)
-def register_page(request: Request, agency: CurrentAgency, digest: Digest) -> Response:
+def register_page(visit: CurrentVisit, digest: Digest) -> Response:
     """Shows both ways: by the command line, or by uploading the registration that it has made."""
-    return page(request, "register.html", **_registering(agency, digest))
+    return page(visit.request, "register.html", **_registering(visit, digest))
 
 
 @pages.post("/plans/{digest}/register")
 @allow(OWNER, body="registration")
 @or_form("register.html", _registering)
-def register_form(
-    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest, posted: PostedForm
-) -> Response:
+def register_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Registers a release. A form that is sent twice gets the same answer twice."""
     content, key = posted.file("registration", "the registration file"), posted.text("key")
     if len(key) != 32 or not key.isascii() or not key.isalnum():
         raise ParameterError("The form is not complete.", remedy="Load the page again.")
-    told = releases.register_release(agency, caller, digest, f"page-{key}", content)
+    told = releases.register_release(visit.agency, visit.caller, digest, f"page-{key}", content)
     if told.status == REFUSED:
-        about = _registering(agency, digest) | {"refusal": told.document["error"]}
-        return page(request, "register.html", status=told.status, **about)
+        about = _registering(visit, digest) | {"refusal": told.document["error"]}
+        return page(visit.request, "register.html", status=told.status, **about)
     return see(f"/plans/{digest}", "registered-before" if told.status == KNOWN else "registered")
 
 
 @pages.get("/plans/{digest}/refusals")
 @allow(AGENCY, OWNER, AUDITOR)
-def refusals_page(
-    request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest, window: NumberWindow
-) -> Response:
+def refusals_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Response:
     """Lists registrations that were refused; an owner sees its own."""
-    found = releases.list_refusals(agency, caller, digest, window)
-    return page(request, "refusals.html", plan=show_plan(agency, digest).plan, refusals=found)
+    found = releases.list_refusals(visit.agency, visit.caller, digest, window)
+    return page(visit.request, "refusals.html", plan=show_plan(visit.agency, digest).plan, refusals=found)
 
 
 @pages.get("/plans/{digest}/ledger")
 @allow(*ROLES)
-def ledger_page(request: Request, agency: CurrentAgency, digest: Digest, window: NumberWindow) -> Response:
+def ledger_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Response:
     """Shows the ledger, line by line, after checking every line of it."""
     problem, room = None, None
     try:
-        left = ledger.show_ledger(agency, digest).room
+        left = ledger.show_ledger(visit.agency, digest).room
         room = {"least": int(left.min()), "full": int((left == 0).sum()), "classes": left.size}
     except FileError as error:  # the page must say so, and still show what there is
         problem = error
     return page(
-        request,
+        visit.request,
         "ledger.html",
-        plan=show_plan(agency, digest).plan,
-        first=ledger.first_line(agency, digest),
-        n_lines=1 + ledger.count_releases(agency, digest),
-        lines=ledger.list_lines(agency, digest, window),
-        releases={item.sequence: item for item in releases.list_releases(agency, digest, window)},
+        plan=show_plan(visit.agency, digest).plan,
+        first=ledger.first_line(visit.agency, digest),
+        n_lines=1 + ledger.count_releases(visit.agency, digest),
+        lines=ledger.list_lines(visit.agency, digest, window),
+        releases={item.sequence: item for item in releases.list_releases(visit.agency, digest, window)},
         problem=problem,
         room=room,
     )
@@ -244,35 +231,29 @@ def ledger_page(request: Request, agency: CurrentAgency, digest: Digest, window:
 
 @pages.get("/plans/{digest}/audit")
 @allow(*ROLES)
-def audit_page(request: Request, agency: CurrentAgency, caller: CurrentCaller, digest: Digest) -> Response:
+def audit_page(visit: CurrentVisit, digest: Digest) -> Response:
     """Shows what linking everything that is registered gives away; or that it is being computed."""
-    content: dict[str, Any] = {"plan": show_plan(agency, digest).plan, "job": None, "audit": None}
+    content: dict[str, Any] = {"plan": show_plan(visit.agency, digest).plan, "job": None, "audit": None}
     try:
-        job = content["job"] = ledger.ask_audit(agency, caller, digest)
+        job = content["job"] = ledger.ask_audit(visit.agency, visit.caller, digest)
     except ConflictError:  # nothing is registered yet
-        return page(request, "audit.html", **content)
+        return page(visit.request, "audit.html", **content)
     if job.result is not None:
         found = content["audit"] = job.result["audit"]
         content["curve_words"] = curve_words(found["curve"], found["ell"])
         content["histogram_words"] = histogram_words(found["histogram"], found["ell"])
-    return page(request, "audit.html", **content)
+    return page(visit.request, "audit.html", **content)
 
 
 @pages.get("/plans/{digest}/audit/{number}/{what}-{width}.svg")
 @allow(*ROLES)
 def audit_picture(
-    request: Request,
-    agency: CurrentAgency,
-    caller: CurrentCaller,
-    digest: Digest,
-    number: int,
-    what: Literal["histogram", "curve"],
-    width: Width,
+    visit: CurrentVisit, digest: Digest, number: int, what: Literal["histogram", "curve"], width: Width
 ) -> Response:
     """Draws a chart of the audit of so many releases."""
-    result = ledger.ask_audit(agency, caller, digest).result
+    result = ledger.ask_audit(visit.agency, visit.caller, digest).result
     if result is None or result["releases"] != number:
         raise NotFoundError("picture")
     found = result["audit"]
     draw = draw_histogram if what == "histogram" else draw_exposure_curve
-    return picture(request, f"{what} {digest} {number}", width, lambda: draw(found[what], found["ell"]))
+    return picture(visit.agency, f"{what} {digest} {number}", width, lambda: draw(found[what], found["ell"]))

@@ -180,8 +180,8 @@ def or_form(template: str, content: Callable[..., dict[str, Any]]) -> Callable[[
             try:
                 return endpoint(**given)
             except ForTheForm as error:
-                shown = content(**given)
-                again = page(given["request"], template, status=status_of(error), error=error, **shown)
+                request = given["request"] if "request" in given else given["visit"].request
+                again = page(request, template, status=status_of(error), error=error, **content(**given))
                 again.headers.update(retry_header(error))
                 return again
 

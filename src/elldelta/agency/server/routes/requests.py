@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from pydantic import Field
 
 from elldelta.agency.server.errors import NotFoundError
-from elldelta.agency.server.guarded_route import CurrentAgency, CurrentCaller, GuardedRoute
+from elldelta.agency.server.guarded_route import CurrentAgency, CurrentVisit, GuardedRoute, Visit
 from elldelta.agency.server.paging import LARGEST, NumberWindow, part_of
-from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, ROLES, Caller, allow
+from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, ROLES, allow
 from elldelta.agency.server.routes.description import Body, JobId, Name, Number
 from elldelta.agency.server.routes.pictures import Width, frontier_figure, frontier_words, picture
 from elldelta.agency.server.routes.plans import Reason
@@ -29,7 +29,6 @@ from elldelta.agency.server.services.jobs import JobView, show_job
 from elldelta.agency.server.services.planning import last_preview, quick_cost
 from elldelta.agency.server.services.populations import show_population
 from elldelta.agency.server.services.requests import FEWEST_PAST, MOST_RELEASES, RequestView, asked_wish
-from elldelta.agency.server.state import Agency
 from elldelta.agency.server.tables import NAME_PATTERN
 from elldelta.choices import Bound, Guarantee, ShapeName
 from elldelta.core.checks import MOST_RECORDS
@@ -72,48 +71,38 @@ class PlanningWish(Body):
 
 @api.post("/requests", status_code=201, summary="Ask for a plan")
 @allow(CLIENT)
-def create(agency: CurrentAgency, caller: CurrentCaller, body: NewRequest) -> RequestView:
+def create(visit: CurrentVisit, body: NewRequest) -> RequestView:
     """Files a request; the agency decides about it."""
     wish = asked_wish(**body.model_dump(exclude={"population"}))
-    return requests.file_request(agency, caller, body.population, wish)
+    return requests.file_request(visit.agency, visit.caller, body.population, wish)
 
 
 @api.get("/requests", summary="Requests", response_model=part_of("requests", RequestView))
 @allow(CLIENT, AGENCY, AUDITOR)
-def index(agency: CurrentAgency, caller: CurrentCaller, window: NumberWindow) -> Any:  # noqa: ANN401
+def index(visit: CurrentVisit, window: NumberWindow) -> Any:  # noqa: ANN401
     """Lists a client's own requests; the agency and auditors see all."""
-    return requests.list_requests(agency, caller, window).document("requests")
+    return requests.list_requests(visit.agency, visit.caller, window).document("requests")
 
 
 @api.get("/requests/{id}", summary="A request")
 @allow(CLIENT, AGENCY, AUDITOR)
-def show(agency: CurrentAgency, caller: CurrentCaller, id: Number) -> RequestView:  # noqa: A002
+def show(visit: CurrentVisit, id: Number) -> RequestView:  # noqa: A002
     """Shows a request."""
-    return requests.show_request(agency, caller, id)
+    return requests.show_request(visit.agency, visit.caller, id)
 
 
 @api.post("/requests/{id}/preview", status_code=202, summary="See what a request would get")
 @allow(AGENCY)
-def preview(
-    agency: CurrentAgency,
-    caller: CurrentCaller,
-    id: Number,  # noqa: A002
-    body: PlanningWish | None = None,
-) -> JobView:
+def preview(visit: CurrentVisit, id: Number, body: PlanningWish | None = None) -> JobView:  # noqa: A002
     """Starts a job; its result holds the frontier and the plan at the records asked for."""
-    return requests.begin_job(agency, caller, id, "preview", (body or PlanningWish()).fewest_past)
+    return requests.begin_job(visit.agency, visit.caller, id, "preview", (body or PlanningWish()).fewest_past)
 
 
 @api.post("/requests/{id}/plan", status_code=202, summary="Plan and issue")
 @allow(AGENCY)
-def plan(
-    agency: CurrentAgency,
-    caller: CurrentCaller,
-    id: Number,  # noqa: A002
-    body: PlanningWish | None = None,
-) -> JobView:
+def plan(visit: CurrentVisit, id: Number, body: PlanningWish | None = None) -> JobView:  # noqa: A002
     """Starts a job that makes the plan, signs it and issues it; its result names the digest."""
-    return requests.begin_job(agency, caller, id, "plan", (body or PlanningWish()).fewest_past)
+    return requests.begin_job(visit.agency, visit.caller, id, "plan", (body or PlanningWish()).fewest_past)
 
 
 @api.post("/requests/{id}/decline", summary="Decline a request")
@@ -125,39 +114,37 @@ def decline(agency: CurrentAgency, id: Number, body: Reason) -> RequestView:  # 
 
 @api.get("/jobs/{id}", summary="A job")
 @allow(*ROLES)
-def job(agency: CurrentAgency, caller: CurrentCaller, id: JobId) -> JobView:  # noqa: A002
+def job(visit: CurrentVisit, id: JobId) -> JobView:  # noqa: A002
     """Shows how far a job is, and what came out of it."""
-    return show_job(agency, caller, id)
+    return show_job(visit.agency, visit.caller, id)
 
 
-def _asking(agency: Agency, name: str, posted: Posted, **_: object) -> dict[str, Any]:
-    return {"population": show_population(agency, name), "typed": BEGIN | posted.typed, "cost": None}
+def _asking(visit: Visit, name: str, posted: Posted, **_: object) -> dict[str, Any]:
+    return {"population": show_population(visit.agency, name), "typed": BEGIN | posted.typed, "cost": None}
 
 
 @pages.get("/populations/{name}/ask")
 @allow(CLIENT)
-def ask_page(request: Request, agency: CurrentAgency, name: Name) -> Response:
+def ask_page(visit: CurrentVisit, name: Name) -> Response:
     """Shows the form, with what its first values cost."""
-    about = _asking(agency, name, NOTHING)
+    about = _asking(visit, name, NOTHING)
     model = about["population"].model
     if model is not None:
         about["typed"]["ell"] = str(min(3, model.sensitive.values))
         with contextlib.suppress(*ForTheForm):
-            about["cost"] = quick_cost(agency, name, asked_wish(**_numbers(Posted(about["typed"], {}))))
-    return page(request, "request_form.html", **about)
+            about["cost"] = quick_cost(visit.agency, name, asked_wish(**_numbers(Posted(about["typed"], {}))))
+    return page(visit.request, "request_form.html", **about)
 
 
 @pages.post("/populations/{name}/ask")
 @allow(CLIENT)
 @or_form("request_form.html", _asking)
-def ask(
-    request: Request, agency: CurrentAgency, caller: CurrentCaller, name: Name, posted: PostedForm
-) -> Response:
+def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Files a request; or, without a script, only tells what it would cost."""
     numbers = _numbers(posted)
     if posted.text("action") == "cost":
-        about = _asking(agency, name, posted) | {"cost": quick_cost(agency, name, asked_wish(**numbers))}
-        return page(request, "request_form.html", **about)
+        about = _asking(visit, name, posted) | {"cost": quick_cost(visit.agency, name, asked_wish(**numbers))}
+        return page(visit.request, "request_form.html", **about)
     wish = asked_wish(
         **numbers,
         shape=posted.choice("shape", ("boxes", "runs")),
@@ -166,7 +153,7 @@ def ask(
         **posted.maybe("waiting_risk", posted.number, "The waiting risk"),
         **posted.maybe("min_records", posted.whole, "The number of records behind a value"),
     )
-    return see(f"/requests/{requests.file_request(agency, caller, name, wish).id}", "asked")
+    return see(f"/requests/{requests.file_request(visit.agency, visit.caller, name, wish).id}", "asked")
 
 
 def _numbers(posted: Posted) -> dict[str, int | float]:
@@ -181,25 +168,19 @@ def _numbers(posted: Posted) -> dict[str, int | float]:
 
 @pages.get("/requests")
 @allow(CLIENT, AGENCY, AUDITOR)
-def index_page(
-    request: Request, agency: CurrentAgency, caller: CurrentCaller, window: NumberWindow
-) -> Response:
+def index_page(visit: CurrentVisit, window: NumberWindow) -> Response:
     """Lists requests."""
-    return page(request, "requests.html", requests=requests.list_requests(agency, caller, window))
+    return page(
+        visit.request, "requests.html", requests=requests.list_requests(visit.agency, visit.caller, window)
+    )
 
 
-def _one(
-    agency: Agency,
-    caller: Caller,
-    id: int,  # noqa: A002
-    posted: Posted = NOTHING,
-    **_: object,
-) -> dict[str, Any]:
-    item = requests.show_request(agency, caller, id)
+def _one(visit: Visit, id: int, posted: Posted = NOTHING, **_: object) -> dict[str, Any]:  # noqa: A002
+    item = requests.show_request(visit.agency, visit.caller, id)
     content: dict[str, Any] = {"item": item, "job": None, "preview": None, "frontier_words": ""}
-    if caller.role == AGENCY:
-        last = content["preview"] = last_preview(agency, id)
-        content["job"] = None if item.job is None else show_job(agency, caller, item.job)
+    if visit.caller.role == AGENCY:
+        last = content["preview"] = last_preview(visit.agency, id)
+        content["job"] = None if item.job is None else show_job(visit.agency, visit.caller, item.job)
         if last is not None and last.result is not None:
             content["frontier_words"] = frontier_words(last.result["frontier"])
     return content | {"fewest_past": FEWEST_PAST, "typed": posted.typed}
@@ -207,56 +188,38 @@ def _one(
 
 @pages.get("/requests/{id}")
 @allow(CLIENT, AGENCY, AUDITOR)
-def show_page(request: Request, agency: CurrentAgency, caller: CurrentCaller, id: Number) -> Response:  # noqa: A002
+def show_page(visit: CurrentVisit, id: Number) -> Response:  # noqa: A002
     """Shows a request; to the agency also what it would get."""
-    return page(request, "request.html", **_one(agency, caller, id))
+    return page(visit.request, "request.html", **_one(visit, id))
 
 
 @pages.post("/requests/{id}/preview")
 @pages.post("/requests/{id}/plan")
 @allow(AGENCY)
 @or_form("request.html", _one)
-def begin(
-    request: Request,
-    agency: CurrentAgency,
-    caller: CurrentCaller,
-    id: Number,  # noqa: A002
-    posted: PostedForm,
-) -> Response:
+def begin(visit: CurrentVisit, id: Number, posted: PostedForm) -> Response:  # noqa: A002
     """Begins to compute what the request would get, or to make the plan, which the job issues."""
     fewest_past = posted.whole("fewest_past", "The number of past records")
-    is_plan = request.url.path.endswith("/plan")
-    requests.begin_job(agency, caller, id, "plan" if is_plan else "preview", fewest_past)
+    is_plan = visit.request.url.path.endswith("/plan")
+    requests.begin_job(visit.agency, visit.caller, id, "plan" if is_plan else "preview", fewest_past)
     return see(f"/requests/{id}")
 
 
 @pages.post("/requests/{id}/decline")
 @allow(AGENCY)
 @or_form("request.html", _one)
-def decline_form(
-    request: Request,
-    agency: CurrentAgency,
-    caller: CurrentCaller,
-    id: Number,  # noqa: A002
-    posted: PostedForm,
-) -> Response:
+def decline_form(visit: CurrentVisit, id: Number, posted: PostedForm) -> Response:  # noqa: A002
     """Declines the request, with a reason."""
-    requests.decline_request(agency, id, posted.reason())
+    requests.decline_request(visit.agency, id, posted.reason())
     return see(f"/requests/{id}", "declined")
 
 
 @pages.get("/jobs/{id}/frontier-{width}.svg")
 @allow(AGENCY)
-def frontier_picture(
-    request: Request,
-    agency: CurrentAgency,
-    caller: CurrentCaller,
-    id: JobId,  # noqa: A002
-    width: Width,
-) -> Response:
+def frontier_picture(visit: CurrentVisit, id: JobId, width: Width) -> Response:  # noqa: A002
     """Draws the frontier of a preview."""
-    found = show_job(agency, caller, id)
+    found = show_job(visit.agency, visit.caller, id)
     if found.kind != "preview" or found.result is None:
         raise NotFoundError("picture")
     rows = found.result["frontier"]
-    return picture(request, f"preview {id}", width, lambda: frontier_figure(rows))
+    return picture(visit.agency, f"preview {id}", width, lambda: frontier_figure(rows))
