@@ -164,7 +164,7 @@ def small_world(tmp_path):
 @contextlib.contextmanager
 def running_world(tmp_path, database_url, run):
     folder = tmp_path / "agency"
-    settings = Settings(folder, database_url)
+    settings = Settings(folder=folder, database=database_url)
     prepare(settings)
     agency = Agency.open(settings)
     try:

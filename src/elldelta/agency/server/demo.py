@@ -6,6 +6,7 @@ passwords are known to everybody.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,22 +67,16 @@ def fill(settings: Settings) -> tuple[DemoLogin, ...]:
         for file in settings.folder.glob("agency.sqlite*"):  # a start that was interrupted
             file.unlink()
         prepare(settings)
-        agency = Agency.open(settings)
-        try:
+        with contextlib.closing(Agency.open(settings)) as agency:
             _play(agency)
-        finally:
-            agency.close()
     return LOGINS
 
 
 def _is_complete(settings: Settings) -> bool:
     """Whether the last step was done: a release, which nobody can remove, is registered."""
     prepare(settings)
-    agency = Agency.open(settings)
-    try:
+    with contextlib.closing(Agency.open(settings)) as agency:
         return any(list_releases(agency, plan.digest) for plan in list_plans(agency, POPULATION))
-    finally:
-        agency.close()
 
 
 def _play(agency: Agency) -> None:

@@ -81,12 +81,6 @@ class WrongTypeError(HttpError):
     status = 415
 
 
-class UnprocessableError(HttpError):
-    """A request that is understood, but contradicts itself."""
-
-    status = 422
-
-
 class TooManyError(HttpError):
     """A caller asks more often than it may."""
 

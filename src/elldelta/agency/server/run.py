@@ -37,11 +37,8 @@ START_SECONDS = 60
 def create_admin(settings: Settings, name: str, password: str) -> None:
     """Adds a member of the agency's staff."""
     prepare(settings)
-    agency = Agency.open(settings)
-    try:
+    with contextlib.closing(Agency.open(settings)) as agency:
         create_party(agency, name, "agency", password)
-    finally:
-        agency.close()
 
 
 def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:

@@ -164,11 +164,8 @@ class Agency:
 
 def prepare(settings: Settings) -> None:
     """Makes the folder, the key and the database, or brings them up to date; says what is wrong with them."""
-    agency = Agency.open(settings)
-    try:
+    with contextlib.closing(Agency.open(settings)) as agency:
         migrate(agency.database)
-    finally:
-        agency.close()
 
 
 def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:

@@ -16,7 +16,7 @@ from elldelta.agency.registration import Registered, Registration, ledger_chain,
 from elldelta.agency.server.errors import ConflictError
 from elldelta.agency.server.paging import Part, Window, read_part
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
-from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan
+from elldelta.agency.server.services.plans import load_plan, lock_plan
 from elldelta.agency.server.tables import LedgerLine, Party
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
@@ -89,8 +89,7 @@ def ask_audit(agency: Agency, caller: Caller, plan_digest: str) -> JobView:
     Raises:
         ConflictError: Nothing is registered yet.
     """
-    with agency.database.reading() as session:
-        find_plan(session, plan_digest)
+    load_plan(agency, plan_digest)  # there must be one
     releases = count_releases(agency, plan_digest)
     if not releases:
         raise ConflictError(

@@ -23,7 +23,7 @@ from sqlalchemy.exc import IntegrityError
 
 from elldelta.agency.receipt import sign_admission
 from elldelta.agency.registration import Registration, check_registration
-from elldelta.agency.server.errors import BusyError, ConflictError, UnprocessableError, document_of
+from elldelta.agency.server.errors import BusyError, ConflictError, document_of
 from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
 from elldelta.agency.server.rights import OWNER
 from elldelta.agency.server.services.ledger import registered_elsewhere, registered_under
@@ -31,7 +31,7 @@ from elldelta.agency.server.services.plans import find_plan, load_plan, lock_pla
 from elldelta.agency.server.tables import Answer, LedgerLine, Population, Refusal, View
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
-from elldelta.errors import ElldeltaError, RefusedError
+from elldelta.errors import ElldeltaError, ParameterError, RefusedError
 from elldelta.files import digest
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def register_release(
 
     Raises:
         InputError: The registration is malformed or is not what it says; nothing is kept of it.
-        UnprocessableError: The key came with another registration before.
+        ParameterError: The key came with another registration before.
     """
     with agency.database.reading() as session:
         population_id = find_plan(session, plan_digest).population_id
@@ -128,8 +128,7 @@ def register_release(
 
 def list_releases(agency: Agency, plan_digest: str, window: Window = BEGINNING) -> Part[ReleaseView]:
     """The releases that were admitted under a plan, in the order of their lines."""
-    with agency.database.reading() as session:
-        find_plan(session, plan_digest)
+    load_plan(agency, plan_digest)  # there must be one
     return read_part(
         agency,
         select(RegistrationRow).where(RegistrationRow.plan_digest == plan_digest),
@@ -143,8 +142,7 @@ def list_refusals(
     agency: Agency, caller: Caller, plan_digest: str, window: Window = BEGINNING
 ) -> Part[RefusalView]:
     """Registrations that were refused, the newest first; an owner sees its own."""
-    with agency.database.reading() as session:
-        find_plan(session, plan_digest)
+    load_plan(agency, plan_digest)  # there must be one
     chosen = select(Refusal).where(Refusal.plan_digest == plan_digest)
     if caller.role == OWNER:
         chosen = chosen.where(Refusal.party_id == caller.id)
@@ -188,7 +186,7 @@ class _Case:
         if known is None:
             return None
         if known.request_digest != self.asked:
-            raise UnprocessableError(
+            raise ParameterError(
                 "The Idempotency-Key was used for another registration.",
                 found="The same key came with another plan or another content before.",
                 remedy="Use a new key for every registration, and the same one only to send it again.",
