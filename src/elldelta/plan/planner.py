@@ -90,9 +90,23 @@ def plan(
         RefusedError: Not even a single class for everybody can be promised; the message says what could.
     """
     wish = Wish(
-        ell, delta, releases, records, p, beta, classes, bound, eta, shared_records, shape, guarantee,
-        waiting_risk, min_records, fewest_past, category_order,
-    )  # fmt: skip
+        ell=ell,
+        delta=delta,
+        releases=releases,
+        records=records,
+        p=p,
+        beta=beta,
+        classes=classes,
+        bound=bound,
+        eta=eta,
+        shared_records=shared_records,
+        shape=shape,
+        guarantee=guarantee,
+        waiting_risk=waiting_risk,
+        min_records=min_records,
+        fewest_past=fewest_past,
+        category_order=category_order,
+    )
     return make_plan(loaded(model, Model, read_model), wish, hierarchies)
 
 
