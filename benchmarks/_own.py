@@ -38,7 +38,7 @@ def anonymize_step(request):
             model = estimate(table, schema, engine=engine)
             made = plan(model, ell=request["ell"], releases=request["releases"], records=request["records"])
             write_plan(made, written, overwrite=True)
-            return release(table, made, to=output, overwrite=True, engine=engine)
+            return release(table, made, to=output, overwrite=True, engine=engine).manifest
 
     manifest, seconds = timed(work)
     return {**seconds, "released": manifest.records_released}
