@@ -251,7 +251,7 @@ def test_contents_are_broadcast(session):
         counted = count(engine.open(table), schema)
         content = Publishable(counted.counts, np.zeros(counted.counts.n_combinations), None, [("*", "*")])
         with JoinedRows(counted, content, "any") as joined:
-            plan = session.sql(joined.query)._jdf.queryExecution().executedPlan().toString()
+            [[plan]] = session.sql(f"EXPLAIN {joined.query}").collect()
     assert plan.count("BroadcastHashJoin") >= 4
     assert "SortMergeJoin" not in plan
     assert "ShuffledHashJoin" not in plan
@@ -346,9 +346,9 @@ def test_addresses_are_left_to_spark(session, tmp_path):
             engine.open("s3a://bucket/t.csv")
 
 
-def test_large_results_come_in_pieces(session, monkeypatch):
-    monkeypatch.setattr("elldelta.engines.spark.engine._MOST_AT_ONCE", 1000)
+def test_large_results_come_in_pieces(session):
     with connect(session=session) as engine:
+        engine.rows_at_once = 1000
         stored = engine.store("SELECT id % 5000 AS k, COUNT(*) AS n FROM RANGE(10000) GROUP BY id % 5000")
         batches = list(engine.fetch(stored))
     table = pa.Table.from_batches(batches)

@@ -1,14 +1,13 @@
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import tables as oracle
 
-from elldelta.engines import repeated_rows
 from elldelta.engines.repeated_rows import RepeatedRows
 
 VALUES = ["a", 'b"', "c,", "", " d", "e\nf", None, "a"]
@@ -29,15 +28,13 @@ def in_full(cells):
 
 
 @settings(max_examples=40)
-@given(distinct_rows, st.sampled_from([7, 1 << 20]))
-def test_every_row_is_written_as_often_as_it_occurs(tmp_path_factory, cells, chunk):
+@given(distinct_rows, st.sampled_from([7, 1 << 20]))  # some cross the border of a row group
+def test_every_row_is_written_as_often_as_it_occurs(tmp_path_factory, cells, rows_at_once):
     folder = tmp_path_factory.mktemp("rows")
-    rows = rows_of(cells)
+    rows = replace(rows_of(cells), rows_at_once=rows_at_once)
     expected = in_full(cells)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repeated_rows, "_CHUNK", chunk)  # cells that cross the border of a row group
-        rows.write_parquet(folder / "r.parquet")
-        rows.write_csv(folder / "r.csv")
+    rows.write_parquet(folder / "r.parquet")
+    rows.write_csv(folder / "r.csv")
     assert rows.n_rows == len(expected)
     table = pq.read_table(folder / "r.parquet")
     assert table.schema.types == [pa.string(), pa.int64()]

@@ -83,8 +83,8 @@ def test_an_unknown_engine_is_refused():
 
 def test_the_engine_stays_offline_and_within_its_limits():
     with connect(memory_limit="300MiB", threads=1) as engine:
-        query = "SELECT name, value FROM duckdb_settings()"
-        settings = dict(engine._connection.execute(query).fetchall())
+        stored = engine.store("SELECT name, value FROM duckdb_settings()")
+        settings = {row["name"]: row["value"] for part in engine.fetch(stored) for row in part.to_pylist()}
         assert settings["autoinstall_known_extensions"] == "false"
         assert settings["autoload_known_extensions"] == "false"
         assert settings["preserve_insertion_order"] == "false"

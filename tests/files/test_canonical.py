@@ -7,7 +7,6 @@ import pytest
 
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import canonical_json, digest, json_object, read_json
-from elldelta.release import manifest
 from elldelta.release.manifest import content_digest
 
 PLAIN = [[1, 2.5, 3], [2**2000, 0.1], [[0.5, 1.0], [2.0]], [[1, "a"], [2.0, None]], [True, 1.5], []]
@@ -42,8 +41,7 @@ def test_what_is_not_finite_is_refused_wherever_it_is(hole, around):
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 1 << 18])
-def test_the_digest_of_a_release_is_that_of_the_list_of_its_cells(monkeypatch, at_once):
-    monkeypatch.setattr(manifest, "_CELLS_AT_ONCE", at_once)
+def test_the_digest_of_a_release_is_that_of_the_list_of_its_cells(at_once):
     labels = [("10-19", 'say "no"'), ("10-19", "é, ü"), ("20", "{A, B}"), ("1", "A")]
     for values in (["flu", "cold", None], [10, 9, None]):
         counts = np.array([[3, 0, 1], [0, 0, 0], [12, 1, 0], [0, 10**12, 7]])
@@ -53,5 +51,5 @@ def test_the_digest_of_a_release_is_that_of_the_list_of_its_cells(monkeypatch, a
             for column in range(3)
             if counts[row, column]
         ]
-        assert content_digest(labels, values, counts) == digest(sorted(cells, key=repr))
-    assert content_digest(labels, values, np.zeros((4, 3), dtype=np.int64)) == digest([])
+        assert content_digest(labels, values, counts, at_once=at_once) == digest(sorted(cells, key=repr))
+    assert content_digest(labels, values, np.zeros((4, 3), dtype=np.int64), at_once=at_once) == digest([])

@@ -231,7 +231,8 @@ class TestKeys:
         pem = other.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         with pytest.raises(FileError, match="not a public Ed25519"):
             PublicKey.from_pem(pem)
-        locked = KEY._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+        own = ed25519.Ed25519PrivateKey.generate()
+        locked = own.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
         with pytest.raises(FileError, match="not a private Ed25519"):
             PrivateKey.from_pem(locked)
 

@@ -52,8 +52,7 @@ def test_zeros_take_no_memory(model_file, shape, monkeypatch):
     assert peak < 6000 * N_VALUES * 8 / 4
 
 
-def test_what_needs_the_whole_table_says_that_it_does_not_fit(model_file, monkeypatch):
-    monkeypatch.setattr("elldelta.model.counts.LARGEST_DENSE", 6000 * N_VALUES - 1)
+def test_what_needs_the_whole_table_says_that_it_does_not_fit(model_file):
     with pytest.raises(DataError, match="zeros included, does not fit") as caught:
-        read_model(model_file).counts.dense()
+        read_model(model_file).counts.dense(most_cells=6000 * N_VALUES - 1)
     assert "6000 combinations" in caught.value.found

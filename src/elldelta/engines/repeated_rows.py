@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     CodedColumn = tuple[str, NDArray[np.int64], pa.Array]
 
-_CHUNK = 1 << 20
+ROWS_AT_ONCE = 1 << 20
 """Rows that are spelt out at a time: the memory needed does not grow with the release."""
 
 
@@ -32,10 +32,12 @@ class RepeatedRows:
     Attributes:
         columns: For each column its name, the code of each row, and the value of each code.
         n: How often each row occurs.
+        rows_at_once: Rows that are spelt out at a time.
     """
 
     columns: tuple[CodedColumn, ...]
     n: NDArray[np.int64]
+    rows_at_once: int = ROWS_AT_ONCE
 
     @property
     def n_rows(self) -> int:
@@ -54,11 +56,15 @@ class RepeatedRows:
             # schema a reader sees plain columns.
             # Statistics are updated per batch of rows, so small batches take twice the time.
             with pq.ParquetWriter(
-                path, schema, compression="zstd", store_schema=False, write_batch_size=max(1, _CHUNK // 16)
+                path,
+                schema,
+                compression="zstd",
+                store_schema=False,
+                write_batch_size=max(1, self.rows_at_once // 16),
             ) as writer:
                 done = 0
                 for batch in self._batches():
-                    writer.write_batch(batch, row_group_size=_CHUNK)
+                    writer.write_batch(batch, row_group_size=self.rows_at_once)
                     done += batch.num_rows
                     if progress:
                         progress(done / self.n_rows)
@@ -81,9 +87,9 @@ class RepeatedRows:
                 for row, n in enumerate(self.n.tolist()):
                     fields = (text[code[row]] for text, code in zip(texts, codes, strict=True))
                     line = ",".join(fields).encode() + b"\n"
-                    for _ in range(n // _CHUNK):
-                        file.write(line * _CHUNK)
-                    file.write(line * (n % _CHUNK))
+                    for _ in range(n // self.rows_at_once):
+                        file.write(line * self.rows_at_once)
+                    file.write(line * (n % self.rows_at_once))
                     done += n
                     if progress:
                         progress(done / self.n_rows)
@@ -115,8 +121,8 @@ class RepeatedRows:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         ends = np.cumsum(self.n)
-        for start in range(0, self.n_rows, _CHUNK):
-            stop = min(start + _CHUNK, self.n_rows)
+        for start in range(0, self.n_rows, self.rows_at_once):
+            stop = min(start + self.rows_at_once, self.n_rows)
             first, last = np.searchsorted(ends, [start, stop - 1], side="right").tolist()
             rows = slice(first, last + 1)
             lengths = np.minimum(ends[rows], stop) - np.maximum(ends[rows] - self.n[rows], start)

@@ -182,10 +182,10 @@ class Counts:
         """Records per occupied combination."""
         return np.add.reduceat(self.n, self.table.offsets[:-1]) if self.n.size else self.n
 
-    def dense(self) -> NDArray[np.int64]:
+    def dense(self, *, most_cells: int = LARGEST_DENSE) -> NDArray[np.int64]:
         """The table of occupied combinations x all sensitive values, for what needs all cells at once."""
         shape = self.table.shape
-        if shape[0] * shape[1] > LARGEST_DENSE:
+        if shape[0] * shape[1] > most_cells:
             raise DataError(
                 "The table of combinations and sensitive values, zeros included, does not fit into memory.",
                 found=f"{shape[0]} combinations occur with {shape[1]} sensitive values.",

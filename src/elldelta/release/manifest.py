@@ -31,7 +31,8 @@ FORMAT_VERSION = 1
 
 KIND = "manifest"
 
-_CELLS_AT_ONCE = 1 << 18
+CELLS_AT_ONCE = 1 << 18
+"""Cells whose text is joined at a time."""
 
 SUMMARY = (
     "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
@@ -248,11 +249,16 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def content_digest(
-    labels: Sequence[tuple[str, ...]], values: Sequence[str | int | None], counts: NDArray[np.int64]
+    labels: Sequence[tuple[str, ...]],
+    values: Sequence[str | int | None],
+    counts: NDArray[np.int64],
+    *,
+    at_once: int = CELLS_AT_ONCE,
 ) -> str:
     """The digest of a release's content: every (labels, sensitive value) with its count, in a fixed order.
 
-    It does not depend on the file format, the order of the rows or the engine.
+    It does not depend on the file format, the order of the rows or the engine, nor on how many cells are
+    joined at once.
     """
     # The digest of the list of all [*labels, value, n], sorted by their repr: written without making the
     # lists, of which there may be millions. No repr of a class or of a value is the beginning of another one,
@@ -262,11 +268,13 @@ def content_digest(
     spelt = {text: _spelt(text) for text in {text for texts in labels for text in texts}}
     class_texts = [f"[{','.join(map(spelt.__getitem__, labels[place]))}," for place in class_order]
     value_texts = [f"{_spelt(values[place])}," for place in value_order]
-    return digest_of_parts(_cells(class_texts, value_texts, counts[np.ix_(class_order, value_order)]))
+    return digest_of_parts(
+        _cells(class_texts, value_texts, counts[np.ix_(class_order, value_order)], at_once)
+    )
 
 
 def _cells(
-    class_texts: list[str], value_texts: list[str], counts: NDArray[np.int64]
+    class_texts: list[str], value_texts: list[str], counts: NDArray[np.int64], at_once: int
 ) -> Iterator[bytes | memoryview]:
     """The bytes of the list of all cells with a record, joined by the thousand and not one by one."""
     import pyarrow as pa
@@ -276,8 +284,8 @@ def _cells(
     n = counts[rows, columns]
     first, second = (pa.array(texts, pa.large_string()) for texts in (class_texts, value_texts))
     yield b"["
-    for start in range(0, n.size, _CELLS_AT_ONCE):
-        part = slice(start, start + _CELLS_AT_ONCE)
+    for start in range(0, n.size, at_once):
+        part = slice(start, start + at_once)
         cells = pc.binary_join_element_wise(
             first.take(pa.array(rows[part])),
             second.take(pa.array(columns[part])),
@@ -286,7 +294,7 @@ def _cells(
             pa.scalar("", pa.large_string()),
         )
         texts = memoryview(cells.buffers()[2])[: int(pc.sum(pc.binary_length(cells)).as_py())]
-        yield texts if start + _CELLS_AT_ONCE < n.size else texts[:-1]
+        yield texts if start + at_once < n.size else texts[:-1]
     yield b"]"
 
 

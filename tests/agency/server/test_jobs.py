@@ -10,9 +10,8 @@ import pytest
 from tests.agency.registrations import full
 from tests.agency.server.service import WISH, make_overdue
 
-from elldelta.agency.server import worker
 from elldelta.agency.server.services.jobs import claim_job, fail_job, finish_job, report_job, show_job
-from elldelta.agency.server.worker import JobWorkers
+from elldelta.agency.server.worker import JobWorkers, run_claim
 from elldelta.errors import RefusedError
 
 pytestmark = pytest.mark.both_databases
@@ -94,9 +93,9 @@ def test_a_plan_of_a_worker_that_lost_its_job_is_not_issued(service, queued):
     lost = claim_job(service.agency, "slow")
     service.clock.advance(seconds=service.settings.limits.job_lease_seconds + 1)
     held = claim_job(service.agency, "fast")
-    assert worker._run(service.agency, lost) is not None
+    assert run_claim(service.agency, lost) is not None
     assert service.get("agency", "/plans").json()["plans"] == []
-    assert worker._run(service.agency, held) is None
+    assert run_claim(service.agency, held) is None
     assert len(service.get("agency", "/plans").json()["plans"]) == 1
 
 

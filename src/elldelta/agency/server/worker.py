@@ -119,7 +119,7 @@ def run_next(agency: Agency, worker: str) -> bool:
     logs.log("job begun", job=claim.id, kind=claim.kind, attempt=claim.attempts)
     begun = time.monotonic()
     with _SignsOfLife(agency, claim):
-        error = _run(agency, claim)
+        error = run_claim(agency, claim)
     if error is not None:
         fail_job(agency, claim, error)
     seconds = round(time.monotonic() - begun, 3)
@@ -127,7 +127,7 @@ def run_next(agency: Agency, worker: str) -> bool:
     return True
 
 
-def _run(agency: Agency, claim: Job) -> ElldeltaError | None:
+def run_claim(agency: Agency, claim: Job) -> ElldeltaError | None:
     """Does a job; returns what went wrong, in words for whoever asked for it."""
 
     def tell(progress: float, step: str) -> None:

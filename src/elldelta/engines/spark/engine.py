@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 _BATCH_ROWS = 1 << 18
-_MOST_AT_ONCE = 1 << 21
-"""Rows of a result that are fetched together: the memory of this machine does not grow with the result."""
 _MOST_BROADCAST = 256 << 20
 
 
@@ -69,6 +67,8 @@ class SparkEngine:
     """Spark behind the engine contract; see `elldelta.engines.table`."""
 
     name = "spark"
+    rows_at_once = 1 << 21
+    """Rows of a result that are fetched together: this machine's memory does not grow with the result."""
     capabilities: frozenset[Capability] = frozenset({"files", "frames", "tables", "write folder", "order"})
 
     def __init__(
@@ -204,7 +204,7 @@ class SparkEngine:
         """A stored result in pieces that fit the memory of this machine: some of its partitions each."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        if n_rows <= _MOST_AT_ONCE:
+        if n_rows <= self.rows_at_once:
             yield frame
             return
         place = F.spark_partition_id()
@@ -212,7 +212,7 @@ class SparkEngine:
         chosen: list[int] = []
         total = 0
         for row in sizes.to_pylist():
-            if chosen and total + row["count"] > _MOST_AT_ONCE:
+            if chosen and total + row["count"] > self.rows_at_once:
                 yield frame.filter(place.isin(chosen))
                 chosen, total = [], 0
             chosen.append(row["place"])
