@@ -81,7 +81,7 @@ def unseal(kind: str, version: int, document: Mapping[str, Any], source: str) ->
         )
     found = document.get("format")
     if not isinstance(found, int) or isinstance(found, bool) or found > version:
-        raise newer(source, version)
+        raise newer(source, found, version)
     content = {key: value for key, value in document.items() if key != "digest"}
     try:
         intact = digest(content) == document.get("digest")
@@ -92,11 +92,12 @@ def unseal(kind: str, version: int, document: Mapping[str, Any], source: str) ->
     return {key: value for key, value in content.items() if key not in ("kind", "format")}
 
 
-def newer(source: str, version: int) -> FileError:
+def newer(source: str, found: object, version: int) -> FileError:
     """The error for a document of a version that is not known yet."""
+    own = found if isinstance(found, int) else "unreadable"
     return FileError(
         f"{source} was written by a newer elldelta.",
-        found=f"The newest format known here is {version}.",
+        found=f"Its format is {own}; the newest known here is {version}.",
         remedy="Update elldelta.",
     )
 

@@ -277,7 +277,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
             remedy="Give a ledger that elldelta has written, or the name of a new file.",
         )
     if not _is_whole(first.get("format")) or first["format"] > FORMAT_VERSION:
-        raise newer(source, FORMAT_VERSION)
+        raise newer(source, first.get("format"), FORMAT_VERSION)
     if not _is_intact(lines[0], first, None):
         raise damaged(source, 1)
     try:

@@ -281,7 +281,7 @@ def _head(path: Path, metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         raise _not_a_model(path, "Its description cannot be read.") from None
     if is_newer:
-        raise newer(f"The model {path}", FORMAT_VERSION)
+        raise newer(f"The model {path}", head["format"], FORMAT_VERSION)
     return dict(head)
 
 
