@@ -8,12 +8,21 @@ from tests.agency.registrations import make_plan
 from elldelta.agency.receipt import Receipt, read_receipt, receipt_path, sign_admission
 from elldelta.errors import FileError, RefusedError
 from elldelta.files import PrivateKey, seal
-from elldelta.plan.signature import sign_plan, signed_digest
+from elldelta.plan.signature import sign_plan, verified_signature
 
 DIGEST = "sha256:" + "5e" * 32
-RECEIPT = Receipt("https://agency.example", "hospital-a", DIGEST, DIGEST, DIGEST, 3, DIGEST)
+RECEIPT = Receipt(
+    "https://agency.example", "hospital-a", DIGEST, DIGEST, DIGEST, 3, DIGEST, population="region"
+)
 KEY = PrivateKey.create()
-SIGNED = replace(RECEIPT, **sign_admission(KEY, DIGEST, RECEIPT))
+
+
+def signed(receipt):
+    done = sign_admission(KEY, {"plan": receipt.plan_digest, **asdict(receipt)})
+    return replace(receipt, key_id=done["key_id"], signature=done["signature"])
+
+
+SIGNED = signed(RECEIPT)
 
 
 def test_a_signed_receipt_survives_its_file_and_is_the_agencys(tmp_path):
@@ -32,6 +41,8 @@ def test_a_signed_receipt_survives_its_file_and_is_the_agencys(tmp_path):
         {"content_digest": "sha256:" + "6f" * 32},
         {"sequence": 4},
         {"hash": "sha256:" + "6f" * 32},
+        {"population": "another"},
+        {"population": None},
         {"key_id": PrivateKey.create().id},
         {"key_id": None, "signature": None},
     ],
@@ -55,12 +66,16 @@ def test_signatures_of_plans_and_of_receipts_are_never_taken_for_each_other():
     with pytest.raises(RefusedError):
         replace(SIGNED, signature=document["signature"]).verify(KEY.public_key)
     with pytest.raises(RefusedError):
-        signed_digest({**document, "signature": SIGNED.signature}, KEY.public_key)
+        verified_signature({**document, "signature": SIGNED.signature}, KEY.public_key)
 
 
 def test_receipts_of_the_first_version_are_read_for_ever():
-    content = {key: value for key, value in asdict(RECEIPT).items() if key not in ("key_id", "signature")}
-    assert Receipt.from_dict(seal("receipt", 1, content)) == RECEIPT
+    later = ("key_id", "signature", "population")
+    content = {key: value for key, value in asdict(RECEIPT).items() if key not in later}
+    assert Receipt.from_dict(seal("receipt", 1, content)) == replace(RECEIPT, population=None)
+    second = signed(replace(RECEIPT, population=None))
+    content = {key: value for key, value in asdict(second).items() if key != "population"}
+    Receipt.from_dict(seal("receipt", 2, content)).verify(KEY.public_key)
 
 
 def test_a_receipt_survives_its_file(tmp_path):
@@ -85,17 +100,19 @@ def test_a_receipt_survives_its_file(tmp_path):
         {"signature": None},
         {"key_id": "x"},
         {"signature": 3},
+        {"population": "\x1b[2J"},
+        {"population": 3},
     ],
     ids=repr,
 )
 def test_what_is_no_receipt(changes):
     with pytest.raises(FileError):
-        Receipt.from_dict(seal("receipt", 2, {**asdict(SIGNED), **changes}))
+        Receipt.from_dict(seal("receipt", 3, {**asdict(SIGNED), **changes}))
 
 
 def test_other_versions_and_edited_ones():
     with pytest.raises(FileError, match="newer"):
-        Receipt.from_dict(seal("receipt", 3, asdict(RECEIPT)))
+        Receipt.from_dict(seal("receipt", 4, asdict(RECEIPT)))
     with pytest.raises(FileError, match="changed"):
         Receipt.from_dict({**RECEIPT.to_dict(), "sequence": 4})
     with pytest.raises(FileError, match="changed"):

@@ -1,5 +1,6 @@
 """`elldelta remote` as an owner types it, against a small real server that can be told to misbehave."""
 
+import datetime as dt
 import json
 import socket
 
@@ -15,7 +16,8 @@ from elldelta.agency import http as agency_http
 from elldelta.agency.receipt import read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
 from elldelta.agency.remote import idempotency_key
-from elldelta.files import PrivateKey, write_key
+from elldelta.errors import RefusedError
+from elldelta.files import PrivateKey, link_keys, write_key
 from elldelta.plan.plan import write_plan
 from elldelta.plan.signature import sign_plan, write_signature
 
@@ -199,7 +201,7 @@ class TestRefusals:
         plan_file.with_name("plan.json.sig").write_text(json.dumps(sign_plan(PLAN, other)))
         refused = remote("register", released, "--plan", plan_file, "--agency-key", key, code=3)
         assert other.id in refused.error["found"]
-        assert not tiny.requests
+        assert {verb for verb, _, _ in tiny.requests} == {"GET"}
 
 
 class TestRepeats:
@@ -275,7 +277,7 @@ class TestHostileServers:
             ("/signature", lambda _: sign_plan(PLAN, PrivateKey.create())),
             ("/signature", lambda _: sign_plan(make_plan(records=1), PrivateKey.create())),
             ("/signature", lambda content: {**json.loads(content), "signature": "A" * 88}),
-            ("/signature", lambda content: {**json.loads(content), "format": 2}),
+            ("/signature", lambda content: {**json.loads(content), "format": 3}),
             ("/signature", lambda _: []),
         ],
     )
@@ -329,6 +331,7 @@ class TestHostileServers:
             {"sequence": 7},
             {"hash": "sha256:" + "0" * 64},
             {"owner": "B"},
+            {"population": "another"},
             {"key_id": None, "signature": None},
             {"key_id": "sha256:" + "0" * 64},
         ],
@@ -337,11 +340,17 @@ class TestHostileServers:
     def test_receipts_that_the_agency_has_not_signed(self, remote, tiny, released, signed_plan, key, change):
         tiny.spoil = tampered("/releases", lambda content: {**json.loads(content), **change})
         words = ("register", released, "--plan", signed_plan)
-        refused = remote(*words, "--agency-key", key, code=3)
-        assert "receipt" in refused.error["problem"]
-        assert not receipt_path(released).exists()
+        # It may be in the ledger: nothing is refused, and what was answered is kept.
+        said = remote(*words, "--agency-key", key, code=2)
+        assert "has admitted the release" in said.error["problem"]
+        assert str(receipt_path(released)) in said.error["found"]
+        assert not read_receipt(receipt_path(released)).signature or change.get("key_id", 1)
         tiny.spoil = None
         assert remote(*words, "--agency-key", key).json["key_id"] == tiny.key.id
+        good = receipt_path(released).read_bytes()
+        tiny.spoil = tampered("/releases", lambda content: {**json.loads(content), **change})
+        remote(*words, "--agency-key", key, code=2)
+        assert receipt_path(released).read_bytes() == good
 
     def test_an_owner_that_steers_the_terminal(
         self, remote, elldelta, tiny, released, plan_file, tokens, url
@@ -419,6 +428,109 @@ class TestHostileServers:
         tiny.spoil = tampered("/key", lambda content: {**json.loads(content), "id": other})
         remote("key", "-o", tmp_path / "agency.pem", code=2)
         assert not (tmp_path / "agency.pem").exists()
+
+
+class TestNewKeys:
+    """The agency makes new keys; owners know an old one, or only the newest."""
+
+    @pytest.fixture
+    def fetched(self, remote, tiny, tmp_path, key):
+        """A plan that was fetched, and a release made, before there was another key."""
+        plan, release = tmp_path / "plan.json", tmp_path / "release.parquet"
+        remote("plan", PLAN.digest, "-o", plan, "--agency-key", key)
+        ed.release(people(400, 1), plan, to=release, agency_key=key)
+        return plan, release
+
+    def test_a_release_of_an_older_plan_is_registered_with_the_old_key_and_with_the_new_one(
+        self, remote, elldelta, tiny, tmp_path, key, fetched
+    ):
+        plan, release = fetched
+        old, first = tiny.key, key.read_bytes()
+        for _ in range(3):
+            tiny.renew_key()
+        done = remote("register", release, "--plan", plan, "--agency-key", key).json
+        assert done["accepted"]
+        assert done["key_id"] == tiny.key.id != old.id
+        assert key.read_bytes() == first
+        new = tmp_path / "new.pem"
+        write_key(tiny.key.public_key, new)
+        tiny.answers.clear()
+        assert not remote("register", release, "--plan", plan, "--agency-key", new).json["is_new"]
+        # What was followed lies beside the key, so that both are checked without a server, too.
+        remote("ledger", PLAN.digest, "-o", tmp_path / "ledger")
+        for known in (key, new):
+            elldelta("signature", "verify", plan, "--agency-key", known)
+            words = ("--release", release, "--agency-key", known)
+            elldelta("ledger", "verify", tmp_path / "ledger", *words)
+        # A plan that the new key has signed, for somebody who knows the old one.
+        told = remote("plan", PLAN.digest, "-o", tmp_path / "p.json", "--agency-key", key).json
+        assert told["key_id"] == tiny.key.id
+
+    def test_a_key_that_nobody_vouches_for_is_refused_before_anything_is_sent(
+        self, remote, tiny, tmp_path, key, fetched
+    ):
+        plan, release = fetched
+        tiny.renew_key(is_linked=False)
+        thief = PrivateKey.create()
+        for says in ("successor", "former"):
+            tiny.links.append(link_keys(thief, tiny.key.public_key, says))
+            tiny.links.append(link_keys(tiny.key, thief.public_key, says))
+        remote("plan", PLAN.digest, "-o", tmp_path / "p.json", "--agency-key", key, code=3)
+        new = tmp_path / "new.pem"
+        write_key(tiny.key.public_key, new)
+        remote("register", release, "--plan", plan, "--agency-key", new, code=3)
+        assert {verb for verb, _, _ in tiny.requests} == {"GET"}
+        assert not (tmp_path / "agency.pem.links").exists()
+
+    def test_a_receipt_is_fetched_again(self, remote, tiny, tmp_path, key, fetched):
+        plan, release = fetched
+        remote("register", release, "--plan", plan, "--agency-key", key, "--no-receipt")
+        tiny.renew_key()
+        told = remote("receipt", release, "--agency-key", key).json
+        assert told["key_id"] == tiny.key.id
+        assert read_receipt(receipt_path(release)).hash == told["hash"]
+        remote("receipt", release, "--agency-key", key, code=2)
+        remote("receipt", release, "--overwrite")
+        tiny.spoil = tampered("/receipt", lambda content: {**json.loads(content), "sequence": 9})
+        remote("receipt", release, "--agency-key", key, "--overwrite", code=2)
+        assert read_receipt(receipt_path(release)).sequence == told["sequence"]
+
+
+class TestEndedPlans:
+    @pytest.mark.parametrize("status", ["withdrawn", "superseded"])
+    def test_a_plan_that_was_withdrawn_says_so_and_is_not_released_with(
+        self, remote, elldelta, tiny, tmp_path, key, url, tokens, status
+    ):
+        tiny.status = status
+        plan = tmp_path / "plan.json"
+        told = remote("plan", PLAN.digest, "-o", plan, "--agency-key", key)
+        assert told.json["status"] == status
+        words = ("plan", PLAN.digest, "-o", plan, "--agency-key", key, "--overwrite")
+        said = elldelta("remote", *words, "--server", url, "--token-file", tokens[0])
+        assert f"This plan is {status}" in said.err.replace("\n", " ")
+        table = tmp_path / "people.parquet"
+        pq.write_table(people(400, 1), table)
+        for more in ((), ("--agency-key", key)):
+            target = tmp_path / "r.parquet"
+            refused = elldelta("release", table, "--plan", plan, "-o", target, *more, "--json", code=3)
+            assert status in refused.error["found"]
+
+    def test_a_signature_that_expires_is_fetched_again(self, remote, tiny, tmp_path, key):
+        moment = dt.datetime.now(dt.UTC)
+        plan, release = tmp_path / "plan.json", tmp_path / "r.parquet"
+        tiny.expires = moment - dt.timedelta(minutes=1)
+        remote("plan", PLAN.digest, "-o", plan, "--agency-key", key)
+        with pytest.raises(RefusedError, match="expired"):
+            ed.release(people(400, 1), plan, to=release, agency_key=key)
+        tiny.expires = moment + dt.timedelta(days=1)
+        told = remote("plan", PLAN.digest, "-o", plan, "--agency-key", key, "--overwrite").json
+        assert told["expires"] == tiny.expires.replace(microsecond=0).isoformat()
+        ed.release(people(400, 1), plan, to=release, agency_key=key)
+
+    def test_a_plan_that_is_signed_for_other_people_is_refused(self, remote, tiny, tmp_path, key):
+        tiny.spoil = tampered("/signature", lambda _: sign_plan(PLAN, tiny.key, population="another"))
+        failed = remote("plan", PLAN.digest, "-o", tmp_path / "p.json", "--agency-key", key, code=2)
+        assert "another population" in failed.error["found"]
 
 
 class TestFirstKey:

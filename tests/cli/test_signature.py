@@ -1,11 +1,14 @@
 """`elldelta signature`, and releases that ask for the agency's signature before anything is read."""
 
+import datetime as dt
 import json
 
 import pytest
+from tests.agency.registrations import make_plan
 
+from elldelta.files import PrivateKey, read_private_key
 from elldelta.plan.plan import read_plan
-from elldelta.plan.signature import signature_path
+from elldelta.plan.signature import sign_plan, signature_path, write_signature
 
 
 @pytest.fixture
@@ -35,7 +38,8 @@ def signed(elldelta, plan, keys):
 
 def test_a_signed_plan_is_verified_offline(elldelta, signed, keys):
     said = elldelta("signature", "verify", signed, "--agency-key", keys[1], "--json").json
-    assert said == {"valid": True, "plan_digest": read_plan(signed).digest, "key_id": keys[2]}
+    known = {"valid": True, "plan_digest": read_plan(signed).digest, "key_id": keys[2]}
+    assert said == {**known, "population": None, "expires": None}
     assert (
         "The agency has signed this plan"
         in elldelta("signature", "verify", signed, "--agency-key", keys[1]).out
@@ -118,3 +122,54 @@ def test_a_release_does_not_overwrite_the_signature(elldelta, signed, keys, stor
         "--quarantine", signature_path(signed), "--overwrite", code=2,
     )  # fmt: skip
     assert signature_path(signed).read_bytes() == before
+
+
+def test_people_and_the_last_day_are_signed_and_told(elldelta, plan, keys):
+    elldelta("signature", "sign", plan, "--key", keys[0], "--population", "region", "--expires-in-days", 30)
+    said = elldelta("signature", "verify", plan, "--agency-key", keys[1], "--json").json
+    assert said["population"] == "region"
+    left = dt.datetime.fromisoformat(said["expires"]) - dt.datetime.now(dt.UTC)
+    assert dt.timedelta(days=29) < left <= dt.timedelta(days=30)
+    elldelta("signature", "sign", plan, "--key", keys[0], "--population", "a\nb", "--overwrite", code=2)
+
+
+class TestWithoutAKey:
+    """Nobody may think that a signature was checked because it lies there."""
+
+    @pytest.mark.parametrize("command", ["release", "verify", "ledger"])
+    def test_a_signature_of_another_plan_is_refused_all_the_same(
+        self, elldelta, signed, keys, story, tmp_path, command
+    ):
+        release, ledger = tmp_path / "release.parquet", tmp_path / "releases.ledger"
+        words = ("release", story.owner_a, "--plan", signed, "-o")
+        elldelta(*words, release, "--ledger", ledger, "--owner", "A")
+        other = PrivateKey.create()
+        document = sign_plan(make_plan(), other)
+        signature_path(signed).write_text(json.dumps(document))
+        run = {
+            "release": (*words, tmp_path / "again.parquet"),
+            "verify": ("verify", release, "--plan", signed),
+            "ledger": ("ledger", "verify", ledger, "--plan", signed),
+        }[command]
+        refused = elldelta(*run, "--json", code=3)
+        assert "about another plan" in refused.error["problem"]
+        assert not (tmp_path / "again.parquet").exists()
+        signature_path(signed).write_text("{}")
+        elldelta(*run, code=2)
+
+    def test_what_has_ended_is_not_released_with_and_still_verified_with(
+        self, elldelta, signed, keys, story, tmp_path
+    ):
+        release = tmp_path / "release.parquet"
+        words = ("release", story.owner_a, "--plan", signed, "-o")
+        elldelta(*words, release)
+        key, yesterday = read_private_key(keys[0]), dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+        for ending in ({"status": "withdrawn"}, {"status": "superseded"}, {"expires": yesterday}):
+            write_signature(sign_plan(read_plan(signed), key, **ending), signed, overwrite=True)
+            for more in ((), ("--agency-key", keys[1])):
+                refused = elldelta(*words, tmp_path / "again.parquet", *more, "--json", code=3)
+                told = refused.error["problem"] + refused.error["found"]
+                assert "expired" in told if "expires" in ending else ending["status"] in told
+                assert not (tmp_path / "again.parquet").exists()
+            elldelta("verify", release, "--plan", signed)
+            elldelta("signature", "verify", signed, "--agency-key", keys[1], code=3)

@@ -15,7 +15,7 @@ from tests.agency.registrations import Agency
 from elldelta.agency.receipt import sign_admission
 from elldelta.agency.registration import Registration, ledger_export
 from elldelta.errors import ElldeltaError, RefusedError
-from elldelta.files import PrivateKey, as_bytes
+from elldelta.files import PrivateKey, as_bytes, link_keys
 from elldelta.plan.signature import sign_plan
 
 TOKENS = {"token-of-hospital-a": "A", "token-of-hospital-b": "B"}
@@ -31,10 +31,13 @@ class Server(ThreadingHTTPServer):
 class TinyAgency:
     def __init__(self, *plans):
         self.key = PrivateKey.create()
+        self.links, self.former = [], []
+        self.status, self.expires = "issued", None
         self.plans = {plan.digest: plan for plan in plans}
         self.agency = Agency(*plans)
         self.progress = {}
         self.answers = {}
+        self.receipts = {}
         self.keys = []
         self.requests = []
         self.spoil = None
@@ -44,13 +47,16 @@ class TinyAgency:
         path, _, query = address.partition("?")
         if path == "/api/v1/key":
             public = self.key.public_key
-            return 200, {"id": public.id, "algorithm": "Ed25519", "public_key": public.to_pem().decode()}
+            return 200, {
+                "id": public.id, "algorithm": "Ed25519", "public_key": public.to_pem().decode(),
+                "links": [*self.links, *(link_keys(self.key, k.public_key, "former") for k in self.former)],
+            }  # fmt: skip
         owner = TOKENS.get(headers.get("authorization", "").removeprefix("Bearer "))
         if owner is None:
             return 401, error("You have to say who you are.", "The token is not known.", "Send a valid one.")
         if path == "/api/v1/plans":
             return 200, self.part(query, "plans", [self.view(plan) for plan in self.plans.values()])
-        found = re.fullmatch(r"/api/v1/plans/([^/]+)(?:/(\w+))?", path)
+        found = re.fullmatch(r"/api/v1/plans/([^/]+)(?:/(?:releases/[^/]+/)?(\w+))?", path)
         plan = self.plans.get(unquote(found[1])) if found else None
         if plan is None:
             return 404, error("There is no such plan.", "", "Check its name.")
@@ -64,7 +70,7 @@ class TinyAgency:
 
     def view(self, plan):
         return {
-            "digest": plan.digest, "population": "region", "status": "issued", "ell": plan.ell,
+            "digest": plan.digest, "population": "region", "status": self.status, "ell": plan.ell,
             "releases": plan.releases, "records": plan.records, "classes": plan.n_classes,
             "guarantee": plan.guarantee, "promise": plan.promise,
         }  # fmt: skip
@@ -76,7 +82,8 @@ class TinyAgency:
         return 200, as_bytes(plan.to_dict())
 
     def _get_signature(self, plan, owner, headers, body):
-        return 200, sign_plan(plan, self.key)
+        ending = {"expires": self.expires} if self.status == "issued" else {"status": self.status}
+        return 200, sign_plan(plan, self.key, population="region", **ending)
 
     def _get_progress(self, plan, owner, headers, body):
         reached = [n for n in self.progress.values() if n >= plan.records]
@@ -93,6 +100,17 @@ class TinyAgency:
     def _get_ledger(self, plan, owner, headers, body):
         return 200, ledger_export(plan, self.agency.lines(plan))
 
+    def renew_key(self, *, is_linked=True):
+        """Makes a new key; each vouches for the other, as the real agency's do."""
+        old, self.key = self.key, PrivateKey.create()
+        if is_linked:
+            self.former.append(old)
+            self.links.append(link_keys(old, self.key.public_key, "successor"))
+
+    def _get_receipt(self, plan, owner, headers, body):
+        [told] = [told for key, told in self.receipts.items() if key[:2] == (plan.digest, owner)]
+        return 200, sign_admission(self.key, told)
+
     def _post_releases(self, plan, owner, headers, body):
         key = (owner, headers["idempotency-key"])
         self.keys.append(key)
@@ -108,11 +126,13 @@ class TinyAgency:
         except ElldeltaError as problem:
             return 422, error(problem.problem, problem.found, problem.remedy)
         entry = admission.entry
-        return 201 if admission.is_new else 200, {
+        told = {
             "accepted": True, "is_new": admission.is_new, "plan": plan.digest, "owner": owner,
             "sequence": entry.sequence, "hash": entry.hash, "content_digest": entry.content_digest,
-            **sign_admission(self.key, plan.digest, entry),
+            "population": "region",
         }  # fmt: skip
+        self.receipts[plan.digest, owner, entry.content_digest] = {**told, "is_new": False}
+        return 201 if admission.is_new else 200, sign_admission(self.key, told)
 
     @contextlib.contextmanager
     def serving(self):

@@ -166,3 +166,13 @@ LINES = (
     "sha256:f11bd73f41931f073ad779e58196eae8b5634cb6882e7ea99d70ee73a472290a",
 )
 """The hashes of the lines that the agency's ledger holds for the releases of hospitals A and B."""
+
+AGENCY_2 = table_of("""
+6927ed8ae92664e6a7823e3f1302ca700d9c3298c601c90d29b95baae150e6dd  agency/agency-key.pem
+d9294dc5fad14871008b6509a7f30433f1c4caef5e8e21e74e9fd3113a31996e  agency/agency.pem
+391cbc37490747ed8e5c50a08d91a630e5f7f970ef26a51631e51261990ee31e  agency/agency.pem.links
+67506bf995b2779dd50dc4b773765aed6d02d4ccee35a10635cc5de2b9a9885a  agency/hospital_a.parquet.receipt.json
+a1d96a850871b8756f6c00ff72a06b463ace64735ae129e3200adf6b3bfcc774  agency/plan.json.sig
+84444a793e9ee3c33a4c9c1c364d2e712e2eeb32e1d11c0983e2450f132e6e57  agency/withdrawn.sig
+""")
+"""What 0.2.0 has added about keys: links between them, and signatures that name the people."""

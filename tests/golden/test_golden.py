@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 import pyarrow.parquet as pq
 import pytest
-from tests.golden.digests import BYTES, LINES, TOLD
+from tests.golden.digests import AGENCY_2, BYTES, LINES, TOLD
 
 import elldelta as ed
 from elldelta.cli.main import execute
@@ -288,16 +288,44 @@ class TestSignature:
             say(f"verify agency/{name}.parquet --plan agency/plan.json")
             assert read_json(f"agency/{name}.parquet.receipt.json")["hash"] == LINES[number]
 
-    def test_the_key_signs_as_before(self, tmp_path):
-        plan = shutil.copy("agency/plan.json", tmp_path / "plan.json")
-        key = shutil.copy("agency/agency-key.pem", tmp_path / "agency-key.pem")
-        key.chmod(0o600)
-        say("signature sign", plan, "--key", key)
-        assert sha256(f"{plan}.sig") == BYTES["agency/plan.json.sig"]
-
     def test_a_release_asks_for_it(self, tmp_path):
         release = "release tables/owner_a.csv.gz --plan agency/plan.json --agency-key agency/agency.pem"
         assert say(release, "-o", tmp_path / "a.csv")["content_digest"] == TOLD["agency/hospital_a.parquet"]
+
+
+class TestNewKey:
+    """Signatures and receipts that name the people, by a second key, for somebody who knows the first one."""
+
+    @pytest.fixture
+    def home(self, tmp_path, monkeypatch):
+        shutil.copytree("agency", tmp_path / "agency")
+        newer = HOME.parent / "0.2.0" / "agency"
+        assert {f"agency/{path.name}" for path in newer.iterdir()} == AGENCY_2.keys()
+        for path in newer.iterdir():
+            assert sha256(path) == AGENCY_2[f"agency/{path.name}"]
+            shutil.copy(path, tmp_path / "agency")
+        monkeypatch.chdir(tmp_path)
+        return tmp_path
+
+    def test_both_hold(self, home):
+        said = say(SIGNATURE)
+        assert (said["population"], said["expires"]) == ("region", "3000-01-01T00:00:00+00:00")
+        say(RECEIPT)
+        Path("agency/agency.pem.links").unlink()
+        say(SIGNATURE, code=3)
+        say(RECEIPT, code=3)
+
+    def test_a_plan_that_was_withdrawn_is_not_used(self, home):
+        shutil.copy("agency/withdrawn.sig", "agency/plan.json.sig")
+        assert "withdrawn" in say(SIGNATURE, code=3)["error"]["problem"]
+
+    def test_the_key_signs_as_before(self, home):
+        Path("agency/agency-key.pem").chmod(0o600)
+        sign = "signature sign agency/plan.json --key agency/agency-key.pem --population region --overwrite"
+        say(sign)
+        made, kept = read_json("agency/plan.json.sig"), read_json("agency/withdrawn.sig")
+        assert {**made, "status": "", "signature": ""} == {**kept, "status": "", "signature": ""}
+        say(SIGNATURE)
 
 
 @pytest.mark.parametrize("name", ["hospital_a", "hospital_b"])
@@ -346,8 +374,10 @@ class TestAgency:
         register = "remote register --plan agency/plan.json --agency-key agency/agency.pem --overwrite"
         assert say(register, tmp_path / "hospital_a.parquet", *at)["hash"] == LINES[0]
         old, new = (read_json(f / "hospital_a.parquet.receipt.json") for f in (Path("agency"), tmp_path))
-        for key in ("owner", "content_digest", "registration_digest", "sequence", "key_id", "signature"):
+        for key in ("owner", "content_digest", "registration_digest", "sequence", "key_id"):
             assert new[key] == old[key]
+        held = ("--release", tmp_path / "hospital_a.parquet", "--agency-key", "agency/agency.pem")
+        say("ledger verify agency/plan.ledger", *held)
 
     def test_a_registration_is_accepted_and_a_changed_one_refused(self, agency):
         url, token = agency

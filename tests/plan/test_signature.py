@@ -2,6 +2,8 @@
 
 import base64
 import copy
+import datetime as dt
+import itertools
 import json
 import os
 import subprocess
@@ -23,18 +25,23 @@ from tests.switch import quick_or_all
 from elldelta.core.tiling import Tiling
 from elldelta.errors import FileError, InputError, RefusedError
 from elldelta.files import (
+    AtomicFiles,
     PrivateKey,
     PublicKey,
+    TrustedKeys,
     as_bytes,
     canonical_json,
     digest_of_parts,
+    link_keys,
     read_private_key,
     read_public_key,
+    stage_links,
+    trusted,
     write_key,
 )
 from elldelta.plan.classes import Boxes
 from elldelta.plan.plan import Plan, write_plan
-from elldelta.plan.signature import read_signed_plan, sign_plan, signature_path, signed_digest
+from elldelta.plan.signature import read_signed_plan, sign_plan, signature_path, verified_signature
 from elldelta.schema.domains import Categories, Integers
 from elldelta.schema.schema import Column, Schema
 
@@ -69,7 +76,7 @@ SIGNED = sign_plan(PLAN, KEY)
 
 
 def verify(plan, document, key):
-    assert signed_digest(document, key) == plan.digest
+    assert verified_signature(document, key).plan_digest == plan.digest
 
 
 def test_a_signature_holds_and_is_plain_json():
@@ -79,7 +86,10 @@ def test_a_signature_holds_and_is_plain_json():
 def test_what_is_signed_is_what_the_documentation_says():
     """Checked without our code, so that another program can check it too."""
     said = {
-        "format": 1,
+        "format": 2,
+        "population": None,
+        "status": "issued",
+        "expires": None,
         "algorithm": "Ed25519",
         "key_id": digest_of_parts([KEY.public_key.raw]),
         "plan_digest": PLAN.digest,
@@ -90,7 +100,7 @@ def test_what_is_signed_is_what_the_documentation_says():
 
 
 def test_it_is_of_no_other_plan():
-    assert signed_digest(SIGNED, KEY.public_key) != make_plan(101).digest
+    assert verified_signature(SIGNED, KEY.public_key).plan_digest != make_plan(101).digest
 
 
 def test_a_document_that_claims_another_plan_is_refused():
@@ -131,7 +141,16 @@ def second_spelling(text):
     "changes",
     [
         {"kind": "elldelta plan"},
-        {"format": 2},
+        {"format": 1},
+        {"format": 3},
+        {"population": ""},
+        {"population": 7},
+        {"population": "a\nb"},
+        {"status": "revoked"},
+        {"status": None},
+        {"expires": 7},
+        {"expires": "2030-01-01"},
+        {"expires": "2030-1-01T00:00:00Z"},
         {"format": 0},
         {"format": True},
         {"format": "1"},
@@ -166,6 +185,29 @@ def test_a_missing_field(name):
         verify(PLAN, {key: value for key, value in SIGNED.items() if key != name}, KEY.public_key)
 
 
+def test_it_names_people_status_and_its_last_moment_and_none_can_be_changed():
+    moment = dt.datetime(2030, 1, 1, tzinfo=dt.UTC)
+    document = sign_plan(PLAN, KEY, population="region", expires=moment)
+    found = verified_signature(json.loads(as_bytes(document)), KEY.public_key)
+    assert (found.population, found.status, found.expires) == ("region", "issued", moment)
+    for change in (
+        {"population": "another"},
+        {"population": None},
+        {"status": "withdrawn"},
+        {"expires": None},
+        {"expires": "2031-01-01T00:00:00Z"},
+    ):
+        with pytest.raises(RefusedError, match="does not hold"):
+            verified_signature({**document, **change}, KEY.public_key)
+
+
+def test_an_end_is_not_cut_off_by_calling_it_an_older_version():
+    document = sign_plan(PLAN, KEY, status="withdrawn")
+    older = {key: value for key, value in document.items() if key not in ("population", "status", "expires")}
+    with pytest.raises(RefusedError, match="does not hold"):
+        verified_signature({**older, "format": 1}, KEY.public_key)
+
+
 @settings(max_examples=quick_or_all(100, 300))
 @given(st.integers(0, 64 * 8 - 1))
 def test_every_flipped_bit_is_noticed(bit):
@@ -183,6 +225,61 @@ def test_the_second_signature_of_the_same_bytes_does_not_hold():
     other = raw[:32] + (int.from_bytes(raw[32:], "little") + order).to_bytes(32, "little")
     with pytest.raises(RefusedError, match="does not hold"):
         verify(PLAN, {**SIGNED, "signature": base64.b64encode(other).decode()}, KEY.public_key)
+
+
+class TestLinks:
+    """A key that is trusted leads to others, and nothing else does."""
+
+    KEYS = [PrivateKey.create() for _ in range(4)]
+    CHAIN = [link_keys(one, other.public_key, "successor") for one, other in itertools.pairwise(KEYS)]
+
+    def follow(self, links):
+        return set(TrustedKeys.of(self.KEYS[0].public_key, links).keys.values())
+
+    def test_a_chain_is_followed_in_whatever_order_it_comes(self):
+        for links in itertools.permutations(self.CHAIN):
+            assert self.follow(links) == {key.public_key for key in self.KEYS}
+
+    def test_a_chain_without_a_link_ends_there(self):
+        assert self.follow(self.CHAIN[1:]) == {self.KEYS[0].public_key}
+        assert self.follow([self.CHAIN[0], self.CHAIN[2]]) == {key.public_key for key in self.KEYS[:2]}
+
+    @pytest.mark.parametrize("name", sorted(CHAIN[0]))
+    def test_a_link_that_was_changed_leads_nowhere(self, name):
+        thief = PrivateKey.create()
+        forged = link_keys(thief, thief.public_key, "former")
+        for link in ({**self.CHAIN[0], name: forged[name]}, {**forged, name: self.CHAIN[0][name]}):
+            if link not in self.CHAIN:
+                assert self.follow([link]) == {self.KEYS[0].public_key}
+        for value in (None, True, 7, [], {}, "é"):
+            assert self.follow([{**self.CHAIN[0], name: value}]) == {self.KEYS[0].public_key}
+
+    def test_what_is_no_link(self):
+        assert self.follow([None, 3, [], {}, "x", {"key_id": self.KEYS[0].id}]) == {self.KEYS[0].public_key}
+
+    def test_from_a_former_key_nothing_is_followed(self):
+        """The second key was stolen. Whoever trusts the last one is not led to it by the first one."""
+        last = TrustedKeys.of(
+            self.KEYS[3].public_key,
+            [link_keys(self.KEYS[3], self.KEYS[0].public_key, "former"), *self.CHAIN,
+             link_keys(self.KEYS[0], self.KEYS[1].public_key, "former")],
+        )  # fmt: skip
+        assert set(last.keys.values()) == {self.KEYS[3].public_key, self.KEYS[0].public_key}
+
+    def test_a_signature_of_a_plan_is_no_link(self):
+        forged = {**self.CHAIN[0], "signature": sign_plan(PLAN, self.KEYS[0])["signature"]}
+        assert self.follow([forged]) == {self.KEYS[0].public_key}
+
+    def test_links_that_lie_beside_the_key_are_followed_offline(self, tmp_path):
+        path = tmp_path / "agency.pem"
+        write_key(self.KEYS[0].public_key, path)
+        assert len(trusted(path).keys) == 1
+        with AtomicFiles(overwrite=True) as files:
+            stage_links(files, path, TrustedKeys.of(self.KEYS[0].public_key, self.CHAIN))
+        assert trusted(path).named(self.KEYS[3].id) == self.KEYS[3].public_key
+        (tmp_path / "agency.pem.links").write_text("{}")
+        with pytest.raises(FileError, match="key links"):
+            trusted(path)
 
 
 class TestKeys:
@@ -253,7 +350,7 @@ class TestFiles:
 
     def test_a_signed_plan_is_read(self, path):
         assert signature_path(path).name == "plan.json.sig"
-        assert read_signed_plan(path, KEY.public_key) == PLAN
+        assert read_signed_plan(path, KEY.public_key)[0] == PLAN
 
     def test_without_its_signature_it_is_refused(self, path):
         signature_path(path).unlink()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from elldelta.errors import FileError, ParameterError, RefusedError
-from elldelta.files import as_bytes, changed, holds, is_digest, read_json, seal, sign, unseal
+from elldelta.files import as_bytes, changed, holds, is_digest, read_json, seal, sign, trusted, unseal
 from elldelta.release import manifest_path, read_manifest
 
 if TYPE_CHECKING:
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from elldelta.agency.registration import Registration
-    from elldelta.files import PrivateKey, PublicKey
-    from elldelta.ledger import LedgerEntry
+    from elldelta.files import PrivateKey, PublicKey, TrustedKeys
     from elldelta.release import Manifest
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Version of the file; old versions are read for ever, newer ones refused."""
 
 KIND = "receipt"
@@ -41,11 +40,13 @@ class Receipt:
         owner: The name under which the agency knows the owner.
         plan_digest: The plan.
         content_digest: The content of the release.
-        registration_digest: What was sent.
+        registration_digest: What was sent; None if the receipt was fetched later.
         sequence: The number of its line in the ledger.
         hash: The hash of the line: shows later whether the ledger still holds it.
         key_id: The key with which the agency has signed all that; None if it has not.
         signature: The signature.
+        population: The people that the release is about, by the name that the agency has for them; None in
+            receipts of earlier versions.
 
     Raises:
         ParameterError: A part of it is not what it must be.
@@ -55,15 +56,21 @@ class Receipt:
     owner: str
     plan_digest: str
     content_digest: str
-    registration_digest: str
+    registration_digest: str | None
     sequence: int
     hash: str
     key_id: str | None = None
     signature: str | None = None
+    population: str | None = None
 
     def __post_init__(self) -> None:
-        digests = (self.plan_digest, self.content_digest, self.registration_digest, self.hash)
-        names: tuple[object, ...] = (self.server, self.owner)
+        sent = self.registration_digest
+        digests = (self.plan_digest, self.content_digest, self.hash, *([] if sent is None else [sent]))
+        names: tuple[object, ...] = (
+            self.server,
+            self.owner,
+            "" if self.population is None else self.population,
+        )
         if (
             not all(map(is_digest, digests))
             or not all(isinstance(name, str) and name.isprintable() for name in names)
@@ -79,19 +86,21 @@ class Receipt:
         """Whether it is the receipt of this release, under this plan."""
         return (self.plan_digest, self.content_digest) == (release.plan_digest, release.content_digest)
 
-    def verify(self, key: PublicKey, *, source: str = "The receipt") -> None:
-        """Checks offline that the agency has signed this admission.
+    def verify(self, keys: PublicKey | TrustedKeys, *, source: str = "The receipt") -> None:
+        """Checks offline that the agency has signed this admission, with the key that the receipt names.
 
         Raises:
             FileError: The signature is damaged.
             RefusedError: There is none, or it is by another key, or does not hold.
         """
+        known = trusted(keys)
+        key = None if self.key_id is None else known.named(self.key_id)
         if self.key_id is None or self.signature is None:
             problem, found = f"{source} is not signed.", "It holds no signature of the agency."
-        elif self.key_id != key.id:
+        elif key is None:
             problem = f"{source} was signed with another key."
-            found = f"It names the key {self.key_id}; the agency's key is {key.id}."
-        elif not holds(key, _PURPOSE, _said(self.plan_digest, self), self.signature, source):
+            found = f"It names the key {self.key_id}; the agency's key is {known.words}."
+        elif not holds(key, _PURPOSE, _said(asdict(self)), self.signature, source):
             problem = f"The signature of {source.lower()} does not hold."
             found = "It is about something else."
         else:
@@ -99,8 +108,8 @@ class Receipt:
         raise RefusedError(
             problem,
             found=found,
-            remedy="Ask the agency, by another way than this one, which key is theirs. Registering the "
-            "release again fetches its receipt once more.",
+            remedy="Ask the agency, by another way than this one, which key is theirs; 'elldelta remote "
+            "receipt' fetches the receipt once more.",
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,9 +130,15 @@ class Receipt:
             raise changed(source) from None
 
 
-def sign_admission(key: PrivateKey, plan_digest: str, line: LedgerEntry | Receipt) -> dict[str, str]:
-    """What the agency adds to its answer: its key and its signature of the line that a release has."""
-    return {"key_id": key.id, "signature": sign(key, _PURPOSE, _said(plan_digest, line))}
+def sign_admission(key: PrivateKey, admitted: Mapping[str, Any]) -> dict[str, Any]:
+    """The agency's answer with its key and its signature of the line that a release has.
+
+    Args:
+        key: The agency's key.
+        admitted: "plan", "population", "owner", "content_digest", "sequence" and "hash", and perhaps more.
+    """
+    said = _said({**admitted, "plan_digest": admitted["plan"]})
+    return {**admitted, "key_id": key.id, "signature": sign(key, _PURPOSE, said)}
 
 
 def receipt_path(release: str | os.PathLike[str]) -> Path:
@@ -137,13 +152,16 @@ def read_receipt(path: str | os.PathLike[str]) -> Receipt:
     return Receipt.from_dict(read_json(Path(path), KIND), source=f"The receipt {path}")
 
 
-def _said(plan_digest: str, line: LedgerEntry | Receipt) -> dict[str, Any]:
-    """What is signed."""
-    signed = ("owner", "content_digest", "sequence", "hash")
-    return {"format": 1, "plan_digest": plan_digest, **{name: getattr(line, name) for name in signed}}
+def _said(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is signed; receipts of earlier versions do not name the people."""
+    signed = ("plan_digest", "owner", "content_digest", "sequence", "hash")
+    said = {name: told[name] for name in signed}
+    if told["population"] is None:
+        return {"format": 1, **said}
+    return {"format": 2, **said, "population": told["population"]}
 
 
-def admitted_hash(release: Path, agency_key: PublicKey | None = None) -> str:
+def admitted_hash(release: Path, agency_key: PublicKey | TrustedKeys | None = None) -> str:
     """The hash of the line with which a ledger has admitted a release.
 
     A release that was written through a ledger names it in its manifest, one that was registered with an
@@ -165,7 +183,7 @@ def admitted_hash(release: Path, agency_key: PublicKey | None = None) -> str:
             raise FileError(
                 f"The receipt {beside} is that of another release.",
                 found="Its plan or its content is not the one in the manifest.",
-                remedy="Register the release again; that fetches its receipt.",
+                remedy="Fetch its own one: elldelta remote receipt.",
             )
         if agency_key is not None:
             receipt.verify(agency_key, source=f"The receipt {beside}")

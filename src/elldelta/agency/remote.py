@@ -1,7 +1,8 @@
 """Use cases: an owner works with the agency's server, from its own machine.
 
 Nothing the server says is believed because the server says it: a plan counts with a signature of a key that
-the owner knows, a ledger with an intact chain, a receipt if it is about what was sent.
+the owner knows, or that such a key vouches for, a ledger with an intact chain, a receipt if it is about what
+was sent.
 """
 
 from __future__ import annotations
@@ -14,20 +15,23 @@ from elldelta.agency.http import MOST_FILE_BYTES, shown, unexpected
 from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
 from elldelta.core.checks import check_whole
-from elldelta.errors import FileError, ParameterError, RefusedError, RemoteError
+from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, RemoteError
 from elldelta.files import (
     AtomicFiles,
     PublicKey,
+    TrustedKeys,
     as_bytes,
     check_writable,
     digest,
     is_digest,
     json_object,
-    read_public_key,
+    stage_links,
+    trusted,
 )
 from elldelta.ledger import check_plan, parse_chain
-from elldelta.plan.plan import Plan, read_plan
-from elldelta.plan.signature import given_plan, other_plan, signature_path, signed_digest
+from elldelta.plan.plan import Plan
+from elldelta.plan.signature import given_plan, other_plan, signature_path, verified_signature
+from elldelta.release import manifest_path, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
     from elldelta.agency.registration import Registration
     from elldelta.engines import Progress
     from elldelta.ledger import LedgerChain
+    from elldelta.plan.signature import PlanSignature
+    from elldelta.release import Manifest
 
 T = TypeVar("T", "RemotePlan", "RemoteProgress")
 
@@ -61,6 +67,32 @@ class RemotePlan:
     classes: int
     guarantee: str
     promise: str
+    reason: str = ""
+
+    @property
+    def ending(self) -> str:
+        """That the plan has been withdrawn or superseded, in words; empty if it counts."""
+        if self.status == "issued":
+            return ""
+        why = f" The agency says why: {self.reason}" if self.reason else ""
+        return f"This plan is {self.status}: it admits no further release.{why}"
+
+
+@dataclass(frozen=True)
+class FetchedPlan:
+    """A plan that was fetched and checked.
+
+    Attributes:
+        plan: The plan.
+        signature: What the agency says about it, under its signature.
+        told: What the server says about it now.
+        is_first_key: Whether its key was believed because it came first.
+    """
+
+    plan: Plan
+    signature: PlanSignature
+    told: RemotePlan
+    is_first_key: bool
 
 
 @dataclass(frozen=True)
@@ -93,7 +125,10 @@ def fetch_key(server: AgencyServer) -> PublicKey:
     Raises:
         RemoteError: There is no key, or not the one that its name says.
     """
-    document = server.get("key").json()
+    return _told_key(server.get("key").json())
+
+
+def _told_key(document: Mapping[str, Any]) -> PublicKey:
     text = document.get("public_key")
     if not isinstance(text, str):
         raise unexpected("It tells no key.")
@@ -114,20 +149,17 @@ def fetch_plan(
     agency_key: Path | None = None,
     trust_first_key: Path | None = None,
     overwrite: bool = False,
-) -> tuple[Plan, PublicKey, bool]:
+) -> FetchedPlan:
     """Fetches a plan with its signature, checks both, and writes them; all files or none.
 
     Args:
         server: The agency's server.
         plan_digest: Which plan.
         output: Where the plan is to lie; its signature lies beside it.
-        agency_key: The agency's public key, which came by another way.
+        agency_key: The agency's public key, which came by another way; one that it vouches for will do.
         trust_first_key: A file for the key. If it is not there, the server's key is believed this once and
             written into it; if it is, it counts like `agency_key`.
         overwrite: Whether existing files may be replaced; never the file of the key.
-
-    Returns:
-        The plan, the key that has signed it, and whether this key was believed because it came first.
 
     Raises:
         RemoteError: The server does not answer, or not with this plan.
@@ -136,22 +168,25 @@ def fetch_plan(
     check_plan_digest(plan_digest)
     for path in (output, signature_path(output)):
         check_writable(path, overwrite=overwrite)
-    key, is_first = _trusted_key(server, agency_key, trust_first_key)
+    ring = _KeyFile.chosen(server, agency_key, trust_first_key)
     signature = server.get("plans", plan_digest, "signature").json()
     source = "The signature of the server"
-    if signed_digest(signature, key, source=source) != plan_digest:
+    signed = verified_signature(signature, ring.keys, source=source)
+    if signed.plan_digest != plan_digest:
         raise other_plan(source)
+    told = _plan_told(server, plan_digest)
+    if signed.population is not None and signed.population != told.population:
+        raise unexpected("The plan is signed for another population than the one it names.")
     content = server.get("plans", plan_digest, "file", most_bytes=MOST_FILE_BYTES).content
     document = json_object(content)
     if document is None or document.get("digest") != plan_digest:
         raise unexpected("It is no plan, or another one than the one that was asked for.")
     plan = Plan.from_dict(document, source="The plan of the server")
     with AtomicFiles(overwrite=overwrite) as files:
-        if is_first and trust_first_key is not None:
-            files.stage(trust_first_key).write_bytes(key.to_pem())
+        ring.stage(files)
         files.stage(signature_path(output)).write_bytes(as_bytes(signature))
         files.stage(output).write_bytes(content)
-    return plan, key, is_first
+    return FetchedPlan(plan, signed, told, ring.is_first)
 
 
 def list_plans(server: AgencyServer, population: str | None = None) -> tuple[RemotePlan, ...]:
@@ -172,9 +207,7 @@ def report_progress(server: AgencyServer, plan_digest: str, records: int) -> Rem
 def plan_status(server: AgencyServer, plan_digest: str) -> RemoteStatus:
     """What the agency says about a plan now."""
     check_plan_digest(plan_digest)
-    plan = _told_plan(server.get("plans", plan_digest).json().get("plan"))
-    if plan.digest != plan_digest:
-        raise unexpected("It is about another plan.")
+    plan = _plan_told(server, plan_digest)
     progress = _told(RemoteProgress, server.get("plans", plan_digest, "progress").json())
     return RemoteStatus(plan, progress, len(_listed(server, "plans", plan_digest, "releases")))
 
@@ -201,7 +234,7 @@ def fetch_ledger(
     """
     check_plan_digest(plan_digest)
     check_writable(output, overwrite=overwrite)
-    known = None if plan is None else read_plan(plan)
+    known = None if plan is None else given_plan(plan, to_use=False)[0]
     source = "The ledger of the server"
     content = server.get("plans", plan_digest, "ledger", most_bytes=MOST_FILE_BYTES).content
     chain = parse_chain(content, source)
@@ -247,11 +280,13 @@ def register_release(
         The agency's answer, and False if the same release had its line before.
 
     Raises:
-        RefusedError: The release does not keep what the plan asks, or the agency does not admit it.
-        RemoteError: There is no answer, or it is about something else.
+        RefusedError: The release does not keep what the plan asks, or the agency does not admit it; never
+            after the agency has admitted it.
+        RemoteError: There is no answer, or it is about something else, or it is not signed by the agency.
     """
-    key = None if agency_key is None else read_public_key(agency_key)
-    registration = registration_of(release, given_plan(plan, key)[0], progress=progress)
+    ring = None if agency_key is None else _KeyFile.followed(server, agency_key)
+    known, _ = given_plan(plan, None if ring is None else ring.keys, to_use=False)
+    registration = registration_of(release, known, progress=progress)
     if keep_receipt:
         _check_receipt(receipt_path(release), registration, overwrite=overwrite)
     try:
@@ -266,13 +301,33 @@ def register_release(
             found=f"{problem.found} It is not known whether the release was registered.",
             remedy="Run the same command again; a release is never registered twice.",
         ) from None
-    receipt, is_new = _receipt(answer, server, registration)
-    if key is not None:
-        receipt.verify(key, source="The receipt of the server")
-    if keep_receipt:
-        with AtomicFiles(overwrite=True) as files:
-            files.stage(receipt_path(release)).write_bytes(receipt.to_bytes())
+    receipt, is_new = _receipt(answer, server, registration.digest, registration)
+    _keep_receipt(receipt, receipt_path(release) if keep_receipt else None, ring)
     return receipt, is_new
+
+
+def fetch_receipt(
+    server: AgencyServer, release: Path, *, agency_key: Path | None = None, overwrite: bool = False
+) -> Receipt:
+    """Fetches the receipt of a release that was registered, and writes it beside the release.
+
+    Args:
+        server: The agency's server.
+        release: The release, with its manifest beside it.
+        agency_key: The agency's public key: the receipt must then carry its signature.
+        overwrite: Whether a receipt that is there may be replaced.
+
+    Raises:
+        RemoteError: The agency knows no such release of this owner, or the receipt is not signed by it.
+    """
+    path = receipt_path(release)
+    check_writable(path, overwrite=overwrite)
+    manifest = read_manifest(manifest_path(release))
+    ring = None if agency_key is None else _KeyFile.followed(server, agency_key)
+    named = ("plans", manifest.plan_digest, "releases", manifest.content_digest, "receipt")
+    receipt, _ = _receipt(server.get(*named), server, None, manifest)
+    _keep_receipt(receipt, path, ring)
+    return receipt
 
 
 def write_registration(
@@ -298,7 +353,8 @@ def write_registration(
         RefusedError: The release does not keep what the plan asks.
     """
     check_writable(target, overwrite=overwrite)
-    registration = registration_of(release, given_plan(plan, agency_key)[0], progress=progress)
+    known, _ = given_plan(plan, agency_key, to_use=False)
+    registration = registration_of(release, known, progress=progress)
     with AtomicFiles(overwrite=overwrite) as files:
         files.stage(target).write_bytes(registration.to_bytes())
     return registration
@@ -346,27 +402,98 @@ def _listed(server: AgencyServer, *path: str, query: Mapping[str, str] | None = 
     raise unexpected(f"Its list of {path[-1]} does not end.")
 
 
-def _trusted_key(
-    server: AgencyServer, agency_key: Path | None, trust_first_key: Path | None
-) -> tuple[PublicKey, bool]:
-    """The key that a plan must be signed with, and whether it is believed because it comes first."""
-    if agency_key is not None and trust_first_key is None:
-        return read_public_key(agency_key), False
-    if trust_first_key is None or agency_key is not None:
-        raise ParameterError(
-            "A plan is checked with the agency's key.",
-            found="No key was named, or in two ways.",
-            remedy="Give --agency-key FILE. If you have no key yet: --trust-first-key FILE, and compare its "
-            "name with the agency on the telephone.",
+@dataclass(frozen=True)
+class _KeyFile:
+    """The file of the agency's key, the keys that are trusted because of it, and what is to be written.
+
+    Attributes:
+        path: The file of the key that is trusted; links lie beside it.
+        keys: The keys.
+        is_first: Whether the key is believed because it came first, and is still to be written.
+        is_more: Whether the server has shown links that do not lie beside the file yet.
+    """
+
+    path: Path
+    keys: TrustedKeys
+    is_first: bool = False
+    is_more: bool = False
+
+    @classmethod
+    def chosen(cls, server: AgencyServer, agency_key: Path | None, trust_first_key: Path | None) -> _KeyFile:
+        """The key that was named, or the server's own if it is to be believed this once."""
+        if (agency_key is None) == (trust_first_key is None):
+            raise ParameterError(
+                "A plan is checked with the agency's key.",
+                found="No key was named, or in two ways.",
+                remedy="Give --agency-key FILE. If you have no key yet: --trust-first-key FILE, and compare "
+                "its name with the agency on the telephone.",
+            )
+        path = Path(agency_key or trust_first_key or "")
+        if agency_key is not None or path.exists():
+            return cls.followed(server, path)
+        check_writable(path, overwrite=False)
+        document = server.get("key").json()
+        keys = TrustedKeys.of(_told_key(document), _links(document))
+        return cls(path, keys, is_first=True, is_more=bool(keys.links))
+
+    @classmethod
+    def followed(cls, server: AgencyServer, path: Path) -> _KeyFile:
+        """The key of a file, and all that it vouches for, also by links that the server shows."""
+        known = trusted(path)
+        keys = known.with_links(_links(server.get("key").json()))
+        return cls(path, keys, is_more=len(keys.links) > len(known.links))
+
+    def stage(self, files: AtomicFiles) -> None:
+        """Writes what is new, together with other files; a key that is there is never replaced."""
+        if self.is_first:
+            files.stage(self.path).write_bytes(self.keys.pinned.to_pem())
+        if self.is_more:
+            stage_links(files, self.path, self.keys)
+
+
+def _links(document: Mapping[str, Any]) -> list[object]:
+    """The links that the server shows with its key; earlier versions show none."""
+    links = document.get("links")
+    return links if isinstance(links, list) else []
+
+
+def _keep_receipt(receipt: Receipt, path: Path | None, ring: _KeyFile | None) -> None:
+    """Keeps the receipt, also one that cannot be checked, which is then said: the release has its line."""
+    problem: ElldeltaError | None = None
+    if ring is not None:
+        try:
+            receipt.verify(ring.keys, source="The receipt of the server")
+        except ElldeltaError as error:
+            problem = error
+            if path is not None and _is_signed(path, ring.keys):
+                path = None  # the one that is there is better
+    with AtomicFiles(overwrite=True) as files:
+        if ring is not None and problem is None:
+            ring.stage(files)
+        if path is not None:
+            files.stage(path).write_bytes(receipt.to_bytes())
+    if problem is not None:
+        kept = f" Its receipt is kept in {path}." if path is not None else ""
+        raise RemoteError(
+            f"The server says that it has admitted the release, but: {problem.problem}",
+            found=f"{problem.found} The release may have line {receipt.sequence} of the ledger.{kept}",
+            remedy=problem.remedy,
         )
-    if Path(trust_first_key).exists():
-        return read_public_key(trust_first_key), False
-    check_writable(trust_first_key, overwrite=False)
-    return fetch_key(server), True
 
 
-def _receipt(answer: Answer, server: AgencyServer, registration: Registration) -> tuple[Receipt, bool]:
-    """The receipt, if the answer admits what was sent and nothing else, or the agency's refusal."""
+def _is_signed(path: Path, keys: TrustedKeys) -> bool:
+    """Whether a receipt is there that the agency has signed."""
+    try:
+        read_receipt(path).verify(keys)
+    except ElldeltaError:
+        return False
+    return True
+
+
+def _receipt(
+    answer: Answer, server: AgencyServer, sent: str | None, release: Registration | Manifest
+) -> tuple[Receipt, bool]:
+    """The receipt, if the answer admits this release and nothing else, or the agency's refusal."""
     if answer.status == CONFLICT and answer.json().get("accepted") is False:
         problem, found, remedy = answer.problem()
         if not problem:
@@ -380,13 +507,14 @@ def _receipt(answer: Answer, server: AgencyServer, registration: Registration) -
             owner=shown(owner),
             plan_digest=document["plan"],
             content_digest=document["content_digest"],
-            registration_digest=registration.digest,
+            registration_digest=sent,
             sequence=document["sequence"],
             hash=document["hash"],
             key_id=document.get("key_id"),
             signature=document.get("signature"),
+            population=document.get("population"),
         )
-        is_ours = document["accepted"] is True and isinstance(owner, str) and receipt.is_about(registration)
+        is_ours = document["accepted"] is True and isinstance(owner, str) and receipt.is_about(release)
     except (KeyError, ParameterError):
         is_ours = False
     if not is_ours:
@@ -399,6 +527,14 @@ def _check_receipt(path: Path, registration: Registration, *, overwrite: bool) -
     check_writable(path, overwrite=True)
     if not overwrite and path.exists() and not read_receipt(path).is_about(registration):
         check_writable(path, overwrite=False)
+
+
+def _plan_told(server: AgencyServer, plan_digest: str) -> RemotePlan:
+    """What the server says about one plan."""
+    plan = _told_plan(server.get("plans", plan_digest).json().get("plan"))
+    if plan.digest != plan_digest:
+        raise unexpected("It is about another plan.")
+    return plan
 
 
 def _told_plan(document: object) -> RemotePlan:

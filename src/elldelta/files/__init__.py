@@ -26,6 +26,7 @@ from elldelta.files.csv_format import (
     transcode,
     wrong_encoding,
 )
+from elldelta.files.key_links import TrustedKeys, link_keys, stage_links, trusted
 from elldelta.files.sealed_json import (
     as_bytes,
     canonical_json,

@@ -1,29 +1,32 @@
 """Signatures of plans: an owner checks offline that a plan is the agency's.
 
 A signature lies beside its plan, as `plan.json.sig`. What is signed is not the file but what it says: the
-version of the format and the digest of the plan. The digest covers everything a plan says, so a plan that is
-written down differently (other white space) keeps its signature, and a plan that says anything else does not.
+version of the format, the digest of the plan, the population that it is about, whether it still counts, and
+until when the signature may be used. The digest covers everything a plan says, so a plan that is written down
+differently (other white space) keeps its signature, and a plan that says anything else does not.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import (
     ALGORITHM,
     AtomicFiles,
-    PublicKey,
     as_bytes,
     damaged_signature,
     holds,
     is_digest,
     loaded,
+    newer,
     read_json,
-    read_public_key,
     sign,
+    trusted,
 )
 from elldelta.plan.plan import KIND as PLAN_KIND
 from elldelta.plan.plan import Plan, read_plan
@@ -31,54 +34,162 @@ from elldelta.plan.plan import Plan, read_plan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from elldelta.files import PrivateKey
+    from elldelta.files import PrivateKey, PublicKey, TrustedKeys
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Version of the document; old versions are read for ever, newer ones refused."""
 
 KIND = "elldelta plan signature"
 
+PlanStatus = Literal["issued", "superseded", "withdrawn"]
+
 _PURPOSE = b"elldelta/plan-signature\n"
 """What every signed text begins with: a signature of this key under anything else is none of a plan."""
 
-_KEYS = frozenset({"kind", "format", "algorithm", "key_id", "plan_digest", "signature"})
+_SAID = {
+    1: frozenset({"format", "plan_digest"}),
+    2: frozenset({"format", "plan_digest", "population", "status", "expires"}),
+}
+"""What every version signs; the key and the method are signed with each."""
+
+_MOST_NAME = 200
 
 
-def sign_plan(plan: Plan, key: PrivateKey) -> dict[str, Any]:
-    """Signs a plan; the document that is returned lies beside it as `plan.json.sig`."""
-    return {
-        "kind": KIND,
-        "format": FORMAT_VERSION,
-        "algorithm": ALGORITHM,
-        "key_id": key.id,
-        "plan_digest": plan.digest,
-        "signature": sign(key, _PURPOSE, _said(plan.digest)),
-    }
+@dataclass(frozen=True)
+class PlanSignature:
+    """What the agency says about a plan, under its signature.
+
+    Attributes:
+        plan_digest: The plan.
+        key_id: The key that has signed.
+        signature: The signature.
+        population: The people that the plan is about, by the name that the agency has for them; None if it
+            does not say.
+        status: Whether the plan still admitted releases when this was signed.
+        expires: Until when the signature may be used; None for ever.
+        version: The version of the document.
+    """
+
+    plan_digest: str
+    key_id: str
+    signature: str
+    population: str | None = None
+    status: PlanStatus = "issued"
+    expires: dt.datetime | None = None
+    version: int = FORMAT_VERSION
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], *, source: str = "The signature") -> Self:
+        """Reads what `sign_plan` wrote; whether it holds is for `verify` to say.
+
+        Raises:
+            FileError: The document is no signature, is damaged, or of a newer version.
+        """
+        _check_form(document, source)
+        told = {name: document[name] for name in ("plan_digest", "key_id", "signature")}
+        if document["format"] == 1:
+            return cls(**told, version=1)
+        expires = _moment(document["expires"], source)
+        return cls(
+            **told, population=document["population"], status=document["status"], expires=expires, version=2
+        )
+
+    def verify(self, keys: PublicKey | TrustedKeys, *, source: str = "The signature") -> Self:
+        """Checks that a trusted key has signed exactly this.
+
+        Raises:
+            FileError: The signature is damaged.
+            RefusedError: It is by another key, or does not hold.
+        """
+        known = trusted(keys)
+        key = known.named(self.key_id)
+        if key is None:
+            raise RefusedError(
+                f"{source} was made with another key.",
+                found=f"It names the key {self.key_id}; the agency's key is {known.words}.",
+                remedy="If the agency has a new key, let 'elldelta remote plan' fetch the plan again: it "
+                "follows the old key to the new one. Otherwise ask the agency, by another way than this "
+                "one, which key is theirs.",
+            )
+        if not holds(key, _PURPOSE, self._said(), self.signature, source):
+            raise RefusedError(
+                f"{source} does not hold.",
+                found="It was not made by the owner of the agency's key, or has been changed.",
+                remedy="Do not use the plan; fetch it again from the agency.",
+            )
+        return self
+
+    def check_usable(self, now: dt.datetime, *, source: str = "The signature") -> None:
+        """Refuses to make something new with a plan that was withdrawn, or whose signature has expired.
+
+        Raises:
+            RefusedError: It must not be used any more.
+        """
+        if self.status != "issued":
+            raise RefusedError(
+                f"The agency has {'withdrawn' if self.status == 'withdrawn' else 'replaced'} this plan.",
+                found=f"{source} says that it is {self.status}; it admits no further release.",
+                remedy="Fetch another plan from the agency: elldelta remote plans.",
+            )
+        if self.expires is not None and self.expires <= now:
+            raise RefusedError(
+                f"{source} has expired.",
+                found=f"It could be used until {_spelt(self.expires)}.",
+                remedy="Fetch the plan again from the agency: elldelta remote plan. If it still counts, it "
+                "comes with a new signature.",
+            )
+
+    def _said(self) -> dict[str, Any]:
+        """What is signed."""
+        everything = {
+            "format": self.version,
+            "plan_digest": self.plan_digest,
+            "population": self.population,
+            "status": self.status,
+            "expires": None if self.expires is None else _spelt(self.expires),
+        }
+        return {name: everything[name] for name in _SAID[self.version]}
 
 
-def signed_digest(
-    document: Mapping[str, Any], public_key: PublicKey, *, source: str = "The signature"
-) -> str:
-    """The digest of the plan that a signature document vouches for, once it is clear that it does.
+def sign_plan(
+    plan: Plan,
+    key: PrivateKey,
+    *,
+    population: str | None = None,
+    status: PlanStatus = "issued",
+    expires: dt.datetime | None = None,
+) -> dict[str, Any]:
+    """Signs a plan; the document that is returned lies beside it as `plan.json.sig`.
+
+    Args:
+        plan: The plan.
+        key: The agency's private key.
+        population: The people that it is about, by a name.
+        status: Whether it still admits releases.
+        expires: Until when the signature may be used, to the second; None for ever.
+    """
+    if population is not None and not _is_name(population):
+        raise ParameterError(
+            f"The name of a population has 1 to {_MOST_NAME} printable characters.",
+            found="It is another text.",
+        )
+    if expires is not None:
+        expires = expires.astimezone(dt.UTC).replace(microsecond=0)
+    said = PlanSignature(plan.digest, key.id, "", population, status, expires)._said()
+    document = {"kind": KIND, **said, "algorithm": ALGORITHM, "key_id": key.id}
+    return {**document, "signature": sign(key, _PURPOSE, said)}
+
+
+def verified_signature(
+    document: Mapping[str, Any], keys: PublicKey | TrustedKeys, *, source: str = "The signature"
+) -> PlanSignature:
+    """What a signature document says, once it is clear that a trusted key says so.
 
     Raises:
         FileError: The document is no signature, is damaged, or of a newer version.
         RefusedError: It is by another key, or does not hold.
     """
-    _check_form(document, source)
-    if document["key_id"] != public_key.id:
-        raise RefusedError(
-            f"{source} was made with another key.",
-            found=f"It names the key {document['key_id']}; the agency's key is {public_key.id}.",
-            remedy="Ask the agency, by another way than this one, which key is theirs.",
-        )
-    if not holds(public_key, _PURPOSE, _said(document["plan_digest"]), document["signature"], source):
-        raise RefusedError(
-            f"{source} does not hold.",
-            found="It was not made by the owner of the agency's key, or has been changed.",
-            remedy="Do not use the plan; fetch it again from the agency.",
-        )
-    return str(document["plan_digest"])
+    return PlanSignature.from_dict(document, source=source).verify(keys, source=source)
 
 
 def signature_path(plan: str | os.PathLike[str]) -> Path:
@@ -87,8 +198,10 @@ def signature_path(plan: str | os.PathLike[str]) -> Path:
     return path.with_name(path.name + ".sig")
 
 
-def read_signed_plan(path: str | os.PathLike[str], public_key: PublicKey) -> Plan:
-    """Reads a plan that the agency has signed; its signature lies beside it.
+def read_signed_plan(
+    path: str | os.PathLike[str], keys: PublicKey | TrustedKeys
+) -> tuple[Plan, PlanSignature]:
+    """Reads a plan that the agency has signed, and its signature, which lies beside it.
 
     The signature is checked before anything of the plan is interpreted.
 
@@ -103,16 +216,29 @@ def read_signed_plan(path: str | os.PathLike[str], public_key: PublicKey) -> Pla
             found=f"There is no file {beside}.",
             remedy="Fetch the signature from the agency and put it beside the plan.",
         )
+    return _read_with_signature(path, beside, keys)
+
+
+def _read_with_signature(
+    path: str | os.PathLike[str], beside: Path, keys: PublicKey | TrustedKeys | None
+) -> tuple[Plan, PlanSignature]:
+    """Also without a key a signature is not overlooked: it must be one, and be about this plan."""
     source = f"The signature {beside}"
-    vouched = signed_digest(read_json(beside, "plan signature"), public_key, source=source)
+    signature = PlanSignature.from_dict(read_json(beside, "plan signature"), source=source)
+    if keys is not None:
+        signature.verify(keys, source=source)
     document = read_json(path, PLAN_KIND)
-    if document.get("digest") != vouched:
+    if document.get("digest") != signature.plan_digest:
         raise other_plan(source)
-    return Plan.from_dict(document, source=f"The plan {os.fspath(path)}")
+    return Plan.from_dict(document, source=f"The plan {os.fspath(path)}"), signature
 
 
 def given_plan(
-    plan: Plan | str | os.PathLike[str], agency_key: PublicKey | str | os.PathLike[str] | None = None
+    plan: Plan | str | os.PathLike[str],
+    agency_key: PublicKey | TrustedKeys | str | os.PathLike[str] | None = None,
+    *,
+    to_use: bool = True,
+    now: dt.datetime | None = None,
 ) -> tuple[Plan, tuple[Path, ...]]:
     """A plan that is given as it is or as its file, and the files that it comes from.
 
@@ -120,6 +246,8 @@ def given_plan(
         plan: The plan, or its file.
         agency_key: The agency's public key, or its file: then nothing else of the plan is read before its
             signature, which lies beside it, holds.
+        to_use: Whether something new is to be made with it: then it must not have ended.
+        now: The moment; by default that of the clock.
     """
     if isinstance(plan, Plan):
         if agency_key is not None:
@@ -132,10 +260,15 @@ def given_plan(
     if not isinstance(plan, str | os.PathLike):
         loaded(plan, Plan, read_plan)  # refuses it
     files = (Path(plan), signature_path(plan))
-    if agency_key is None:
+    if agency_key is not None:
+        read, signature = read_signed_plan(plan, trusted(agency_key))
+    elif files[1].exists():
+        read, signature = _read_with_signature(plan, files[1], None)
+    else:
         return read_plan(files[0]), files
-    key = agency_key if isinstance(agency_key, PublicKey) else read_public_key(agency_key)
-    return read_signed_plan(plan, key), files
+    if to_use:
+        signature.check_usable(now or dt.datetime.now(dt.UTC), source=f"The signature {files[1]}")
+    return read, files
 
 
 def write_signature(
@@ -144,10 +277,6 @@ def write_signature(
     """Writes a signature beside its plan."""
     with AtomicFiles(overwrite=overwrite) as files:
         files.stage(signature_path(plan)).write_bytes(as_bytes(document))
-
-
-def _said(plan_digest: str) -> dict[str, Any]:
-    return {"format": FORMAT_VERSION, "plan_digest": plan_digest}
 
 
 def _check_form(document: Mapping[str, Any], source: str) -> None:
@@ -159,12 +288,8 @@ def _check_form(document: Mapping[str, Any], source: str) -> None:
             remedy="Fetch the signature from the agency.",
         )
     version = document.get("format")
-    if type(version) is not int or version != FORMAT_VERSION:
-        raise FileError(
-            f"{source} is of a version that is not known here.",
-            found=f"The newest version known is {FORMAT_VERSION}.",
-            remedy="Update elldelta.",
-        )
+    if type(version) is not int or version not in _SAID:
+        raise newer(source, version, FORMAT_VERSION)
     if document.get("algorithm") != ALGORITHM:
         raise FileError(
             f"{source} uses a method that is not known here.",
@@ -173,11 +298,34 @@ def _check_form(document: Mapping[str, Any], source: str) -> None:
         )
     digests = (document.get("key_id"), document.get("plan_digest"))
     if (
-        document.keys() != _KEYS
+        document.keys() != _SAID[version] | {"kind", "algorithm", "key_id", "signature"}
         or not all(is_digest(value) for value in digests)
         or type(document["signature"]) is not str
+        or not (document.get("population") is None or _is_name(document["population"]))
+        or document.get("status", "issued") not in get_args(PlanStatus)
     ):
         raise damaged_signature(source)
+
+
+def _is_name(text: object) -> bool:
+    return isinstance(text, str) and 0 < len(text) <= _MOST_NAME and text.isprintable()
+
+
+def _spelt(moment: dt.datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _moment(text: object, source: str) -> dt.datetime | None:
+    """A moment in the spelling of `_spelt` only."""
+    if text is None:
+        return None
+    try:
+        moment = dt.datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=dt.UTC)
+    except ValueError:
+        raise damaged_signature(source) from None
+    if _spelt(moment) != text:
+        raise damaged_signature(source)
+    return moment
 
 
 def other_plan(source: str) -> RefusedError:

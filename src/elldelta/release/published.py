@@ -16,9 +16,9 @@ from elldelta.core.diversity import diversity, k_anonymity
 from elldelta.core.partition import Partition
 from elldelta.engines import Query, TableName, is_frame, running
 from elldelta.errors import DataError, FileError, ParameterError, RefusedError
-from elldelta.files import digest, loaded
+from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Classes, Merged, Runs, class_labels
-from elldelta.plan.plan import Plan, read_plan
+from elldelta.plan.signature import given_plan
 from elldelta.release.manifest import TERMS, Manifest, content_digest, manifest_path, read_manifest
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from elldelta.engines import Engine, Progress, Table
     from elldelta.files import CsvFormat
+    from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
 
 
@@ -277,7 +278,7 @@ def verify(
         FileError: The manifest is missing, or release, manifest and plan do not belong together.
         RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
     """
-    known = None if plan is None else loaded(plan, Plan, read_plan)
+    known = None if plan is None else given_plan(plan, to_use=False)[0]
     published = open_published(item, csv_format=csv_format, engine=engine, progress=progress)
     return verify_published(published, known)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from elldelta.engines import Engine, Progress, TableName, format_of, running
 from elldelta.errors import ParameterError
-from elldelta.files import AtomicFiles, CsvFormat, PublicKey, as_bytes, check_writable
+from elldelta.files import AtomicFiles, CsvFormat, PublicKey, TrustedKeys, as_bytes, check_writable
 from elldelta.model import UnknownPolicy, count
 from elldelta.pages.page import Shown
 from elldelta.plan.signature import given_plan
@@ -102,7 +102,7 @@ def release(
     most_suppressed: float | None = None,
     order: Order = "sorted",
     overwrite: bool = False,
-    agency_key: PublicKey | str | os.PathLike[str] | None = None,
+    agency_key: PublicKey | TrustedKeys | str | os.PathLike[str] | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,

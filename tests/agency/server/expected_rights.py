@@ -42,6 +42,7 @@ API = {
     ("GET", "/api/v1/plans/{digest}/progress"): ALL,
     ("POST", "/api/v1/plans/{digest}/releases"): {OWNER},
     ("GET", "/api/v1/plans/{digest}/releases"): ALL,
+    ("GET", "/api/v1/plans/{digest}/releases/{content}/receipt"): {OWNER},
     ("GET", "/api/v1/plans/{digest}/refusals"): {AGENCY, OWNER, AUDITOR},
     ("GET", "/api/v1/plans/{digest}/key"): ALL,
     ("GET", "/api/v1/plans/{digest}/ledger"): ALL,

@@ -25,7 +25,7 @@ from elldelta.errors import ElldeltaError
 from elldelta.files import PublicKey
 from elldelta.ledger.ledger import verify_ledger
 from elldelta.plan.plan import Plan
-from elldelta.plan.signature import signed_digest
+from elldelta.plan.signature import verified_signature
 
 UNLIMITED = {f"{who}_{what}": 1e9 for who in ("principal", "address", "login") for what in ("rate", "burst")}
 JSON = {"Content-Type": "application/json"}
@@ -219,7 +219,10 @@ def test_what_was_tampered_with_on_its_way_is_detected(open_service, tmp_path):
     ledger = service.get("owner", f"/plans/{plan.digest}/ledger").content
 
     def check_plan(plan_file, signature):
-        assert signed_digest(json.loads(signature), key) == Plan.from_dict(json.loads(plan_file)).digest
+        assert (
+            verified_signature(json.loads(signature), key).plan_digest
+            == Plan.from_dict(json.loads(plan_file)).digest
+        )
 
     def check_ledger(content):
         path = tmp_path / "ledger"

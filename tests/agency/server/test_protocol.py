@@ -15,7 +15,7 @@ from elldelta.errors import ElldeltaError
 from elldelta.files import PublicKey
 from elldelta.ledger.ledger import verify_ledger
 from elldelta.plan.plan import Plan
-from elldelta.plan.signature import signed_digest
+from elldelta.plan.signature import verified_signature
 from elldelta.release.release import release
 
 pytestmark = pytest.mark.both_databases
@@ -39,7 +39,10 @@ def fetched(service, who, digest):
     content = service.get(who, f"/plans/{digest}/file").content
     plan = Plan.from_dict(json.loads(content))
     key = PublicKey.from_pem(service.get(None, "/key").json()["public_key"].encode())
-    assert signed_digest(service.get(who, f"/plans/{digest}/signature").json(), key) == plan.digest
+    assert (
+        verified_signature(service.get(who, f"/plans/{digest}/signature").json(), key).plan_digest
+        == plan.digest
+    )
     return plan
 
 
@@ -127,11 +130,11 @@ def test_a_tampered_plan_or_signature_is_noticed_by_its_owner(service):
     signature = service.get("owner", f"/plans/{digest}/signature").json()
     key = PublicKey.from_pem(service.get(None, "/key").json()["public_key"].encode())
     other = service.planned(ell=3)
-    assert signed_digest(signature, key) == fetched(service, "owner", digest).digest
-    assert signed_digest(signature, key) != fetched(service, "owner", other).digest
+    assert verified_signature(signature, key).plan_digest == fetched(service, "owner", digest).digest
+    assert verified_signature(signature, key).plan_digest != fetched(service, "owner", other).digest
     forged = {**signature, "signature": signature["signature"].swapcase()}
     with pytest.raises(ElldeltaError):
-        signed_digest(forged, key)
+        verified_signature(forged, key)
 
 
 def test_a_request_that_cannot_be_planned_ends_with_the_reason(service):

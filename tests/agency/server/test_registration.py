@@ -50,6 +50,7 @@ def test_an_admission_is_signed_by_the_agency(service):
             server="", owner="owner", plan_digest=plan.digest, content_digest=told["content_digest"],
             registration_digest=plan.digest, sequence=told["sequence"], hash=told["hash"],
             key_id=told["key_id"], signature=told["signature"],
+            population=told["population"],
         )  # fmt: skip
         receipt.verify(service.agency.key.public_key)
         with pytest.raises(RefusedError):

@@ -41,6 +41,7 @@ class Limits(BaseSettings):
         requests_open: How many requests of one client may wait for the agency.
         session_hours: How long a login lasts.
         token_days: The longest time that an API token may be valid.
+        signature_days: How long the signature of a plan may be used; None for ever.
         answer_days: How long the answer to an Idempotency-Key is kept, to be given again.
         answers_kept: The most answers that are kept for one party; the oldest go first.
         refusals_kept: The most refusals that are kept of one owner about one population.
@@ -69,6 +70,7 @@ class Limits(BaseSettings):
     requests_open: PositiveInt = 50
     session_hours: PositiveFloat = 8.0
     token_days: PositiveInt = 366
+    signature_days: PositiveInt | None = None
     answer_days: PositiveInt = 30
     answers_kept: PositiveInt = 10_000
     refusals_kept: PositiveInt = 200

@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cachetools import LRUCache
 
@@ -18,7 +18,17 @@ from elldelta.agency.server.limits import ConcurrencyLimit, RateLimit, StripedLo
 from elldelta.agency.server.migrations import migrate
 from elldelta.agency.server.settings import MIB
 from elldelta.errors import FileError
-from elldelta.files import AtomicFiles, PrivateKey, PublicKey, read_private_key, read_public_key, write_key
+from elldelta.files import (
+    AtomicFiles,
+    PrivateKey,
+    PublicKey,
+    as_bytes,
+    link_keys,
+    read_json,
+    read_private_key,
+    read_public_key,
+    write_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -86,6 +96,8 @@ class Agency:
         database: Where it keeps everything.
         key: What it signs plans and receipts with.
         former_keys: Public keys that it signed with before, by their names.
+        key_links: Documents in which each of its keys vouches for the one after it, and its present key for
+            those before it: whoever trusts one of them can follow these to the others.
         clock: The moment, in UTC; an argument, so that tests need not wait.
         random: Random bytes, for secrets.
         by_principal: The rate of each party.
@@ -106,6 +118,7 @@ class Agency:
     database: Database
     key: PrivateKey
     former_keys: Mapping[str, PublicKey]
+    key_links: tuple[Mapping[str, Any], ...]
     clock: Callable[[], dt.datetime]
     random: Callable[[int], bytes]
     by_principal: RateLimit
@@ -132,12 +145,13 @@ class Agency:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> Agency:
         """Opens the database and reads the key, or makes one."""
-        limits = settings.limits
+        limits, key, former = settings.limits, _key(settings), _former_keys(settings)
         return cls(
             settings=settings,
             database=Database(settings.database_url, timeout=limits.database_seconds),
-            key=_key(settings),
-            former_keys=_former_keys(settings),
+            key=key,
+            former_keys=former,
+            key_links=_key_links(settings, key, former),
             clock=clock,
             random=random,
             by_principal=RateLimit(limits.principal_rate, limits.principal_burst, monotonic),
@@ -171,8 +185,8 @@ def prepare(settings: Settings) -> None:
 def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:
     """Makes another key; what is signed from the next start on is signed with it.
 
-    The public part of the old key is kept, so that what it has signed can still be checked; its private part
-    is gone afterwards.
+    The public part of the old key is kept, so that what it has signed can still be checked, and with it the
+    document in which the old key vouches for the new one; its private part is gone afterwards.
 
     Returns:
         The old key and the new one.
@@ -186,11 +200,14 @@ def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:
             found=f"There is no file {settings.key_file}.",
             remedy="Check --data. The first start makes a key.",
         )
-    old, new = read_private_key(settings.key_file).public_key, PrivateKey.create()
+    signing, new = read_private_key(settings.key_file), PrivateKey.create()
+    old = signing.public_key
     settings.former_keys.mkdir(exist_ok=True, mode=0o700)
     kept = settings.former_keys / f"{old.id.removeprefix('sha256:')}.pem"
     with AtomicFiles(overwrite=True) as files:
         files.stage(kept).write_bytes(old.to_pem())  # first: the old key must not be lost on the way
+        link = link_keys(signing, new.public_key, "successor")
+        files.stage(kept.with_suffix(".link")).write_bytes(as_bytes(link))
         files.stage(settings.key_file, private=True).write_bytes(new.to_pem())
     return old, new.public_key
 
@@ -198,6 +215,21 @@ def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:
 def _former_keys(settings: Settings) -> Mapping[str, PublicKey]:
     keys = (read_public_key(path) for path in sorted(settings.former_keys.glob("*.pem")))
     return MappingProxyType({key.id: key for key in keys})
+
+
+def _key_links(
+    settings: Settings, key: PrivateKey, former: Mapping[str, PublicKey]
+) -> tuple[Mapping[str, Any], ...]:
+    """Links from former keys to their successors, as they were written, and from the present key to them.
+
+    Whoever removes the file of a former key, because it was stolen, takes its links away, too.
+    """
+    forward = [
+        read_json(path, "key link")
+        for path in sorted(settings.former_keys.glob("*.link"))
+        if path.with_suffix(".pem").exists()
+    ]
+    return (*forward, *(link_keys(key, other, "former") for other in former.values()))
 
 
 def _bytes_of(release: Registered) -> int:

@@ -33,6 +33,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from elldelta.agency.server.rights import Role
 from elldelta.errors import ParameterError
+from elldelta.plan.signature import PlanStatus
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
@@ -213,7 +214,7 @@ class Plan(Base):
     population_id: Mapped[int] = mapped_column(ForeignKey("populations.id"), index=True)
     file: Mapped[bytes] = mapped_column(deferred=True)
     signature: Mapped[dict[str, Any]] = mapped_column(deferred=True)
-    status: Mapped[str] = mapped_column(String(16))
+    status: Mapped[PlanStatus] = mapped_column(String(16))
     superseded_by: Mapped[str | None] = mapped_column(ForeignKey("plans.digest"))
     reason: Mapped[str | None] = mapped_column(String(1000))
     issued_at: Mapped[dt.datetime]

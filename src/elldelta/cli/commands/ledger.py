@@ -58,9 +58,9 @@ def _verify(
     json: options.Json = False,
 ) -> None:
     """Check that no line was changed, removed or put in between."""
-    from elldelta.files import read_public_key
+    from elldelta.files import trusted
     from elldelta.ledger import verify_ledger
-    from elldelta.plan.plan import read_plan
+    from elldelta.plan.signature import given_plan
 
     if agency_key is not None and release is None:
         raise ParameterError(
@@ -68,14 +68,14 @@ def _verify(
             found="There is --agency-key, but no --release.",
             remedy="Name the release whose receipt is to be checked.",
         )
-    key = None if agency_key is None else read_public_key(agency_key)
-    known = read_plan(plan) if plan is not None else None
+    keys = None if agency_key is None else trusted(agency_key)
+    known = given_plan(plan, to_use=False)[0] if plan is not None else None
     head = None
     if release is not None:
         require("The line of a release", "remote")
         from elldelta.agency.receipt import admitted_hash
 
-        head = admitted_hash(release, key)
+        head = admitted_hash(release, keys)
     chain = verify_ledger(
         ledger,
         plan_digest=known.digest if known else None,
@@ -88,9 +88,9 @@ def _verify(
             "intact": True,
             "releases": chain.n_releases,
             "plan_digest": chain.header.plan_digest,
-            "key_id": key.id if key else None,
+            "key_id": keys.pinned.id if keys else None,
         },
         f"The chain is intact: {chain.n_releases} releases of {len(chain.owners)} owners.",
-        *([told] if key else []),
+        *([told] if keys else []),
         as_json=json,
     )

@@ -102,7 +102,7 @@ def _plan(
     """Fetch a plan with its signature, and check it."""
     from elldelta.agency.remote import fetch_plan
 
-    plan, key, is_first = fetch_plan(
+    got = fetch_plan(
         connection.open(),
         digest,
         target,
@@ -110,16 +110,29 @@ def _plan(
         trust_first_key=trust_first_key,
         overwrite=overwrite,
     )
-    result = {"plan": str(target), "digest": plan.digest, "key_id": key.id, "key_is_new": is_first}
+    plan, signature, told = got.plan, got.signature, got.told
     first = f"This key was believed because it is the first one; it is kept in {trust_first_key}."
     output.print_result(
-        {**result, "records": plan.records, "promise": plan.promise},
+        {
+            "plan": str(target),
+            "digest": plan.digest,
+            "population": told.population,
+            "status": told.status,
+            "key_id": signature.key_id,
+            "key_is_new": got.is_first_key,
+            "expires": signature.expires and signature.expires.isoformat(),
+            "records": plan.records,
+            "promise": plan.promise,
+        },
         plan.promise,
-        f"Signed with the key {key.id}.",
-        *([first, COMPARE_KEY] if is_first else []),
+        f"Signed with the key {signature.key_id}.",
+        *([f"Use it until {signature.expires:%Y-%m-%d}, then fetch it again."] if signature.expires else []),
+        *([first, COMPARE_KEY] if got.is_first_key else []),
         f"Wrote {target} and its signature.",
         as_json=json,
     )
+    if told.ending:
+        output.print_note(told.ending)
 
 
 @command("status", example="remote status sha256:...", home=_FAMILY)
@@ -141,7 +154,7 @@ def _status(
         "The agency says",
         [
             ("population", plan.population),
-            ("status", plan.status),
+            ("status", f"{plan.status}: {plan.reason}" if plan.reason else plan.status),
             ("records needed", f"{progress.needed:,}"),
             ("reported by you", "nothing yet" if progress.own is None else f"{progress.own:,}"),
             ("owners with enough", str(progress.owners_reached)),
@@ -215,6 +228,34 @@ def _register(
         f"Its line has the hash {done.hash}.",
         *(["The agency has signed it."] if agency_key is not None else []),
         *([f"The receipt is {kept}."] if kept else []),
+        as_json=json,
+    )
+
+
+@command("receipt", example="remote receipt release_a.parquet --agency-key agency.pem", home=_FAMILY)
+def _receipt(
+    release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
+    connection: agency.Connection,
+    agency_key: Annotated[
+        Path | None,
+        typer.Option(
+            "--agency-key", help="The agency's public key, a .pem file: the receipt must carry its signature."
+        ),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    """Fetch the receipt of a release that you have registered once more."""
+    from elldelta.agency.receipt import receipt_path
+    from elldelta.agency.remote import fetch_receipt
+
+    found = fetch_receipt(connection.open(), release, agency_key=agency_key, overwrite=overwrite)
+    kept = str(receipt_path(release))
+    output.print_result(
+        {"release": str(release), "receipt": kept, **asdict(found)},
+        f"Release {found.sequence} in the ledger of the plan; its line has the hash {found.hash}.",
+        *(["The agency has signed it."] if agency_key is not None else []),
+        f"The receipt is {kept}.",
         as_json=json,
     )
 

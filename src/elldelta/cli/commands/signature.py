@@ -39,18 +39,30 @@ def _key(
 def _sign(
     plan: PlanArgument,
     key: Annotated[Path, typer.Option("--key", help="The agency's private key, a file of mode 600.")],
+    population: Annotated[
+        str | None, typer.Option("--population", help="The people that the plan is about, by a name.")
+    ] = None,
+    days: Annotated[
+        int | None,
+        typer.Option(
+            "--expires-in-days", min=1, max=36500, help="The signature may be used for so many days only."
+        ),
+    ] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Sign a plan with the agency's private key."""
+    import datetime as dt
+
     from elldelta.files import read_private_key
     from elldelta.plan.plan import read_plan
     from elldelta.plan.signature import sign_plan, signature_path, write_signature
 
-    document = sign_plan(read_plan(plan), read_private_key(key))
+    expires = None if days is None else dt.datetime.now(dt.UTC) + dt.timedelta(days=days)
+    document = sign_plan(read_plan(plan), read_private_key(key), population=population, expires=expires)
     write_signature(document, plan, overwrite=overwrite)
     beside = str(signature_path(plan))
-    signed = {name: document[name] for name in ("plan_digest", "key_id")}
+    signed = {name: document[name] for name in ("plan_digest", "key_id", "population", "expires")}
     output.print_result(
         {"plan": str(plan), "signature": beside, **signed},
         f"Signed {document['plan_digest']}.",
@@ -65,15 +77,25 @@ def _verify(
     agency_key: Annotated[Path, typer.Option("--agency-key", help="The agency's public key, a .pem file.")],
     json: options.Json = False,
 ) -> None:
-    """Check that the agency has signed a plan."""
-    from elldelta.files import read_public_key
+    """Check that the agency has signed a plan, and whether it may still be used."""
+    import datetime as dt
+
+    from elldelta.files import trusted
     from elldelta.plan.signature import read_signed_plan
 
-    key = read_public_key(agency_key)
-    known = read_signed_plan(plan, key)
+    known, signature = read_signed_plan(plan, trusted(agency_key))
+    signature.check_usable(dt.datetime.now(dt.UTC))
+    about = f" for the population {signature.population}" if signature.population else ""
+    until = f" The signature may be used until {signature.expires:%Y-%m-%d}." if signature.expires else ""
     output.print_result(
-        {"valid": True, "plan_digest": known.digest, "key_id": key.id},
-        f"The agency has signed this plan, {known.digest}.",
+        {
+            "valid": True,
+            "plan_digest": known.digest,
+            "key_id": signature.key_id,
+            "population": signature.population,
+            "expires": signature.expires and signature.expires.isoformat(),
+        },
+        f"The agency has signed this plan{about}, {known.digest}.{until}",
         known.promise,
         as_json=json,
     )

@@ -22,7 +22,7 @@ anybody::
     GET    /health                    200 {"status": "ok"}
     GET    /ready                     200, or 503 as long as the database or its schema is not there
     GET    /openapi.json              the description of all this
-    GET    /api/v1/key                {"id", "algorithm": "Ed25519", "public_key": PEM}
+    GET    /api/v1/key                {"id", "algorithm": "Ed25519", "public_key": PEM, "links": [...]}
 
 parties::
 
@@ -74,13 +74,14 @@ releases::
 
     POST   /plans/{digest}/releases   owner   Idempotency-Key; the registration, application/json ->
                                               201 {"accepted": true, "is_new": true, "sequence", "hash",
-                                              "plan", "owner", "content_digest", "key_id",
-                                              "signature"}: a receipt, signed by the agency
+                                              "plan", "owner", "content_digest",
+                                              "population", "key_id", "signature"}: a receipt, signed
                                               200 the same with "is_new": false: this owner registered this
                                               content before
                                               409 {"accepted": false, "error": ...}: refused, with the reason
                                               422 not a registration of this plan, or the key was used
     GET    /plans/{digest}/releases   all     {"releases": [ReleaseView]}
+    GET    /plans/{digest}/releases/{content}/receipt  owner (own)  the same, as often as it is asked for
     GET    /plans/{digest}/refusals   agency, auditor, owner (own)  {"refusals": [RefusalView]}
     GET    /plans/{digest}/ledger     all     the ledger file, for `elldelta ledger verify`
     GET    /plans/{digest}/audit      all     200 JobView with a result, or 202 JobView of the job that is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -59,6 +60,12 @@ class KeyView(View):
         return cls(id=key.id, algorithm="Ed25519", public_key=key.to_pem().decode("ascii"))
 
 
+class OwnKey(KeyView):
+    """The agency's present key, and the documents with which its keys vouch for each other."""
+
+    links: tuple[Mapping[str, Any], ...]
+
+
 class Reason(Body):
     """Why."""
 
@@ -79,9 +86,12 @@ class NewProgress(Body):
 
 @api.get("/key", summary="The agency's public key")
 @allow_anybody()
-async def key(agency: CurrentAgency) -> KeyView:
-    """Shows the key. Compare its id by another way than this one before you trust it."""
-    return KeyView.of(agency.key.public_key)
+async def key(agency: CurrentAgency) -> OwnKey:
+    """Shows the key. Compare its id by another way than this one before you trust it.
+
+    Whoever trusts a former key follows the links: each key has signed the one that came after it.
+    """
+    return OwnKey(**dict(KeyView.of(agency.key.public_key)), links=agency.key_links)
 
 
 @api.get("/plans", summary="Plans", response_model=part_of("plans", PlanView))
@@ -125,13 +135,16 @@ async def file(agency: CurrentAgency, digest: Digest) -> Response:
     responses={
         200: answer(
             "The signature document.",
-            {"kind": "elldelta plan signature", "format": 1, "key_id": DIGEST, "signature": "c2lnbmF0dXJl"},
+            {"kind": "elldelta plan signature", "format": 2, "key_id": DIGEST, "signature": "c2lnbmF0dXJl"},
         )
     },
 )
 @allow(*ROLES)
 def signature(agency: CurrentAgency, digest: Digest) -> dict[str, Any]:
-    """Gives the signature, which can be checked offline with the agency's public key."""
+    """Gives the signature, which can be checked offline with the agency's public key.
+
+    It names the population, whether the plan still counts and, where signatures expire, its last day.
+    """
     return plans.plan_signature(agency, digest)
 
 

@@ -83,6 +83,7 @@ class Admitted(View):
     sequence: int
     hash: str
     content_digest: str
+    population: str
     key_id: str
     signature: str
 
@@ -120,6 +121,13 @@ def register(visit: CurrentVisit, digest: Digest, key: IdempotencyKey, content: 
 def index(agency: CurrentAgency, digest: Digest, window: NumberWindow) -> Any:  # noqa: ANN401
     """Lists what everybody may know about the registered releases of a plan."""
     return releases.list_releases(agency, digest, window).document("releases")
+
+
+@api.get("/plans/{digest}/releases/{content}/receipt", summary="The receipt of my release")
+@allow(OWNER)
+def receipt(visit: CurrentVisit, digest: Digest, content: Digest) -> Admitted:
+    """Gives the receipt of a release that the caller has registered, as often as it asks."""
+    return Admitted(**releases.show_receipt(visit.agency, visit.caller, digest, content))
 
 
 @api.get(

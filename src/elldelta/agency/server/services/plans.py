@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import AliasPath, Field
 from sqlalchemy import func, select
@@ -15,7 +15,7 @@ from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Population, View, check_text
 from elldelta.files import as_bytes
 from elldelta.plan.plan import Plan
-from elldelta.plan.signature import sign_plan
+from elldelta.plan.signature import PlanStatus, sign_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from elldelta.agency.server.state import Agency
     from elldelta.files import PublicKey
-
-PlanStatus = Literal["issued", "superseded", "withdrawn"]
 
 
 class PlanView(View):
@@ -137,9 +135,25 @@ def plan_file(agency: Agency, plan_digest: str) -> bytes:
 
 
 def plan_signature(agency: Agency, plan_digest: str) -> dict[str, Any]:
-    """The agency's signature of a plan."""
+    """The agency's signature of a plan, which says whether it still counts.
+
+    It is the one of the day on which it was issued, as long as that says what is true; otherwise it is signed
+    anew, with the present key. Where signatures expire, an issued plan gets a new one whenever it is fetched.
+    """
     with agency.database.reading() as session:
-        return dict(find_plan(session, plan_digest).signature)
+        row = find_plan(session, plan_digest)
+        signature, status, population = dict(row.signature), row.status, row.population.name
+    does_expire = agency.limits.signature_days is not None
+    if signature.get("status", "issued") == status and not (does_expire and status == "issued"):
+        return signature
+    return _signed(agency, load_plan(agency, plan_digest), population, status)
+
+
+def _signed(agency: Agency, plan: Plan, population: str, status: PlanStatus = "issued") -> dict[str, Any]:
+    """The signature of a plan as of now; that a plan has ended stays true."""
+    days = agency.limits.signature_days if status == "issued" else None
+    expires = None if days is None else agency.clock() + dt.timedelta(days=days)
+    return sign_plan(plan, agency.key, population=population, status=status, expires=expires)
 
 
 def plan_key(agency: Agency, plan_digest: str) -> PublicKey:
@@ -215,7 +229,7 @@ def issue_plan(session: Session, agency: Agency, population_id: int, plan: Plan)
         digest=plan.digest,
         population_id=population_id,
         file=as_bytes(plan.to_dict()),
-        signature=sign_plan(plan, agency.key),
+        signature=_signed(agency, plan, session.get_one(Population, population_id).name),
         status="issued",
         issued_at=now,
         ell=plan.ell,

@@ -23,7 +23,7 @@ from sqlalchemy.exc import IntegrityError
 
 from elldelta.agency.receipt import sign_admission
 from elldelta.agency.registration import Registration, check_registration
-from elldelta.agency.server.errors import BusyError, ConflictError, document_of
+from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, document_of
 from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
 from elldelta.agency.server.rights import OWNER
 from elldelta.agency.server.services.ledger import registered_elsewhere, registered_under
@@ -35,7 +35,7 @@ from elldelta.errors import ElldeltaError, ParameterError, RefusedError
 from elldelta.files import digest
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement
+    from sqlalchemy import ColumnElement, Select
     from sqlalchemy.orm import Session
 
     from elldelta.agency.registration import Registered
@@ -108,22 +108,28 @@ def register_release(
         ParameterError: The key came with another registration before.
     """
     with agency.database.reading() as session:
-        population_id = find_plan(session, plan_digest).population_id
+        population_id, population = _population(session, plan_digest)
     with agency.parsing.slot():
         registration = Registration.from_bytes(content)
     case = _Case(agency, caller, load_plan(agency, plan_digest), population_id, registration, key)
     with agency.database.reading() as session:
         answer = case.known_answer(session)
-    if answer is not None:
-        return answer
-    with agency.deciding.hold(population_id):
-        judged = case.judged()
-        for _ in range(2):
-            try:
-                return case.answered(judged)
-            except IntegrityError:
-                continue  # the same key came at the same time for another population: its answer is there now
-    raise BusyError
+    return _signed(agency, population, answer or _decided(case))
+
+
+def show_receipt(agency: Agency, caller: Caller, plan_digest: str, content_digest: str) -> dict[str, Any]:
+    """The receipt of a release that the caller has registered, however long ago, signed with the present key.
+
+    Raises:
+        NotFoundError: The caller has registered no such release under this plan.
+    """
+    with agency.database.reading() as session:
+        _, population = _population(session, plan_digest)
+        row = session.scalars(_registered_by(caller, plan_digest, content_digest)).one_or_none()
+        if row is None:
+            raise NotFoundError("release")
+        told = _admission(row.plan_digest, caller, row.sequence, row.line.hash, row.content_digest)
+    return _signed(agency, population, RegistrationAnswer(KNOWN, told)).document
 
 
 def list_releases(agency: Agency, plan_digest: str, window: Window = BEGINNING) -> Part[ReleaseView]:
@@ -154,6 +160,61 @@ def list_refusals(
         view=lambda row: RefusalView.model_validate(row.Refusal),
         descending=True,
     )
+
+
+def _population(session: Session, plan_digest: str) -> tuple[int, str]:
+    """The people that a plan is about: their number and their name."""
+    found = find_plan(session, plan_digest).population
+    return found.id, found.name
+
+
+def _registered_by(caller: Caller, plan_digest: str, content_digest: str) -> Select[RegistrationRow]:
+    return select(RegistrationRow).where(
+        RegistrationRow.plan_digest == plan_digest,
+        RegistrationRow.party_id == caller.id,
+        RegistrationRow.content_digest == content_digest,
+    )
+
+
+def _admission(
+    plan_digest: str,
+    caller: Caller,
+    sequence: int,
+    line_hash: str,
+    content_digest: str,
+    *,
+    is_new: bool = False,
+) -> dict[str, Any]:
+    """What an owner is told about a release that has its line."""
+    return {
+        "accepted": True,
+        "is_new": is_new,
+        "plan": plan_digest,
+        "owner": caller.name,
+        "sequence": sequence,
+        "hash": line_hash,
+        "content_digest": content_digest,
+    }
+
+
+def _signed(agency: Agency, population: str, answer: RegistrationAnswer) -> RegistrationAnswer:
+    """An answer that admits, with the agency's signature: that of the present key, also on repeats."""
+    if answer.status == REFUSED:
+        return answer
+    document = {**answer.document, "population": population}
+    return RegistrationAnswer(answer.status, sign_admission(agency.key, document))
+
+
+def _decided(case: _Case) -> RegistrationAnswer:
+    """Decides about a release, after all those of the same people that came before it."""
+    with case.agency.deciding.hold(case.population_id):
+        judged = case.judged()
+        for _ in range(2):
+            try:
+                return case.answered(judged)
+            except IntegrityError:
+                continue  # the same key came at the same time for another population: its answer is there now
+    raise BusyError
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,11 +332,7 @@ class _Case:
 
     def _is_registered(self, session: Session) -> bool:
         """Whether this owner's release has its line: it is told so, even if the plan counts no longer."""
-        known = select(RegistrationRow.sequence).where(
-            RegistrationRow.plan_digest == self.plan.digest,
-            RegistrationRow.party_id == self.caller.id,
-            RegistrationRow.content_digest == self.registration.content_digest,
-        )
+        known = _registered_by(self.caller, self.plan.digest, self.registration.content_digest)
         return session.scalars(known).first() is not None
 
     def _refused(self, session: Session, error: ElldeltaError) -> RegistrationAnswer:
@@ -330,16 +387,14 @@ class _Case:
             )
             session.add_all((line, registered))
             session.flush()
-        document = {
-            "accepted": True,
-            "is_new": admission.is_new,
-            "plan": plan_digest,
-            "owner": self.caller.name,
-            "sequence": entry.sequence,
-            "hash": entry.hash,
-            "content_digest": entry.content_digest,
-            **sign_admission(self.agency.key, plan_digest, entry),
-        }
+        document = _admission(
+            plan_digest,
+            self.caller,
+            entry.sequence,
+            entry.hash,
+            entry.content_digest,
+            is_new=admission.is_new,
+        )
         return RegistrationAnswer(CREATED if admission.is_new else KNOWN, document)
 
 
