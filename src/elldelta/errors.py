@@ -2,6 +2,7 @@
 
 Every error a user can meet has three parts: what is wrong, what was found, what to do. None of the parts
 may carry a value of a single person: names of columns, positions, counts and bounds are fine, cells are not.
+A parameter is spelt as in Python, in backticks (`overwrite=True`); the command line shows its option instead.
 
 The class of an error decides the exit code of the command line: bad input is 2, a refusal because a
 guarantee would not hold is 3, and anything that is our own mistake is 4.

@@ -327,7 +327,7 @@ class EngineContract(Placement):
     def test_values_outside_their_domains_are_refused_with_their_number(self, engine):
         rows = [{"a": "1", "s": "1"}, {"a": "77", "s": "1"}, {"a": "77", "s": "zz"}]
         schema = Schema((Column("a", Integers(0, 9)),), Column("s", Integers(0, 9)))
-        with pytest.raises(DataError, match=r"'a': 2, column 's': 1, of 3 records") as refusal:
+        with pytest.raises(DataError, match=r"'a': 2 .*0-9.*, column 's': 1 .*of 3 records") as refusal:
             count(engine.open(self.place(engine, to_arrow(rows, ["a", "s"]))), schema)
         assert "77" not in str(refusal.value)
 
@@ -496,7 +496,7 @@ class EngineContract(Placement):
             for source in those if capability not in engine.capabilities else ():
                 with pytest.raises(ParameterError, match=f"The engine {engine.name} cannot") as refusal:
                     engine.open(source)
-                assert "Use --engine" in refusal.value.remedy
+                assert "Use `engine=connect(" in refusal.value.remedy
 
     def test_progress_ends_at_one(self, engine):
         seen = []

@@ -222,7 +222,7 @@ def test_other_engines_write_no_tables(plans):
     with connect("duckdb") as engine:
         with pytest.raises(ParameterError, match="The engine duckdb cannot write the table r") as refusal:
             ed.release(people(10, 1), plans[()], to=TableName("r"), engine=engine)
-        assert "--engine postgres" in refusal.value.remedy
+        assert '`engine=connect("postgres")`' in refusal.value.remedy
     with pytest.raises(ParameterError, match="The engine duckdb cannot"):
         ed.verify(TableName("r"))
 

@@ -299,7 +299,7 @@ def _checked_url(url: str, *, insecure_http: bool) -> str:
         raise ParameterError(
             "The address of the server must look like https://agency.example.",
             found="It does not.",
-            remedy="Give --server https://..., or set ELLDELTA_SERVER.",
+            remedy="Give `url=https://...`, or set ELLDELTA_SERVER.",
         )
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise ParameterError(
@@ -311,7 +311,7 @@ def _checked_url(url: str, *, insecure_http: bool) -> str:
         raise ParameterError(
             "Over http:// everybody on the way can read your token and change what you are told.",
             found="The server is on another machine.",
-            remedy="Use https://. If the way is protected otherwise, allow it with --insecure-http.",
+            remedy="Use https://. If the way is protected otherwise, allow it with `insecure_http=True`.",
         )
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 

@@ -194,6 +194,6 @@ def admitted_hash(release: Path, agency_key: PublicKey | TrustedKeys | None = No
             found="There is no receipt beside it."
             if agency_key is not None
             else "Its manifest names none, and there is no receipt beside it.",
-            remedy="Register it with the agency, or release it with --ledger.",
+            remedy="Register it with the agency, or release it with `ledger`.",
         )
     return str(manifest.ledger["hash"])

@@ -425,7 +425,7 @@ class _KeyFile:
             raise ParameterError(
                 "A plan is checked with the agency's key.",
                 found="No key was named, or in two ways.",
-                remedy="Give --agency-key FILE. If you have no key yet: --trust-first-key FILE, and compare "
+                remedy="Give `agency_key=FILE`. If you have no key yet: `trust_first_key=FILE`, and compare "
                 "its name with the agency on the telephone.",
             )
         path = Path(agency_key or trust_first_key or "")

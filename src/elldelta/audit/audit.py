@@ -16,7 +16,7 @@ from elldelta.core.checks import check_whole
 from elldelta.errors import DataError, ParameterError
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model
-from elldelta.release import locate_all
+from elldelta.release import each_once, locate_all
 from elldelta.schema.label_columns import rules_of
 from elldelta.schema.schema import Schema
 from elldelta.schema.schema_file import read_schema
@@ -74,9 +74,10 @@ def audit(
             raise ParameterError(
                 "There is nothing to write about targets.",
                 found="No targets were given.",
-                remedy="Give --targets FILE.",
+                remedy="Give `targets=FILE`.",
             )
         check_writable(targets_output, overwrite=overwrite)
+    releases = each_once(releases)
     same = [_places(group, releases) for group in same_records]
     known = None if model is None else loaded(model, Model, read_model)
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
@@ -229,8 +230,8 @@ class Reading:
             raise DataError(
                 f"The release {found[0].name} comes without a manifest.",
                 found="Nothing says what its columns mean.",
-                remedy="Put the manifest beside it, give the schema (--schema), or name the columns to link "
-                "by and the sensitive one (--qi and --sensitive).",
+                remedy="Put the manifest beside it, give the schema (`schema=FILE`), or name the columns to "
+                "link by and the sensitive one (`quasi_identifiers` and `sensitive`).",
             )
         described.check([item.name for item in found])
         return described, known, given
@@ -248,14 +249,14 @@ def _places(names: Sequence[int | str], releases: Sequence[Any]) -> list[int]:
         ]
         if len(found) != 1:
             raise ParameterError(
-                f"--same-records names {name!r}.",
+                f"`same_records` names {name!r}.",
                 found=f"{len(found)} of the releases are called so.",
                 remedy="Name releases of this audit as they are given, separated by commas.",
             )
         places += found
     if len(set(places)) < 2:
         raise ParameterError(
-            "--same-records needs at least two releases.", remedy="Write them with a comma: a.csv,b.csv."
+            "`same_records` needs at least two releases.", remedy="Write them with a comma: a.csv,b.csv."
         )
     return places
 
@@ -267,6 +268,6 @@ def _wanted(ell: int | None, evidence: Evidence) -> int:
         raise ParameterError(
             "There is no ell to compare with.",
             found="No release has a manifest.",
-            remedy="Give --ell (in Python: ell=...).",
+            remedy="Give `ell=NUMBER`.",
         )
     return evidence.promised

@@ -347,8 +347,8 @@ def _combinations(model: Model, schema: Schema | None) -> Known:
     if schema is None or model.schema.digest != schema.digest:
         raise DataError(
             "The model and the releases were made with different schemas.",
-            remedy="Use the model that the plan of the releases was made from, give its schema (--schema), "
-            "or leave the model out.",
+            remedy="Use the model that the plan of the releases was made from, give its schema "
+            "(`schema=FILE`), or leave the model out.",
         )
     return Known.from_positions(schema, model.counts.positions)
 

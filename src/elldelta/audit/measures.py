@@ -226,7 +226,7 @@ def _differencing(evidence: Evidence, same_records: Sequence[Sequence[int]], ell
         raise DataError(
             "Subtraction needs releases whose classes do not overlap.",
             found="Classes of a release overlap, or records are suppressed.",
-            remedy="Leave out --same-records.",
+            remedy="Leave out `same_records`.",
         )
     pairs = sorted({pair for group in same_records for pair in combinations(sorted(set(group)), 2)})
     groups: list[IsolatedGroup] = []

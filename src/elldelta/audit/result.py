@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elldelta.pages.page import Shown
+from elldelta.pages.page import Shown, write_page
 
 if TYPE_CHECKING:
     import os
@@ -414,11 +415,7 @@ def report(
         public: Whether labels of classes and small counts are left out everywhere.
         overwrite: Whether the file may be replaced.
     """
-    from elldelta.files import AtomicFiles
-
-    with AtomicFiles(overwrite=overwrite) as files:
-        page = render_audit(audit.to_dict(labels=True, public=public))
-        files.stage(to).write_text(page, encoding="utf-8")
+    write_page(render_audit(audit.to_dict(labels=True, public=public)), Path(to), overwrite=overwrite)
 
 
 def render_audit(document: Mapping[str, Any]) -> str:

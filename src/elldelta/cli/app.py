@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from elldelta.cli.options import bundled
+from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +25,22 @@ app = typer.Typer(
 )
 
 
+class _Command(TyperCommand):
+    """A command that refuses an option given twice where one value counts: the last would win in silence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (private to typer)
+        """Reads the arguments."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option in {*order}:
+            if isinstance(option, TyperOption) and not option.multiple and order.count(option) > 1:
+                raise ParameterError(
+                    f"{option.opts[0]} is given {order.count(option)} times.",
+                    found="It takes one value.",
+                    remedy="Give it once; where it takes several names, separate them with commas.",
+                )
+        return super().parse_args(ctx, args)
+
+
 def family(name: str, words: str) -> typer.Typer:
     """A family of commands, such as `elldelta ledger show` and `elldelta ledger verify`."""
     made = typer.Typer(help=words, no_args_is_help=True)
@@ -36,7 +54,7 @@ def command(
     """Makes a function a command; its docstring is the help, and its bundles of options are spread out."""
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        home.command(name, epilog=f"Example: elldelta {example}")(bundled(function))
+        home.command(name, cls=_Command, epilog=f"Example: elldelta {example}")(bundled(function))
         return function
 
     return add

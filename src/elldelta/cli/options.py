@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from elldelta.cli import output
 from elldelta.errors import ParameterError
 from elldelta.files import CsvFormat
 
@@ -28,12 +30,43 @@ if TYPE_CHECKING:
 DATABASE = "ELLDELTA_DATABASE"
 """The variable that names the database: its address holds a password, and others see a command line."""
 
+
+def _on_terminal(wanted: bool) -> bool:
+    """Refuses to show values of people where they could end in a file or a log."""
+    if wanted and not sys.stderr.isatty():
+        raise ParameterError(
+            "--show-values shows values of people, to a terminal only.",
+            found="Messages do not go to a terminal here.",
+            remedy="Leave it out, or run the command by hand.",
+        )
+    return wanted
+
+
+def _said_if_nothing(ell: int) -> int:
+    if ell == 1:
+        output.print_note("Note: ell = 1 promises nothing, everybody has one value. Useful are 2 and more.")
+    return ell
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Ell = Annotated[int, typer.Option("--ell", help="Sensitive values that must be left for everybody.")]
+Ell = Annotated[
+    int,
+    typer.Option(
+        "--ell", help="Sensitive values that must be left for everybody.", callback=_said_if_nothing
+    ),
+]
 Delta = Annotated[float, typer.Option("--delta", help="Failure probability of one release, between 0 and 1.")]
 Releases = Annotated[int, typer.Option("--releases", help="How many releases somebody may link together.")]
 Eta = Annotated[
     float, typer.Option("--eta", help="An error of the model (total variation) the promise must survive.")
+]
+ShowValues = Annotated[
+    bool,
+    typer.Option(
+        "--show-values",
+        help="Show examples of values outside their domains, on a terminal only: they are personal data.",
+        callback=_on_terminal,
+    ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is already there.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from elldelta.errors import ElldeltaError
+
+
+_PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
+"""How an error spells a parameter of Python: `overwrite=True`."""
+_OPTIONS = {
+    "conf": "--spark-conf",
+    "most_suppressed": "--max-suppressed",
+    "quasi_identifiers": "--qi",
+    "to": "-o",
+    "url": "--server",
+}
+"""Options that are not called as the parameter is."""
 
 
 def print_json(result: Mapping[str, Any]) -> None:
@@ -30,9 +44,20 @@ def print_result(result: Mapping[str, Any], *lines: str, as_json: bool) -> None:
         print_text(*lines)
 
 
+def print_written(*paths: Path | None) -> None:
+    """Says which files were written besides the result."""
+    print_text(*(f"Wrote {path}" for path in paths if path is not None))
+
+
 def print_note(*lines: str) -> None:
     """Prints remarks that are not part of the result to standard error."""
     sys.stderr.write("".join(f"{line}\n" for line in lines))
+
+
+def show_values(column: str, values: Sequence[str]) -> None:
+    """Shows values of people to the person at the terminal, with nothing in them that moves its cursor."""
+    listed = ", ".join(map(ascii, values))
+    print_note(f"Not in the domain of {column!r}, for instance: {listed}")
 
 
 def print_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
@@ -64,7 +89,8 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
 
 def error_as_dict(error: ElldeltaError) -> dict[str, Any]:
     """The one JSON shape of every error."""
-    parts = {"problem": error.problem, "found": error.found, "remedy": error.remedy}
+    names = ("problem", "found", "remedy")
+    parts = {name: _PARAMETER.sub(_option, getattr(error, name)) for name in names}
     return {"error": {**parts, "exit_code": error.exit_code}}
 
 
@@ -73,10 +99,19 @@ def print_error(error: ElldeltaError, *, as_json: bool) -> None:
     if as_json:
         print_json(error_as_dict(error))
         return
-    print_note(f"Error: {error.problem}")
-    for part in (error.found, error.remedy):
-        if part:
-            print_note(f"       {part}")
+    problem, *others = list(error_as_dict(error)["error"].values())[:3]
+    print_note(f"Error: {problem}", *(f"       {part}" for part in others if part))
+
+
+def _option(parameter: re.Match[str]) -> str:
+    """The option that a person types for a parameter: --engine duckdb for engine=connect("duckdb")."""
+    name, value = parameter[1], parameter[2]
+    option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
+    if value is None or value == "True":
+        return option
+    pair = re.fullmatch(r'[{]"(.*)": "(.*)"[}]', value)
+    plain = f"{pair[1]}={pair[2]}" if pair else re.sub(r"^connect[(](.*)[)]$", r"\1", value).strip('"')
+    return f"{option} {plain}"
 
 
 def _console() -> Any:  # noqa: ANN401 (rich is imported late)

@@ -162,5 +162,5 @@ def _not_the_same() -> DataError:
     return DataError(
         "The two releases cannot hold the same records.",
         found="Classes that cover the same people hold different numbers of some value.",
-        remedy="Declare --same-records only for releases of one and the same table, without suppression.",
+        remedy="Declare `same_records` only for releases of one and the same table, without suppression.",
     )

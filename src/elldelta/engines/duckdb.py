@@ -30,7 +30,7 @@ from elldelta.errors import DataError, ElldeltaError, FileError
 from elldelta.files import CsvFormat, transcode, unwritable, wrong_encoding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     Result = TypeVar("Result")
 
@@ -78,6 +78,7 @@ class DuckDBEngine:
     ) -> None:
         self._numbers = itertools.count()
         self._types: dict[str, list[str]] = {}
+        self._copies: dict[Path, Path] = {}
         self._lost = False
         self._interrupt: Callable[[], object] = lambda: None
         self._folder, self._removal = private_folder(self, temp_directory)
@@ -276,6 +277,7 @@ class DuckDBEngine:
     def _transcoded(self, path: Path, csv_format: CsvFormat) -> Path:
         copy = self._folder / f"utf8_{next(self._numbers)}.csv"
         transcode(path, csv_format, copy)
+        self._copies[copy] = path
         return copy
 
     def _path(self, path: Path) -> str:
@@ -328,7 +330,7 @@ class DuckDBEngine:
         except duckdb.InterruptException:
             problem = KeyboardInterrupt()
         except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
-            problem = _translated(error, doing, writing)
+            problem = _translated(error, doing, writing, self._copies)
         except RuntimeError:
             problem = withheld()
         finally:
@@ -345,8 +347,17 @@ def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _translated(error: Exception, doing: str, writing: Path | None) -> BaseException:
-    """One of our errors for one of DuckDB's; its text is looked at, never passed on."""
+def _translated(
+    error: Exception, doing: str, writing: Path | None, copies: Mapping[Path, Path]
+) -> BaseException:
+    """One of our errors for one of DuckDB's; its text is looked at, never passed on.
+
+    Args:
+        error: What DuckDB raised.
+        doing: What it was doing.
+        writing: The file that it was writing.
+        copies: The files of which copies were made for it, by the copy.
+    """
     words = str(error)
     if isinstance(error, duckdb.OutOfMemoryException):
         return FileError(
@@ -357,15 +368,19 @@ def _translated(error: Exception, doing: str, writing: Path | None) -> BaseExcep
     if writing is not None and isinstance(error, duckdb.IOException | OSError):
         number = next((n for n, sign in _DISK_SIGNS.items() if sign in words), errno.EIO)
         return unwritable(writing, OSError(number, ""))
+    path = re.search(r"^  file = (.*)$", words, re.MULTILINE)
+    name = copies.get(Path(path[1]), Path(path[1])) if path and Path(path[1]).exists() else None
     if "not utf-8 encoded" in words or "Invalid unicode" in words:
-        path = re.search(r"^  file = (.*)$", words, re.MULTILINE)
-        name = Path(path[1]) if path and Path(path[1]).exists() else Path("The file")
-        return wrong_encoding(name, CsvFormat())
+        return wrong_encoding(name or Path("The file"), CsvFormat())
     line = re.match(r"Invalid Input Error: CSV Error on Line: (\d+)\n", words)
     if line or "CSV" in words[:80]:
+        fields = re.search(r"^Expected Number of Columns: (\d+) Found: (\d+)$", words, re.MULTILINE)
+        place = f"Line {line[1]}" if line else "A line"
         return FileError(
-            "A CSV file cannot be read.",
-            found=f"Line {line[1]} does not have the form of the others." if line else "Its form is broken.",
+            f"The CSV file {name} cannot be read." if name else "A CSV file cannot be read.",
+            found=f"{place} has {fields[2]} fields, the header has {fields[1]}."
+            if fields
+            else f"{place} does not have the form of the others.",
             remedy="Check separator, quotes and the number of fields there.",
         )
     return _by_class(error, doing)

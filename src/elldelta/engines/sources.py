@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from elldelta.engines import sql
 from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
-from elldelta.files import CsvFormat, CsvHeader, damaged_csv, read_header
+from elldelta.files import CsvFormat, CsvHeader, read_header, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -216,8 +216,8 @@ def _parquet_head(path: Path) -> tuple[Any, int]:
     try:
         with pq.ParquetFile(path) as file:
             return file.schema_arrow, file.metadata.num_rows
-    except PermissionError:
-        problem = damaged_csv(path, "Reading it is not permitted.")
+    except PermissionError as denied:
+        problem = unreadable(path, "file", denied)
     except (pa.ArrowException, OSError):
         problem = FileError(
             f"{path} is not a whole Parquet file.",

@@ -16,6 +16,7 @@ What every engine promises, and `tests/contracts` checks:
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
@@ -46,17 +47,26 @@ Capability = Literal["files", "frames", "tables", "write file", "write folder", 
 """
 
 _WORDS: dict[Capability, tuple[str, str]] = {
-    "files": ("open files", "Use --engine duckdb or spark (in Python: connect('duckdb'))."),
-    "frames": ("open tables in memory", "Use --engine duckdb or spark (in Python: connect('duckdb'))."),
-    "tables": ("open tables of a database", "Use --engine postgres with --database, or give files."),
-    "write file": ("write single files", "Use --engine duckdb (in Python: connect('duckdb'))."),
-    "write folder": ("write folders of files", "Use --engine spark (in Python: connect('spark'))."),
-    "write table": ("write tables of a database", "Use --engine postgres with --database."),
-    "order": ("keep rows in an order", "Use --order any, or another engine."),
+    "files": ("open files", 'Use `engine=connect("duckdb")` or `engine=connect("spark")`.'),
+    "frames": ("open tables in memory", 'Use `engine=connect("duckdb")` or `engine=connect("spark")`.'),
+    "tables": (
+        "open tables of a database",
+        'Use `engine=connect("postgres")` with `database=ADDRESS`, or give files.',
+    ),
+    "write file": ("write single files", 'Use `engine=connect("duckdb")`.'),
+    "write folder": ("write folders of files", 'Use `engine=connect("spark")`.'),
+    "write table": (
+        "write tables of a database",
+        'Use `engine=connect("postgres")` with `database=ADDRESS`.',
+    ),
+    "order": ("keep rows in an order", 'Use `order="any"`, or another engine.'),
 }
 
 FileMark = tuple[int, int, int]
 """Number, size and time of a file: with another one of them it is another file."""
+
+MOST_LISTED = 30
+"""How many columns a message lists."""
 
 ValueKind = Literal["boolean", "integer", "real", "text", "date", "timestamp", "other"]
 
@@ -118,8 +128,8 @@ class Table:
 
     def require(self, names: Iterable[str]) -> None:
         """Refuses unless the table has all the columns, spelt exactly so."""
-        # Columns that were found are not listed: in a file without a header they would be somebody's cells.
-        for name in names:
+        wanted = tuple(names)
+        for name in wanted:
             if name in self.names:
                 continue
             if name in self.hidden:
@@ -132,9 +142,26 @@ class Table:
                 found = "It has a column that differs only in upper and lower case."
                 remedy = "Spell the column in the schema as in the table."
             else:
-                found = f"None of its {len(self.columns)} columns has this name."
-                remedy = "Check the name, the separator, and that the first line is a header."
+                found, remedy = self._what_is_there(name, wanted)
             raise DataError(f"Column {name!r} is missing from {self.origin}.", found=found, remedy=remedy)
+
+    def _what_is_there(self, name: str, wanted: Iterable[str]) -> tuple[str, str]:
+        """The columns instead of the one that is missing, and what to do about it."""
+        known = {other.casefold() for other in self.names}
+        if any(path.suffix not in {".parquet", ".pq"} for path in self.files) and not any(
+            other.casefold() in known for other in wanted
+        ):
+            # Not listed: in a file without a header the names are the cells of its first record.
+            found = f"None of its {len(self.columns)} columns has this name, or another one that is needed."
+            return found, "Check the names, the separator, and that the first line is a header."
+        listed = ", ".join(map(repr, self.names[:MOST_LISTED]))
+        more = len(self.names) - MOST_LISTED
+        found = f"Its columns are {listed}{f' and {more} more' if more > 0 else ''}."
+        folded = {other.casefold(): other for other in self.names}
+        nearest = difflib.get_close_matches(name.casefold(), folded, n=1)
+        if not nearest:
+            return found, "Check the name; rename the column if it is there under another one."
+        return found, f"The nearest name is {folded[nearest[0]]!r}: if that is meant, rename the column."
 
     def check_read(self, n_read: int) -> None:
         """Refuses a number of records that is not the one that the source tells."""

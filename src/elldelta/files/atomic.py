@@ -161,12 +161,12 @@ def read_text(path: str | os.PathLike[str], kind: str, *, remedy: str) -> str:
     """
     try:
         return Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError as problem:
+    except OSError as problem:
         raise unreadable(path, kind, problem) from None
-    except (OSError, UnicodeDecodeError) as problem:
+    except UnicodeDecodeError:
         raise FileError(
             f"The {kind} {os.fspath(path)} cannot be read as text.",
-            found=f"{type(problem).__name__}.",
+            found="It is not written in UTF-8.",
             remedy=remedy,
         ) from None
 
@@ -180,7 +180,11 @@ def unreadable(path: str | os.PathLike[str], kind: str, problem: OSError) -> Fil
             remedy="Check its name.",
         )
     return FileError(
-        f"The {kind} {os.fspath(path)} cannot be read.", found=f"The system says: {problem.strerror}."
+        f"The {kind} {os.fspath(path)} cannot be read.",
+        found=f"The system says: {os.strerror(problem.errno or errno.EIO)}.",
+        remedy="Ask for permission to read it."
+        if isinstance(problem, PermissionError)
+        else "Check that it is a file, and that its disk is there.",
     )
 
 
@@ -230,7 +234,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool, folder: boo
         raise FileError(
             f"{target} exists already.",
             found="It would be overwritten.",
-            remedy="Choose another name, or allow it with --overwrite (in Python: overwrite=True).",
+            remedy="Choose another name, or allow it with `overwrite=True`.",
         )
 
 

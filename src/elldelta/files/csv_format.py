@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from elldelta.errors import FileError, ParameterError
+from elldelta.files.atomic import unreadable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +77,8 @@ def read_header(path: Path, csv_format: CsvFormat) -> CsvHeader:
         problem = "encoding"
     except csv.Error:
         problem = "header"
+    except PermissionError as denied:
+        raise unreadable(path, "file", denied) from None
     except (OSError, EOFError, zlib.error):
         problem = "unreadable"
     # Raised out here: what is caught above may quote the file, and would hang on to the error.

@@ -4,6 +4,6 @@ Counting in an engine (`counting`), the counts themselves with the account of ev
 model and its file (`model`), and how a planner may rearrange it.
 """
 
-from elldelta.model.counting import CountedTable, Encoding, UnknownPolicy, count
+from elldelta.model.counting import CountedTable, Encoding, ShowValues, UnknownPolicy, count
 from elldelta.model.counts import Accounting, Counts, merge_counts
 from elldelta.model.model import Model, estimate, merge_models, read_model, reordered, write_model

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from elldelta.engines import FileMark, Progress, Table, ValueKind, sql
+from elldelta.engines.cells import as_text
 from elldelta.errors import DataError
 from elldelta.model.counts import Accounting, Counts
-from elldelta.schema.domains import NULL, UNKNOWN, Bins, Dates, Integers
+from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Integers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -22,6 +24,12 @@ if TYPE_CHECKING:
 
 UnknownPolicy = Literal["refuse", "quarantine"]
 
+ShowValues = Callable[[str, Sequence[str]], None]
+"""Is told a column and values of people that it holds: for the owner's eyes, never for a file or a log."""
+
+MOST_SHOWN = 5
+"""How many values of a column are shown."""
+
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
@@ -29,6 +37,13 @@ class Encoding:
 
     cells: pa.Array
     positions: NDArray[np.int64]
+
+    def unknown_texts(self) -> list[str]:
+        """Examples of cells outside the domain; they are values of people."""
+        import pyarrow as pa
+
+        texts: list[str] = as_text(self.cells.filter(pa.array(self.positions == UNKNOWN))).to_pylist()
+        return texts[:MOST_SHOWN]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +78,8 @@ def count(
     schema: Schema,
     *,
     unknown: UnknownPolicy = "refuse",
+    remedy: str = "Correct the data, or extend the domains in the schema.",
+    show_values: ShowValues | None = None,
     progress: Progress | None = None,
 ) -> CountedTable:
     """Counts a table by (quasi-identifiers, sensitive); the records are read once.
@@ -71,6 +88,8 @@ def count(
         table: The table.
         schema: Roles and domains of its columns; columns that it does not name are not read.
         unknown: What to do with a value outside its domain: refuse the table, or leave its record out.
+        remedy: What somebody can do whose table is refused for it.
+        show_values: Is told every column with such values, and examples of them.
         progress: Is told how far the reading is.
 
     Raises:
@@ -90,9 +109,13 @@ def count(
     finally:
         engine.discard(grouped)
     accounting = tally.accounting()
-    _refuse(schema, accounting, unknown)
-    table.check_read(accounting.n_read)
     encodings = tuple(encoder.encoding() for encoder in encoders)
+    if show_values is not None:
+        for column, encoding in zip(columns, encodings, strict=True):
+            if column.name in accounting.unknown and not isinstance(column.domain, Bins):
+                show_values(column.name, encoding.unknown_texts())
+    _refuse(schema, accounting, unknown, remedy)
+    table.check_read(accounting.n_read)
     return CountedTable(table, tally.counts(accounting), encodings, marks)
 
 
@@ -211,7 +234,7 @@ def grouping_key(column: Column, kind: ValueKind) -> str:
     return name
 
 
-def _refuse(schema: Schema, accounting: Accounting, unknown: UnknownPolicy) -> None:
+def _refuse(schema: Schema, accounting: Accounting, unknown: UnknownPolicy, remedy: str) -> None:
     forbidden = {
         column.name: accounting.nulls[column.name]
         for column in schema.counted_columns
@@ -226,10 +249,21 @@ def _refuse(schema: Schema, accounting: Accounting, unknown: UnknownPolicy) -> N
     if unknown == "refuse" and accounting.unknown:
         raise DataError(
             "The table has values outside their domains.",
-            found=f"{_listed(accounting.unknown)}, of {accounting.n_read} records.",
-            remedy="Correct the data, extend the domains in the schema, or quarantine such records.",
+            found=f"{_listed(accounting.unknown, _domains(schema))}, of {accounting.n_read} records.",
+            remedy=f"{remedy} `show_values` shows examples.",
         )
 
 
-def _listed(tally: Mapping[str, int]) -> str:
-    return ", ".join(f"column {name!r}: {n}" for name, n in tally.items())
+def _listed(tally: Mapping[str, int], domains: Mapping[str, str] | None = None) -> str:
+    beside = {name: f" (its domain is {words})" for name, words in (domains or {}).items()}
+    return ", ".join(f"column {name!r}: {n}{beside.get(name, '')}" for name, n in tally.items())
+
+
+def _domains(schema: Schema) -> dict[str, str]:
+    """What each column may hold: a range, or how many values; the schema and the plan list them."""
+    return {
+        column.name: f"{column.domain.size:,} values"
+        if isinstance(column.domain, Categories)
+        else column.domain.label(0, column.domain.size - 1)
+        for column in schema.counted_columns
+    }

@@ -17,7 +17,7 @@ import numpy as np
 from elldelta.engines import Engine, Progress, running
 from elldelta.errors import ElldeltaError, FileError, ParameterError, SchemaError
 from elldelta.files import AtomicFiles, CsvFormat, canonical_json, changed, digest, loaded, newer, unreadable
-from elldelta.model.counting import UnknownPolicy, count
+from elldelta.model.counting import ShowValues, UnknownPolicy, count
 from elldelta.model.counts import Accounting, Counts, merge_counts
 from elldelta.pages.page import Shown
 from elldelta.schema.schema import Categories, Column, Schema
@@ -136,6 +136,7 @@ def estimate(
     schema: Schema | str | os.PathLike[str],
     *,
     unknown: UnknownPolicy = "refuse",
+    show_values: ShowValues | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -147,13 +148,20 @@ def estimate(
         schema: What the columns mean, or the file that says so.
         unknown: What to do with a value outside its domain: "refuse", or leave the record out and count it
             ("quarantine").
+        show_values: Is told every column with such values, and examples of them, which are personal data.
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
     """
     described = loaded(schema, Schema, read_schema)
     with running(engine) as active:
-        counted = count(active.open(source, csv_format), described, unknown=unknown, progress=progress)
+        counted = count(
+            active.open(source, csv_format),
+            described,
+            unknown=unknown,
+            show_values=show_values,
+            progress=progress,
+        )
     return Model(counted.counts)
 
 
@@ -224,6 +232,8 @@ def read_model(path: str | os.PathLike[str]) -> Model:
         raise unreadable(path, "model", FileNotFoundError())
     try:
         metadata = pq.read_schema(path).metadata
+    except PermissionError as problem:
+        raise unreadable(path, "model", problem) from None
     except (pa.ArrowException, OSError):
         raise _not_a_model(path, "It is not a whole, readable Parquet file.") from None
     head = _head(path, metadata)

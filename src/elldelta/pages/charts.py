@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any, Literal
 
 from elldelta.errors import FileError
-from elldelta.files import AtomicFiles
+from elldelta.files import AtomicFiles, check_writable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -234,17 +234,24 @@ def draw_class_map(
     return figure
 
 
-def write_picture(figure: Figure, path: Path, *, overwrite: bool = False) -> None:
-    """Writes a picture; the end of the name says whether as PNG or SVG."""
-    as_bytes = {".png": as_png, ".svg": as_svg}.get(path.suffix.lower())
-    if as_bytes is None:
+def check_picture(path: Path | None, *, overwrite: bool) -> None:
+    """Refuses a picture that could not be written, before anything long runs; None is no picture."""
+    if path is None:
+        return
+    if path.suffix.lower() not in {".png", ".svg"}:
         raise FileError(
             f"The format of {path} is not known.",
             found="Its name ends neither in .png nor in .svg.",
             remedy="Use one of these two.",
         )
+    check_writable(path, overwrite=overwrite)
+
+
+def write_picture(figure: Figure, path: Path, *, overwrite: bool = False) -> None:
+    """Writes a picture; the end of the name says whether as PNG or SVG."""
+    check_picture(path, overwrite=overwrite)
     with AtomicFiles(overwrite=overwrite) as files:
-        files.stage(path).write_bytes(as_bytes(figure))
+        files.stage(path).write_bytes((as_png if path.suffix.lower() == ".png" else as_svg)(figure))
 
 
 def _canvas(height: float = 4.2) -> tuple[Figure, Any]:

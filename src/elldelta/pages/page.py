@@ -10,10 +10,13 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
+from elldelta.errors import FileError
+from elldelta.files import AtomicFiles, check_writable
 from elldelta.pages.charts import as_svg
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from markupsafe import Markup
     from matplotlib.figure import Figure
@@ -32,6 +35,26 @@ def render(template: str, **content: Any) -> str:  # noqa: ANN401 (whatever the 
     )
     environment.filters["number"] = lambda value: f"{value:,}"
     return environment.get_template(template).render(**content)
+
+
+def check_page(path: Path | None, *, overwrite: bool) -> None:
+    """Refuses a page that could not be written, before anything long runs; None is no page."""
+    if path is None:
+        return
+    if path.suffix.lower() not in {".html", ".htm"}:
+        raise FileError(
+            f"The page {path} cannot be written.",
+            found="It would be HTML, and its name does not end in .html.",
+            remedy="Use a name that ends in .html; a browser prints the page to a PDF.",
+        )
+    check_writable(path, overwrite=overwrite)
+
+
+def write_page(page: str, path: Path, *, overwrite: bool = False) -> None:
+    """Writes a page, whole or not at all."""
+    check_page(path, overwrite=overwrite)
+    with AtomicFiles(overwrite=overwrite) as files:
+        files.stage(path).write_text(page, encoding="utf-8")
 
 
 def fragment(

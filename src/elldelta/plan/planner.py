@@ -18,6 +18,7 @@ from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model, reordered
+from elldelta.pages.charts import check_picture, write_picture
 from elldelta.plan.classes import Boxes, Runs
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.wish import Wish
@@ -183,12 +184,11 @@ def plan_to_file(
         picture_columns: The two columns to draw.
         overwrite: Whether to replace what is there.
     """
-    for target in (path, *([picture] if picture else [])):
-        check_writable(target, overwrite=overwrite)
+    check_writable(path, overwrite=overwrite)
+    check_picture(picture, overwrite=overwrite)
     past = read_model(model)
     made = make_plan(past, wish, hierarchies)
     if picture is not None:
-        from elldelta.pages.charts import write_picture
         from elldelta.plan.picture import picture_of_classes
 
         write_picture(picture_of_classes(made, past, picture_columns), picture, overwrite=overwrite)

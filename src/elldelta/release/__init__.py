@@ -11,6 +11,7 @@ from elldelta.release.published import (
     Published,
     Verification,
     count_release,
+    each_once,
     locate_all,
     open_published,
     sensitive_texts,

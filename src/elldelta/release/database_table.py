@@ -74,7 +74,7 @@ def check_target(engine: Engine, name: TableName, *, overwrite: bool) -> TableNa
         raise FileError(
             f"The table {there[0]} exists already.",
             found="It would be overwritten.",
-            remedy="Choose another name, or allow it with --overwrite (in Python: overwrite=True).",
+            remedy="Choose another name, or allow it with `overwrite=True`.",
         )
     return target
 

@@ -141,7 +141,7 @@ def publishable(
         if on_failure not in (None, "refuse"):
             raise ParameterError(
                 "A probabilistic plan has no certificate, so there is nothing to coarsen or suppress.",
-                found=f"on-failure is {on_failure}.",
+                found=f'`on_failure="{on_failure}"` was asked for.',
                 remedy="Use a certified plan, or leave the option out.",
             )
         return _as_planned(counts, plan)
@@ -160,6 +160,13 @@ def publishable(
         missed = missing_witnesses(shown.counts, own, shown.grouping)
         if state is None or (state.admits(missed) and not (missed.sum(axis=1) > own.allowances).any()):
             break
+    if made.n_records == 0:
+        raise RefusedError(
+            "Nothing would be left to release.",
+            found=f"None of {counts.n_records} records is in a class that passes the certificate.",
+            remedy='Wait for more records, merge classes instead (`on_failure="coarsen"`), or ask for a plan '
+            "with fewer classes.",
+        )
     return made  # if no attempt was enough, the ledger refuses it, and says why
 
 
@@ -234,8 +241,8 @@ def _not_certified(certificate: Certificate, plan: Plan) -> RefusedError:
         f"{plan.ell} values.",
         found=f"{failing.size} of {plan.n_classes} classes miss more witness values than they may: "
         f"{named}{more}.",
-        remedy=f"{wait}. Or merge failing classes (--on-failure coarsen), or leave their records out "
-        "(--on-failure suppress).",
+        remedy=f'{wait}. Or merge failing classes (`on_failure="coarsen"`), or leave their records out '
+        '(`on_failure="suppress"`).',
     )
 
 
@@ -257,11 +264,17 @@ def likely_enough(plan: Plan, chance: float = 0.1) -> int | None:
 def _require_records(counts: Counts, plan: Plan) -> None:
     if counts.n_records >= plan.records:
         return
-    way_out = " A certified plan can be released with fewer by coarsening (--on-failure coarsen)."
+    way_out = ' A certified plan can be released with fewer by coarsening (`on_failure="coarsen"`).'
+    account = counts.accounting
+    left_out = account.n_read - counts.n_records
+    why = (
+        f" Of {account.n_read} records {left_out} were left out: {account.n_suppressed} with a missing "
+        f"value, {account.n_quarantined} with a value outside its domain."
+    )
     raise RefusedError(
         f"The plan asks for {plan.records} records.",
         found=f"The table has {counts.n_records} that can be used; "
-        f"{plan.records - counts.n_records} are missing.",
+        f"{plan.records - counts.n_records} are missing.{why if left_out else ''}",
         remedy="Wait until there are enough, or ask for a plan for fewer records."
         + (way_out if plan.guarantee == "certified" else ""),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -237,7 +238,17 @@ def locate(item: Any, engine: Engine | None) -> Located:  # noqa: ANN401 (a file
 
 
 def locate_all(releases: Sequence[Any], engine: Engine | None) -> list[Located]:
-    """Where several releases are; one that is not in a list is refused."""
+    """Where several releases are."""
+    return [locate(item, engine) for item in each_once(releases)]
+
+
+def each_once(releases: Sequence[Any]) -> list[Any]:
+    """Releases with globs replaced by what they match, and without manifests, which globs match too.
+
+    Raises:
+        ParameterError: A release is given twice, or there is none, or one that is not in a list.
+        FileError: A glob matches no file.
+    """
     from elldelta.release.release import Release
 
     if isinstance(releases, Release | str | os.PathLike | Query | TableName) or is_frame(releases):
@@ -246,9 +257,28 @@ def locate_all(releases: Sequence[Any], engine: Engine | None) -> list[Located]:
             found="It is a single one.",
             remedy="Give [first, second, ...], or [first] for one release by itself.",
         )
-    if not releases:
+    found: list[Any] = []
+    for item in releases:
+        name = os.fspath(item) if isinstance(item, str | os.PathLike) else ""
+        matches = [item]
+        if glob.has_magic(name) and not Path(name).exists():
+            matches = sorted(Path(match) for match in glob.glob(name, recursive=True))  # noqa: PTH207
+            if not matches:
+                raise FileError(
+                    f"No file matches {name}.", found="The glob is empty.", remedy="Check its spelling."
+                )
+        found += [match for match in matches if not (name and str(match).endswith(".manifest.json"))]
+    if not found:
         raise ParameterError("An audit needs at least one release.", found="None was given.")
-    return [locate(item, engine) for item in releases]
+    files = [Path(item).resolve() for item in found if isinstance(item, str | os.PathLike)]
+    if len(set(files)) < len(files):
+        twice = next(file for file in files if files.count(file) > 1)
+        raise ParameterError(
+            f"The release {twice.name} is given twice.",
+            found="Linked with itself it tells nothing more.",
+            remedy="Give each release once; a glob may already match it.",
+        )
+    return found
 
 
 def open_published(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from elldelta.engines import Engine, Progress, TableName, format_of, running
 from elldelta.errors import ParameterError
 from elldelta.files import AtomicFiles, CsvFormat, PublicKey, TrustedKeys, as_bytes, check_writable
-from elldelta.model import UnknownPolicy, count
+from elldelta.model import ShowValues, UnknownPolicy, count
 from elldelta.pages.page import Shown
 from elldelta.plan.signature import given_plan
 from elldelta.release.database_table import (
@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 
     from elldelta.choices import OnFailure
     from elldelta.plan.plan import Plan
+
+
+NOT_IN_DOMAIN = (
+    "Correct the data; put such records into a file and release the others (`quarantine=FILE`); or ask "
+    "whoever made the plan for one whose domains hold these values."
+)
+"""What an owner can do who has a plan and no schema."""
 
 
 class AdmittingLedger(Protocol):
@@ -97,6 +104,7 @@ def release(
     *,
     to: str | os.PathLike[str] | TableName | None = None,
     quarantine: str | os.PathLike[str] | None = None,
+    show_values: ShowValues | None = None,
     ledger: AdmittingLedger | None = None,
     on_failure: OnFailure | None = None,
     most_suppressed: float | None = None,
@@ -119,6 +127,7 @@ def release(
             table whose name ends in `_manifest`.
         quarantine: A file for records with a value outside its domain, which holds personal data; without it
             a table with such records is refused.
+        show_values: Is told every column with such values, and examples of them, which are personal data.
         ledger: A ledger that must admit the release (`elldelta.Ledger`), for releases that go to files: then
             any number of admitted releases may be linked, and the certificate's limit of t no longer matters.
         on_failure: What to do with classes that do not pass the plan's certificate: "refuse", "coarsen",
@@ -153,7 +162,14 @@ def release(
         if home is not None:
             check_unread(active, home)
         unknown: UnknownPolicy = "refuse" if apart is None else "quarantine"
-        counted = count(opened, known.schema, unknown=unknown, progress=progress)
+        counted = count(
+            opened,
+            known.schema,
+            unknown=unknown,
+            remedy=NOT_IN_DOMAIN,
+            show_values=show_values,
+            progress=progress,
+        )
         book: Any
         with nullcontext() if ledger is None else ledger.open(known) as book:
             content = publishable(
@@ -230,7 +246,7 @@ def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | Tabl
         raise ParameterError(
             "A ledger that is a file admits releases that are files.",
             found="The release is to stay in memory." if place is None else "The release is to be a table.",
-            remedy="Give -o FILE (in Python: to=...); the records may be in a database all the same.",
+            remedy="Give `to=FILE`; the records may be in a database all the same.",
         )
 
 

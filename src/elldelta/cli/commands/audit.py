@@ -129,12 +129,12 @@ class Shown:
     overwrite: options.Overwrite = False
 
     def check(self) -> None:
-        """Refuses to replace a file before anything long runs."""
-        from elldelta.files import check_writable
+        """Refuses what cannot be written, before anything long runs."""
+        from elldelta.pages.charts import check_picture
+        from elldelta.pages.page import check_page
 
-        for path in (self.picture, self.report):
-            if path is not None:
-                check_writable(path, overwrite=self.overwrite)
+        check_picture(self.picture, overwrite=self.overwrite)
+        check_page(self.report, overwrite=self.overwrite)
 
     def write(self, result: Audit) -> None:
         """Writes the page and the picture that were asked for."""
@@ -152,7 +152,8 @@ class Shown:
 @command("audit", example="audit release_a.parquet release_b.parquet --report audit.html")
 def _run(
     releases: Annotated[
-        list[Path] | None, typer.Argument(help="Releases, with their manifests beside them.")
+        list[Path] | None,
+        typer.Argument(help="Releases, with their manifests beside them if they have one, or globs."),
     ] = None,
     *,
     ell: Annotated[
@@ -241,6 +242,8 @@ def _run(
         )
     shown.write(result)
     _say(result.to_dict(public=shown.public), _print_audit, json=json)
+    if not json:
+        output.print_written(shown.picture, shown.report, targets_output)
     raise typer.Exit(0 if result.holds else 3)
 
 

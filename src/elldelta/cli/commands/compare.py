@@ -22,16 +22,13 @@ def _run(
     json: options.Json = False,
 ) -> None:
     """How much information plans keep: classes and their sizes, widths of ranges, errors of range queries."""
-    from elldelta.files import check_writable
+    from elldelta.pages.charts import check_picture, draw_comparison, write_picture
     from elldelta.plan.compare import compare
 
-    if picture is not None:
-        check_writable(picture, overwrite=overwrite)
+    check_picture(picture, overwrite=overwrite)
     measured = compare(plans, model, seed=seed, n_queries=queries)
     names = [path.name for path in plans]
     if picture is not None:
-        from elldelta.pages.charts import draw_comparison, write_picture
-
         bars = [(item.utility.ncp, item.queries.median) for item in measured]
         write_picture(draw_comparison(names, bars), picture, overwrite=overwrite)
     if json:
@@ -68,3 +65,4 @@ def _run(
         "NCP: how much of a column's range the class of a random record spans; 0 is exact, 1 tells nothing.",
         f"Query error: median relative error of {queries:,} random range counts answered from the classes.",
     )
+    output.print_written(picture)

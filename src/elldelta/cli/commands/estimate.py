@@ -13,6 +13,7 @@ def _run(
     *,
     schema: options.SchemaFile,
     target: options.Output,
+    show_values: options.ShowValues = False,
     overwrite: options.Overwrite = False,
     csv: options.Csv,
     where: options.WhereFrom,
@@ -21,11 +22,20 @@ def _run(
     """Count past records by quasi-identifiers and sensitive value: the model a plan is made from."""
     from elldelta.files import check_writable
     from elldelta.model import estimate, write_model
+    from elldelta.schema.schema_file import read_schema
 
     source = where.source(sources)
     check_writable(target, overwrite=overwrite)
+    described = read_schema(schema)
     with where.start() as active, progress_bar("Counting") as progress:
-        model = estimate(source, schema, csv_format=csv.format, engine=active, progress=progress)
+        model = estimate(
+            source,
+            described,
+            show_values=output.show_values if show_values else None,
+            csv_format=csv.format,
+            engine=active,
+            progress=progress,
+        )
     write_model(model, target, overwrite=overwrite)
     counts = model.counts
     output.print_result(

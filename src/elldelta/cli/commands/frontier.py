@@ -32,12 +32,11 @@ def _run(
     json: options.Json = False,
 ) -> None:
     """How many classes how many records buy, under the paper's bound and ours."""
-    from elldelta.files import check_writable
     from elldelta.model import read_model
+    from elldelta.pages.charts import check_picture, draw_frontier, write_picture
     from elldelta.plan.frontier import frontier
 
-    if picture is not None:
-        check_writable(picture, overwrite=overwrite)
+    check_picture(picture, overwrite=overwrite)
     result = frontier(
         read_model(model),
         ell=ell,
@@ -49,8 +48,6 @@ def _run(
     )
     bounds = tuple(reversed(BOUNDS))
     if picture is not None:
-        from elldelta.pages.charts import draw_frontier, write_picture
-
         curves = {str(bound): [row.classes[bound] for row in result.rows] for bound in bounds}
         title = f"Classes against records: ℓ = {ell}, {releases} linked releases, δ = {delta:g} each"
         figure = draw_frontier([row.records for row in result.rows], curves, title)
@@ -69,6 +66,7 @@ def _run(
             for row in result.rows
         ],
     )
+    output.print_written(picture)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -22,11 +22,11 @@ def _show(
 ) -> None:
     """Sizes, how the sensitive values are distributed, and p_ell for every ell."""
     from elldelta.model import read_model
+    from elldelta.pages.charts import check_picture, write_picture
 
+    check_picture(picture, overwrite=overwrite)
     loaded = read_model(model)
     if picture is not None:
-        from elldelta.pages.charts import write_picture
-
         write_picture(loaded.plot(), picture, overwrite=overwrite)
     shown = loaded.to_dict()
     if json:
@@ -49,6 +49,7 @@ def _show(
         ("ell", "p_ell", "value"),
         [(str(rank), f"{share:.6f}", name) for rank, (name, share) in enumerate(frequent, start=1)],
     )
+    output.print_written(picture)
 
 
 @command("merge", example="model merge year1.parquet year2.parquet -o both.parquet", home=_FAMILY)

@@ -127,6 +127,7 @@ def _run(
         output.print_json(told)
     else:
         _print(told)
+        output.print_written(picture)
 
 
 def _print(told: dict[str, Any]) -> None:

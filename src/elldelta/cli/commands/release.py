@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -11,9 +11,11 @@ from elldelta.choices import OnFailure
 from elldelta.cli import agency, options, output
 from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
-from elldelta.errors import ParameterError
+from elldelta.errors import ElldeltaError, ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from elldelta.engines import TableName
     from elldelta.ledger import Ledger
 
@@ -46,6 +48,7 @@ def _release(
             "It holds personal data.",
         ),
     ] = None,
+    show_values: options.ShowValues = False,
     on_failure: Annotated[
         OnFailure | None,
         typer.Option(
@@ -77,17 +80,21 @@ def _release(
     json: options.Json = False,
 ) -> None:
     """Apply a plan to your own records and write the release with its manifest."""
+    from elldelta.plan.signature import given_plan
     from elldelta.release.release import release
 
     source = where.source(sources)
     place = _target(target, table, where.engine)
     book = _ledger(ledger, owner)
+    if where.engine != "duckdb":
+        given_plan(plan, agency_key)  # a plan that cannot be used is told before the engine has started
     with where.start() as active, progress_bar("Releasing") as progress:
         made = release(
             source,
             plan,
             to=place,
             quarantine=quarantine,
+            show_values=output.show_values if show_values else None,
             ledger=book,
             on_failure=on_failure,
             most_suppressed=max_suppressed,
@@ -98,8 +105,12 @@ def _release(
             engine=active,
             progress=progress,
         )
-    lines = (*made.manifest.sentences, f"Wrote {made.place} and its manifest.")
-    output.print_result(made.to_dict(), *lines, as_json=json)
+    written = [f"Wrote {made.place} and its manifest."]
+    if made.manifest.records_quarantined:
+        written.append(f"Wrote {made.manifest.records_quarantined:,} records to {quarantine}: personal data.")
+    if ledger is not None:
+        written.append(f"Wrote a line to {ledger}.")
+    output.print_result(made.to_dict(), *made.manifest.sentences, *written, as_json=json)
 
 
 def _ledger(path: Path | None, owner: str | None) -> Ledger | None:
@@ -139,10 +150,11 @@ def _target(path: Path | None, table: str | None, engine_name: str) -> Path | Ta
 
 @command("verify", example="verify release_a.parquet --plan plan.json")
 def _verify(
-    release: Annotated[
-        Path,
+    releases: Annotated[
+        list[Path],
         typer.Argument(
-            help="The release, with its manifest beside it; with --engine postgres the name of its table."
+            help="Releases, with their manifests beside them, or globs; with --engine postgres the names of "
+            "their tables."
         ),
     ],
     plan: Annotated[Path | None, typer.Option("--plan", help="The plan it claims to follow.")] = None,
@@ -151,16 +163,46 @@ def _verify(
     where: options.Where,
     json: options.Json = False,
 ) -> None:
-    """Check a release from its file: content, manifest, diversity, and the plan if you give it."""
-    from elldelta.release import verify
+    """Check releases from their files: content, manifest, diversity, and the plan if you give it."""
+    from elldelta.plan.plan import read_plan
+    from elldelta.release import each_once, verify
 
+    known = None if plan is None else read_plan(plan)
+    files = each_once(releases)
+    told: list[dict[str, Any]] = []
+    failures: list[ElldeltaError] = []
     with where.start() as active, progress_bar("Reading") as progress:
-        checked = verify(release, plan, csv_format=csv.format, engine=active, progress=progress)
-    lines = [
-        f"{release} is what its manifest says: {checked.records:,} records in {checked.classes:,} classes.",
-        f"Every class shows at least {checked.diversity} values ({checked.ell} promised) "
-        f"and {checked.k} records.",
-        *(["It follows the plan you gave."] if plan is not None else []),
-        *(["Its certificate holds."] if checked.is_certified else []),
-    ]
-    output.print_result({**checked.to_dict(), "release": str(release)}, *lines, as_json=json)
+        for file in files:
+            try:
+                found = verify(file, known, csv_format=csv.format, engine=active, progress=progress)
+            except ElldeltaError as failure:
+                failures.append(failure)
+                told.append({"release": str(file), **output.error_as_dict(failure)})
+            else:
+                told.append({**found.to_dict(), "release": str(file)})
+    if len(files) == 1 and failures:
+        raise failures[0]
+    if json:
+        output.print_json(told[0] if len(files) == 1 else {"releases": told})
+    else:
+        output.print_text(*(line for checked in told for line in _checked(checked, plan)))
+    raise typer.Exit(max((failure.exit_code for failure in failures), default=0))
+
+
+def _checked(told: dict[str, Any], plan: Path | None) -> Iterator[str]:
+    """What was found about one release, in words."""
+    if "error" in told:
+        yield f"{told['release']} FAILS: {told['error']['problem']} {told['error']['found']}".rstrip()
+        return
+    yield (
+        f"{told['release']} is what its manifest says: {told['records']:,} records in "
+        f"{told['classes']:,} classes."
+    )
+    yield (
+        f"Every class shows at least {told['diversity']} values ({told['ell']} promised) "
+        f"and {told['k']} records."
+    )
+    if plan is not None:
+        yield "It follows the plan you gave."
+    if told["certified"]:
+        yield "Its certificate holds."

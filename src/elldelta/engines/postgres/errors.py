@@ -73,7 +73,7 @@ _MEANINGS = (
     _Meaning(
         "42P07 23505 42710", _WRITING, FileError, "{It} exists already.",
         "It would be overwritten; somebody else may have written it meanwhile.",
-        "Choose another name, or allow it with --overwrite (in Python: overwrite=True).",
+        "Choose another name, or allow it with `overwrite=True`.",
     ),
     _Meaning(
         "2BP01", _WRITING, FileError, "{It} cannot be replaced.",
@@ -87,7 +87,7 @@ _MEANINGS = (
     _Meaning(
         "22021 22P05", None, DataError, "A text cannot be stored in the database.",
         "It has a zero byte, or a character that its encoding lacks.",
-        "Correct the text, or use --engine duckdb.",
+        'Correct the text, or use `engine=connect("duckdb")`.',
     ),
     _Meaning(
         "22", None, DataError, "{It} holds values that cannot be converted.",
@@ -98,7 +98,7 @@ _MEANINGS = (
         "42883 42804 42P22 42P18 0A000", frozenset({"read", "put", "create", "commit"}), DataError,
         "{It} has a column of a type that cannot be compared or sorted.",
         "The database says SQLSTATE {code}.",
-        "Convert the column in a query (--query), or leave it out; a kept column also with --order any.",
+        'Convert the column in a query, or leave it out; a kept column also with `order="any"`.',
     ),
     _Meaning(
         "42601", None, ParameterError, "{It} cannot be run.", "The database says: it is not SQL.",
@@ -152,7 +152,7 @@ def unreadable(subject: str) -> DataError:
     return DataError(
         f"{_capital(subject)} holds values that cannot be read.",
         found="A column has a type, or a text an encoding, that Arrow lacks.",
-        remedy="Convert the column in a query (--query), or leave it out.",
+        remedy="Convert the column in a query, or leave it out.",
     )
 
 
@@ -161,7 +161,7 @@ def too_old(version: int, oldest: int) -> ParameterError:
     return ParameterError(
         f"PostgreSQL {oldest} or newer is needed.",
         found=f"The server is version {version}.",
-        remedy="Ask for a newer server, or export the table and use --engine duckdb.",
+        remedy='Ask for a newer server, or export the table and use `engine=connect("duckdb")`.',
     )
 
 
@@ -170,7 +170,7 @@ def without_encoding() -> DataError:
     return DataError(
         "The database does not know the encoding of its texts.",
         found="Its encoding is SQL_ASCII.",
-        remedy="Export the table with its encoding, and use --engine duckdb with --encoding.",
+        remedy='Export the table with its encoding, and use `engine=connect("duckdb")` with `encoding`.',
     )
 
 
@@ -179,7 +179,7 @@ def no_calendar(column: str) -> DataError:
     return DataError(
         f"Column {column!r} holds dates that cannot be written to a file.",
         found="Some are infinite, or lie outside the calendar.",
-        remedy="Leave the column out, correct the dates, or write to a table (--output-table).",
+        remedy="Leave the column out, correct the dates, or write to a table of the database.",
     )
 
 

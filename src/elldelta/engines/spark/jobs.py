@@ -33,13 +33,13 @@ _MEANINGS: dict[tuple[str, ...], tuple[type[ElldeltaError], str, str, str]] = {
         FileError,
         "There is not enough memory or temporary space for this table.",
         "Spark reached its limits.",
-        "Make room, or give it more: --spark-conf spark.driver.memory=4g, spark.executor.memory=4g.",
+        'Make room, or give it more: `conf={"spark.driver.memory": "4g"}`, and as much for the executors.',
     ),
     ("maxResultSize",): (
         FileError,
         "The counts are too large for the driver of Spark.",
         "They pass its limit for results.",
-        "Raise it: --spark-conf spark.driver.maxResultSize=4g",
+        'Raise it: `conf={"spark.driver.maxResultSize": "4g"}`.',
     ),
     (
         "Py4JNetworkError", "SparkContext was shut down", "stopped SparkContext",

@@ -222,7 +222,7 @@ def _connect(master: str, conf: Mapping[str, str]) -> Session:
         problem = ParameterError(
             "Spark Connect refuses the session.",
             found="The server answers, but does not accept the address or a setting.",
-            remedy="Check --master and --spark-conf; versions of server and client must fit.",
+            remedy="Check `master` and `conf`; versions of server and client must fit.",
         )
     else:
 
@@ -248,7 +248,7 @@ def _check_reachable(addresses: list[str], usual_port: int) -> None:
         return
     raise ParameterError(
         "Spark cannot be reached.",
-        found="Nobody answers at the address of --master.",
+        found="Nobody answers at the address of `master`.",
         remedy="Check host and port, and that the cluster runs.",
     )
 
@@ -281,5 +281,5 @@ def _not_started() -> ElldeltaError:
     return ParameterError(
         "Spark cannot be started.",
         found="It ended while it started, or did not accept a setting.",
-        remedy="Check --master and --spark-conf, the memory that is left, and the temporary folder.",
+        remedy="Check `master` and `conf`, the memory that is left, and the temporary folder.",
     )
