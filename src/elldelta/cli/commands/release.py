@@ -164,10 +164,10 @@ def _verify(
     json: options.Json = False,
 ) -> None:
     """Check releases from their files: content, manifest, diversity, and the plan if you give it."""
-    from elldelta.plan.plan import read_plan
+    from elldelta.plan.signature import given_plan
     from elldelta.release import each_once, verify
 
-    known = None if plan is None else read_plan(plan)
+    known = None if plan is None else given_plan(plan)[0]
     files = each_once(releases)
     told: list[dict[str, Any]] = []
     failures: list[ElldeltaError] = []
