@@ -167,7 +167,7 @@ def _verify(
     from elldelta.plan.signature import given_plan
     from elldelta.release import each_once, verify
 
-    known = None if plan is None else given_plan(plan)[0]
+    known = None if plan is None else given_plan(plan, to_use=False)[0]
     files = each_once(releases)
     told: list[dict[str, Any]] = []
     failures: list[ElldeltaError] = []
