@@ -64,9 +64,9 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import read_plan as read_plan
     from elldelta.plan.plan import write_plan as write_plan
     from elldelta.plan.planner import plan as plan
-    from elldelta.release.published import verify as verify
     from elldelta.release.release import Release as Release
     from elldelta.release.release import release as release
+    from elldelta.release.verification import verify as verify
     from elldelta.schema.schema import Schema as Schema
     from elldelta.schema.schema_file import read_schema as read_schema
     from elldelta.schema.schema_file import write_schema as write_schema
@@ -97,7 +97,7 @@ _HOMES = {
     "release": "elldelta.release.release",
     "report": "elldelta.audit.result",
     "targets": "elldelta.audit.audit",
-    "verify": "elldelta.release.published",
+    "verify": "elldelta.release.verification",
     "write_model": "elldelta.model.model",
     "write_plan": "elldelta.plan.plan",
     "write_schema": "elldelta.schema.schema_file",

@@ -6,11 +6,12 @@ import numpy as np
 
 from elldelta.agency.registration import Registered, Registration, check_registration
 from elldelta.core.diversity import class_diversities
+from elldelta.core.partition import Partition
 from elldelta.core.tiling import Tiling
 from elldelta.files import digest, seal
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
 from elldelta.plan.plan import Plan
-from elldelta.release.manifest import Manifest, content_digest
+from elldelta.release.manifest import Manifest, coarsened, content_digest, utility
 from elldelta.schema.domains import Categories, Integers
 from elldelta.schema.schema import Column, Schema
 
@@ -94,8 +95,14 @@ def manifest_of(plan, counts, group_of=None):
         order="sorted",
         guarantee=plan.guarantee,
         min_records=plan.min_records,
-        coarsening=None,
-        utility=None,
+        coarsening=None
+        if plan.guarantee == "probabilistic"
+        else {
+            **coarsened(plan, Partition(np.arange(plan.n_classes) if group_of is None else group_of)),
+            "base_classes_failing": 0,
+            "records_suppressed": 0,
+        },
+        utility=utility(plan.schema, classes, counts, plan.ell),
         ledger=None,
         nulls={},
         unknown={},

@@ -321,7 +321,8 @@ def test_a_release_is_the_same_bytes_and_does_not_show_the_order_of_its_input(
         contents[kind].add(target.read_bytes())
         manifests.add(Path(f"{target}.manifest.json").read_bytes())
     assert [len(found) for found in contents.values()] == [1, 1]
-    assert len(manifests) == 1
+    # The digest of a file covers kept columns, whose types are those of the source.
+    assert len(manifests) == (2 if keep and suffix == "parquet" else 1)
     # a kept column is coded in Parquet as the engine read it, which differs between kinds of input
     assert contents["csv"] == contents["parquet"] or (keep and suffix == "parquet")
     header, released = read_rows(target)
@@ -431,10 +432,10 @@ def test_verify_notices_a_changed_record(elldelta, story, release):
         assert "manifest" in found["problem"]
 
 
-def test_verify_does_not_mind_another_order_or_another_format(elldelta, release, tmp_path):
+def test_verify_notices_another_order(elldelta, release):
     header, *lines = release.read_text(encoding="utf-8").splitlines(keepends=True)
     release.write_text(header + "".join(random.Random(1).sample(lines, len(lines))), encoding="utf-8")
-    elldelta("verify", release)
+    assert "not in the order" in elldelta("verify", release, "--json", code=2).error["found"]
 
 
 def test_verify_notices_a_changed_manifest_another_plan_and_no_manifest(elldelta, story, release, tmp_path):

@@ -403,7 +403,7 @@ class EngineContract(Placement):
             for row, n in expected.items():
                 together[row[:width]] += n
             assert shown == dict(together)
-        frame = release_frame(counted, content)
+        frame, _ = release_frame(counted, content)
         assert Counter(zip(*frame.to_pydict().values(), strict=True)) == expected
 
     @pytest.mark.parametrize("keep", [False, True])
@@ -473,7 +473,7 @@ class EngineContract(Placement):
         frames = [pd.DataFrame(data), pl.DataFrame(data), arrow, arrow.to_reader(), arrow.to_batches()[0]]
         for frame in frames:
             counted = count(engine.open(frame), schema)
-            release = release_frame(counted, content_of(counted.counts, schema)[0])
+            release, _ = release_frame(counted, content_of(counted.counts, schema)[0])
             kind = type(frame) if not isinstance(frame, pa.RecordBatchReader | pa.RecordBatch) else pa.Table
             assert type(release) is kind
             labels = release["a"].to_list() if hasattr(release["a"], "to_list") else release["a"].to_pylist()

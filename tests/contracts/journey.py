@@ -10,8 +10,8 @@ from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_row
 from elldelta.audit.audit import audit
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
-from elldelta.release.published import verify
 from elldelta.release.release import release
+from elldelta.release.verification import verify
 from elldelta.schema.schema import Schema
 
 

@@ -34,9 +34,9 @@ from elldelta.model.model import estimate
 from elldelta.plan.plan import write_plan
 from elldelta.plan.planner import plan
 from elldelta.release.publishable import Publishable
-from elldelta.release.published import verify
 from elldelta.release.release import release
 from elldelta.release.rows import JoinedRows, write_release
+from elldelta.release.verification import verify
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 pytestmark = needs_java

@@ -1,12 +1,17 @@
 """What an outsider's check must notice: manifests that were rewritten and sealed again by somebody else."""
 
+import hashlib
 import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 import elldelta as ed
+from elldelta.agency.registration import registration_of
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, seal
 from elldelta.release.manifest import FORMAT_VERSION, KIND, content_digest, manifest_path
@@ -171,3 +176,163 @@ def test_a_pending_file_of_somebody_else_moves_nothing(model, tmp_path):
         ed.release(people(600, 6), plan, to=tmp_path / "b.csv", ledger=ed.Ledger(ledger, "b"))
     assert precious.read_text() == "mine"
     assert not (tmp_path / "b.csv").exists()
+
+
+def read_rows(path):
+    return pq.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
+
+
+def write_rows(table, path):
+    (pq.write_table if path.suffix == ".parquet" else csv.write_csv)(table, path)
+
+
+@pytest.fixture(scope="module")
+def kept_plan():
+    """A plan that keeps a number (9 comes before 10, not as in a text) and a text."""
+    past = with_kept(people(8000, 0))
+    schema = Schema.infer(past, ["age", "zip"], "disease", kept=["visits", "ward"])
+    return ed.plan(ed.estimate(past, schema), ell=3, releases=2, records=3000)
+
+
+def with_kept(table):
+    rng = np.random.default_rng(3)
+    wards = np.array(["10", "9", None, "sé", ""], dtype=object)
+    return table.assign(
+        visits=pd.array(rng.integers(5, 15, len(table)), dtype="Int64"),
+        ward=wards[rng.integers(0, 5, len(table))],
+    )
+
+
+@pytest.fixture(params=["parquet", "csv"])
+def kept(request, kept_plan, tmp_path):
+    path = tmp_path / f"release.{request.param}"
+    ed.release(with_kept(people(3000, 1)), kept_plan, to=path)
+    assert ed.verify(path, kept_plan).unchecked == ()
+    return path, kept_plan
+
+
+@pytest.mark.parametrize("check", [ed.verify, lambda path, plan: ed.audit([path]), registration_of])
+def test_a_column_that_the_manifest_does_not_describe_is_refused(released, check):
+    path, plan = released
+    rows = read_rows(path)
+    check(path, plan)
+    write_rows(rows.append_column("name", pa.array(["Maria"] * rows.num_rows)), path)
+    with pytest.raises(FileError, match="1 columns that the manifest does not describe") as caught:
+        check(path, plan)
+    assert "Maria" not in str(caught.value)
+
+
+def test_a_column_too_many_in_memory_is_refused(model):
+    plan = ed.plan(model, ell=3, releases=2, records=3000)
+    made = ed.release(people(3000, 1), plan)
+    assert ed.verify(made, plan).unchecked == ()
+    made.table["name"] = "Maria"
+    with pytest.raises(FileError, match="does not describe"):
+        ed.verify(made, plan)
+
+
+def test_the_order_that_is_claimed_is_checked(released):
+    path, plan = released
+    rows = read_rows(path)
+    write_rows(rows.take(np.random.default_rng(0).permutation(rows.num_rows)), path)
+    with pytest.raises(FileError, match="not in the order"):
+        ed.verify(path, plan)
+    rewritten(path, order="any")  # then nobody claims it
+    ed.verify(path, plan)
+
+
+@pytest.mark.parametrize("column", ["visits", "ward"])
+def test_the_order_is_also_that_of_kept_columns(kept, column):
+    """Within equal labels and values, the order of the input would show."""
+    path, plan = kept
+    text = (
+        pq.read_table(path)
+        if path.suffix == ".parquet"
+        else csv.read_csv(
+            path,
+            convert_options=csv.ConvertOptions(
+                column_types=dict.fromkeys(("visits", "ward"), pa.string()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    )
+    rows = text.to_pandas()
+    tied = ["age", "zip", "disease", *(["visits"] if column == "ward" else [])]
+    places = np.arange(len(rows))
+    same = rows[tied].astype(str).eq(rows[tied].astype(str).shift()).all(axis=1)
+    differs = rows[column].astype(str) != rows[column].astype(str).shift()
+    second = int(np.flatnonzero(same & differs)[0])
+    places[[second - 1, second]] = second, second - 1
+    write_rows(text.take(places), path)
+    digest = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    rewritten(path, kept={**json.loads(manifest_path(path).read_text())["kept"], "digest": digest})
+    with pytest.raises(FileError, match="not in the order"):
+        ed.verify(path, plan)
+
+
+def test_kept_columns_have_a_digest(kept):
+    path, plan = kept
+    rows = read_rows(path).to_pandas()
+    rows.loc[rows.index[-1], "visits"] += 1
+    table = pa.Table.from_pandas(rows, preserve_index=False)
+    write_rows(table, path)
+    with pytest.raises(FileError, match="kept columns may have been changed"):
+        ed.verify(path, plan)
+
+
+def test_a_manifest_of_the_first_format_does_not_cover_kept_columns(kept):
+    path, plan = kept
+    document = json.loads(manifest_path(path).read_text())
+    assert document["format"] == 2
+    content = {key: document[key] for key in document if key not in ("kind", "format", "digest", "kept")}
+    manifest_path(path).write_bytes(as_bytes(seal(KIND, 1, content)))
+    [said] = ed.verify(path, plan).unchecked
+    assert "'visits', 'ward'" in said
+    assert "not compared" in said
+
+
+def test_kept_columns_in_memory_have_one_digest_in_any_order(kept_plan):
+    source = with_kept(people(3000, 1))
+    made = [ed.release(source, kept_plan), ed.release(source[::-1], kept_plan, order="any")]
+    assert made[0].manifest.kept == made[1].manifest.kept
+    for item in made:
+        assert ed.verify(item, kept_plan).unchecked == ()
+        place = item.table["ward"].first_valid_index()
+        item.table.loc[place, "ward"] = "8"
+        with pytest.raises(FileError, match="kept columns are not those"):
+            ed.verify(item, kept_plan)
+
+
+FORGED = {
+    "utility": lambda claim: {**claim, "ncp": claim["ncp"] / 2},
+    "utility by column": lambda claim: {**claim, "ncp_by_column": {"age": 0.0, "zip": 0.0}},
+    "utility left out": lambda claim: None,
+    "coarsening": lambda claim: {**claim, "ncp_after": 0.0},
+    "coarsening merged": lambda claim: {**claim, "base_classes_merged": 3},
+    "coarsening suppressed": lambda claim: {**claim, "records_suppressed": 3},
+    "coarsening left out": lambda claim: None,
+    "unknown": lambda claim: {"age": 3},
+    "nulls": lambda claim: {"age": 3},
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_numbers_of_a_manifest_are_computed_again(released, name):
+    path, plan = released
+    field = name.split()[0]
+    claim = json.loads(manifest_path(path).read_text())[field]
+    rewritten(path, **{field: FORGED[name](claim)})
+    with pytest.raises(FileError, match="manifest is wrong"):
+        ed.verify(path, plan)
+
+
+def test_what_nobody_can_compute_again_is_shown_as_the_owners_word(released):
+    path, plan = released
+    rewritten(path, records_read=5000, records_quarantined=2000, unknown={"age": 2000})
+    checked = ed.verify(path, plan)
+    assert checked.claimed["records_read"] == 5000
+    assert checked.claimed["records_quarantined"] == 2000
+    assert any("owner's word" in said and "5,000" in said for said in checked.sentences)
+    assert "ncp_after" in ed.verify(path).claimed  # without the plan that is a claim, too
+    assert "ncp_after" not in checked.claimed

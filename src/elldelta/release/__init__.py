@@ -1,7 +1,8 @@
 """Releases: an owner applies a plan to its own records.
 
 What of them may be published (`publishable`), the rows and where they go (`rows`, `database_table`), the
-manifest beside them, and the release as anybody reads and verifies it (`published`). `release` does it all.
+manifest beside them, and the release as anybody reads (`published`) and verifies it (`verification`).
+`release` does it all.
 """
 
 from elldelta.release.database_table import manifest_table
@@ -9,13 +10,11 @@ from elldelta.release.manifest import Manifest, content_digest, manifest_path, r
 from elldelta.release.published import (
     Located,
     Published,
-    Verification,
     count_release,
     each_once,
     locate_all,
     open_published,
     sensitive_texts,
     unknown_values,
-    verify,
-    verify_published,
 )
+from elldelta.release.verification import Verification, verify, verify_published

@@ -104,8 +104,8 @@ def write_table(
     order: Order,
     overwrite: bool,
     progress: Progress | None = None,
-) -> None:
-    """Writes rows and manifest of a release, and gives both tables their names."""
+) -> Manifest:
+    """Writes rows and manifest of a release, and gives both tables their names; returns the manifest."""
     import pyarrow as pa
 
     check_release(counted, content, order)
@@ -115,7 +115,7 @@ def write_table(
     if counted.schema.kept:
         with JoinedRows(counted, content, order) as joined:
             n_rows = engine.create(rows, joined.query, subject)
-        check_table(counted, content, rows)
+        manifest = replace(manifest, kept=check_table(counted, content, rows))
         if progress:
             progress(1.0)
     else:
@@ -125,6 +125,7 @@ def write_table(
     engine.create(described, pa.table({_DOCUMENT: [document]}).to_reader(), subject)
     for table, name in ((described, manifest_table(target)), (rows, target)):
         engine.move(table, name, subject, overwrite=overwrite)
+    return manifest
 
 
 def read_table_manifest(engine: Engine, release: TableName) -> Manifest | None:

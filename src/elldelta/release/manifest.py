@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from elldelta._version import __version__
+from elldelta.core.partition import Partition, merged_classes
+from elldelta.engines.table import ValueKind
 from elldelta.errors import ElldeltaError
-from elldelta.files import canonical_json, changed, digest_of_parts, read_json, seal, unseal
+from elldelta.files import canonical_json, changed, digest_of_parts, is_digest, read_json, seal, unseal
 from elldelta.plan.classes import Classes, class_labels, classes_from_dict
 from elldelta.schema.schema import Schema
 
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
     from elldelta.release.publishable import Publishable
 
-FORMAT_VERSION = 1
-"""Version of the file; old versions are read for ever, newer ones refused."""
+FORMAT_VERSION = 2
+"""Version of the file; old versions are read for ever, newer ones refused. A release without kept columns is
+described in format 1, as ever."""
 
 KIND = "manifest"
 
@@ -74,6 +77,9 @@ class Manifest:
         ledger: The line of the ledger that admitted the release, or None.
         nulls: Missing values per column.
         unknown: Values outside the domain, per column.
+        kept: Where columns are kept: a digest that covers them (of the bytes of a file, or of all rows where
+            there is no file), and the kind of values of each, by which rows are sorted. None without such
+            columns, and in format 1.
     """
 
     schema: Schema
@@ -100,6 +106,7 @@ class Manifest:
     ledger: Mapping[str, Any] | None
     nulls: Mapping[str, int]
     unknown: Mapping[str, int]
+    kept: Mapping[str, Any] | None = None
 
     @property
     def labels(self) -> list[tuple[str, ...]]:
@@ -143,7 +150,9 @@ class Manifest:
             "unknown": dict(self.unknown),
             **{name: getattr(self, name) for name in _PLAIN},
         }
-        return seal(KIND, FORMAT_VERSION, content)
+        if self.kept is None:
+            return seal(KIND, 1, content)
+        return seal(KIND, FORMAT_VERSION, {**content, "kept": dict(self.kept)})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "The manifest") -> Manifest:
@@ -158,6 +167,7 @@ class Manifest:
                 classes=classes_from_dict(content["classes"], schema),
                 nulls=content["nulls"],
                 unknown=content["unknown"],
+                kept=_checked_kept(content.get("kept"), schema),
                 **{name: content[name] for name in _PLAIN},
             )
         except (ElldeltaError, KeyError, TypeError, ValueError):
@@ -165,8 +175,25 @@ class Manifest:
 
 
 _PLAIN = tuple(
-    field.name for field in fields(Manifest) if field.name not in ("schema", "classes", "nulls", "unknown")
+    field.name
+    for field in fields(Manifest)
+    if field.name not in ("schema", "classes", "nulls", "unknown", "kept")
 )
+
+
+def _checked_kept(kept: Any, schema: Schema) -> Mapping[str, Any] | None:  # noqa: ANN401 (from a file)
+    if kept is None:
+        return None
+    kinds = kept["kinds"]
+    if (
+        kept.keys() != {"digest", "of", "kinds"}
+        or not is_digest(kept["digest"])
+        or kept["of"] not in ("file", "rows")
+        or kinds.keys() != set(schema.kept)
+        or not set(kinds.values()) <= set(get_args(ValueKind))
+    ):
+        raise ValueError
+    return {**kept, "kinds": dict(kinds)}
 
 
 def describe(
@@ -189,7 +216,7 @@ def describe(
         diversity=int(content.diversities.min()) if content.diversities.size else None,
         order=order if plan.schema.kept else "sorted",
         coarsening=_cost(content, plan),
-        utility=_utility(content, plan),
+        utility=utility(plan.schema, content.classes, content.counts, plan.ell),
         ledger=ledger,
         nulls=accounting.nulls,
         unknown=accounting.unknown,
@@ -202,38 +229,47 @@ def _cost(content: Publishable, plan: Plan) -> dict[str, int | float] | None:
     if content.coarsening is None:
         return None
     cost = content.coarsening.cost
-    # Over all classes, also those left out: weighing by what is left would tell which ones those are.
-    after = plan.hull_loss.ncp(content.coarsening.grouping)
     return {
-        "base_classes": cost.n_base_classes,
         "base_classes_failing": cost.n_failing,
-        "base_classes_merged": cost.n_merged,
         "records_suppressed": cost.n_suppressed,
-        "ncp_before": cost.ncp_before,
-        "ncp_after": after,
+        **coarsened(plan, content.coarsening.grouping),
     }
 
 
-def _utility(content: Publishable, plan: Plan) -> dict[str, object] | None:
+def coarsened(plan: Plan, grouping: Partition) -> dict[str, int | float]:
+    """What merging planned classes costs, from the plan and the published class of each of them."""
+    # Over all classes, also those left out: weighing by what is left would tell which ones those are.
+    alone = Partition(np.arange(plan.n_classes))
+    return {
+        "base_classes": plan.n_classes,
+        "base_classes_merged": sum(map(len, merged_classes(grouping))),
+        "ncp_before": plan.hull_loss.ncp(alone),
+        "ncp_after": plan.hull_loss.ncp(grouping),
+    }
+
+
+def utility(
+    schema: Schema, classes: Classes, counts: NDArray[np.int64], ell: int
+) -> dict[str, object] | None:
     """How much information the published classes keep, from nothing but what the release shows.
 
     Where the records lie inside their classes would make the classes look better, and give that away.
     """
-    sizes = content.counts.sum(axis=1)
+    sizes = counts.sum(axis=1)
     if not sizes.any():
         return None
-    lows, highs = content.classes.hulls(plan.schema)
-    widths = (highs - lows) / np.maximum(1, np.array(plan.schema.sizes) - 1)
+    lows, highs = classes.hulls(schema)
+    widths = (highs - lows) / np.maximum(1, np.array(schema.sizes) - 1)
     by_column = sizes @ widths / sizes.sum()
     present = sizes[sizes > 0]
     return {
         "ncp": float(by_column.mean()),
-        "ncp_by_column": dict(zip(plan.schema.names, by_column.tolist(), strict=True)),
+        "ncp_by_column": dict(zip(schema.names, by_column.tolist(), strict=True)),
         "smallest_class": int(present.min()),
         "median_class": float(np.median(present)),
         "largest_class": int(present.max()),
         "discernibility": int((present.astype(object) ** 2).sum()),
-        "average_class_size_ratio": float(present.sum() / (present.size * plan.ell)),
+        "average_class_size_ratio": float(present.sum() / (present.size * ell)),
     }
 
 

@@ -1,26 +1,23 @@
-"""A release as an outsider reads it: its classes and counts, checked against its manifest and its plan."""
+"""A release as an outsider reads it: where it is, its classes and counts, compared with its manifest."""
 
 from __future__ import annotations
 
 import glob
 import os
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from elldelta.core.certificate import missing_witnesses
-from elldelta.core.diversity import diversity, k_anonymity
 from elldelta.core.partition import Partition
 from elldelta.engines import Query, TableName, is_frame, running
-from elldelta.errors import DataError, FileError, ParameterError, RefusedError
-from elldelta.files import digest
-from elldelta.plan.classes import Boxes, Classes, Merged, Runs, class_labels
-from elldelta.plan.signature import given_plan
-from elldelta.release.manifest import TERMS, Manifest, content_digest, manifest_path, read_manifest
+from elldelta.errors import DataError, FileError, ParameterError
+from elldelta.plan.classes import Classes, Merged, class_labels
+from elldelta.release.manifest import Manifest, content_digest, manifest_path, read_manifest
+from elldelta.release.row_checks import file_digest, is_in_order, kept_digest, unknown_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 
     from elldelta.engines import Engine, Progress, Table
     from elldelta.files import CsvFormat
-    from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
 
 
@@ -120,6 +116,7 @@ class Published:
         classes: Its classes.
         counts: Records by class and sensitive value.
         manifest: What the release says about itself.
+        unchecked: What of the rows nobody could check, in words.
     """
 
     name: str
@@ -127,6 +124,7 @@ class Published:
     classes: Classes
     counts: NDArray[np.int64]
     manifest: Manifest
+    unchecked: tuple[str, ...] = ()
 
     @property
     def n_records(self) -> int:
@@ -152,22 +150,32 @@ class Published:
 
 
 def read_published(
-    table: Table, name: str, manifest: Manifest, progress: Progress | None = None
+    table: Table,
+    name: str,
+    manifest: Manifest,
+    csv_format: CsvFormat | None = None,
+    progress: Progress | None = None,
 ) -> Published:
-    """Reads a release by the classes of its manifest.
+    """Reads a release by the classes of its manifest, and compares all that it shows with it.
 
     Raises:
-        FileError: The content is not what the manifest says.
+        FileError: The content is not what the manifest says: columns, counts, kept columns or order.
         DataError: A sensitive value does not fit the schema.
     """
     schema, classes = manifest.schema, manifest.classes
+    n_unknown = unknown_columns(table, manifest)
+    if n_unknown:
+        described = ", ".join(map(repr, (*schema.names, schema.sensitive.name, *schema.kept)))
+        raise not_as_described(
+            name, f"It has {n_unknown} columns that the manifest does not describe; those are {described}."
+        )
     found = count_release(table, schema.names, schema.sensitive.name, progress=progress)
     number = {labels: index for index, labels in enumerate(manifest.labels)}
     if len(number) < classes.n_classes:
-        raise _not_as_described(name, "Two of its classes have the same labels.")
+        raise not_as_described(name, "Two of its classes have the same labels.")
     known: list[int | None] = [number.get(labels) for labels in found.labels]  # type: ignore[arg-type]
     if None in known:
-        raise _not_as_described(name, f"{known.count(None)} sets of labels name no class of the manifest.")
+        raise not_as_described(name, f"{known.count(None)} sets of labels name no class of the manifest.")
     position = {text: place for place, text in enumerate(sensitive_texts(schema))}
     if not position.keys() >= set(found.values):
         raise unknown_values(schema, name, len(set(found.values) - position.keys()))
@@ -176,8 +184,43 @@ def read_published(
     counts[np.ix_(np.array(known, dtype=np.int64), np.array(columns, dtype=np.int64))] = found.counts
     published = Published(name, schema, classes, counts, manifest)
     if published.digest != manifest.content_digest:
-        raise _not_as_described(name, "Its records are not those that the manifest describes.")
-    return published
+        raise not_as_described(name, "Its records are not those that the manifest describes.")
+    return replace(published, unchecked=_check_rows(table, name, manifest, csv_format, progress))
+
+
+def _check_rows(
+    table: Table, name: str, manifest: Manifest, csv_format: CsvFormat | None, progress: Progress | None
+) -> tuple[str, ...]:
+    """Compares kept columns and order with the manifest; returns what could not be compared."""
+    schema, unchecked = manifest.schema, []
+    table.require(schema.kept)
+    kept = manifest.kept
+    if kept is not None and (table.files or kept["of"] == "rows"):
+        names = (*schema.names, schema.sensitive.name, *schema.kept)
+        is_file = kept["of"] == "file"
+        found = file_digest(table.files) if is_file else kept_digest(table, names, progress)
+        if found != kept["digest"]:
+            raise not_as_described(
+                name,
+                "Its kept columns may have been changed: the file is not, byte for byte, what was written."
+                if is_file
+                else "Its kept columns are not those that the manifest describes.",
+            )
+    elif schema.kept:
+        why = "of format 1 does not cover them" if kept is None else "covers the file that was written"
+        unchecked.append(
+            f"The columns that are kept unchanged ({', '.join(map(repr, schema.kept))}) were not compared: "
+            f"the manifest {why}."
+        )
+    if manifest.order == "sorted":
+        is_so = is_in_order(table, manifest, csv_format)
+        if is_so is None:
+            unchecked.append(
+                "The order of the rows was not checked: only files and tables in memory have one."
+            )
+        elif not is_so:
+            raise not_as_described(name, "Its rows are not in the order that the manifest claims.")
+    return tuple(unchecked)
 
 
 class Located(NamedTuple):
@@ -198,7 +241,7 @@ class Located(NamedTuple):
                 remedy="Put the manifest beside it.",
             )
         with self.opened(csv_format, engine) as table:
-            return read_published(table, self.name, self.manifest, progress)
+            return read_published(table, self.name, self.manifest, csv_format, progress)
 
     @contextmanager
     def opened(self, csv_format: CsvFormat | None, engine: Engine | None) -> Iterator[Table]:
@@ -292,161 +335,8 @@ def open_published(
     return locate(item, engine).published(csv_format, engine, progress)
 
 
-def verify(
-    item: Any,  # noqa: ANN401 (a file or a Release)
-    plan: Plan | str | os.PathLike[str] | None = None,
-    *,
-    csv_format: CsvFormat | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-) -> Verification:
-    """Re-checks a release as an outsider would: content against manifest, manifest against plan, diversity.
-
-    With a certified plan the certificate itself is checked again, from the published table.
-
-    Raises:
-        FileError: The manifest is missing, or release, manifest and plan do not belong together.
-        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
-    """
-    known = None if plan is None else given_plan(plan, to_use=False)[0]
-    published = open_published(item, csv_format=csv_format, engine=engine, progress=progress)
-    return verify_published(published, known)
-
-
-@dataclass(frozen=True)
-class Verification:
-    """What a release's own file shows about it."""
-
-    name: str
-    records: int
-    classes: int
-    ell: int
-    diversity: int | None
-    k: int | None
-    plan_digest: str
-    is_certified: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as plain JSON values."""
-        document = asdict(self)
-        return {"release": document.pop("name"), "certified": document.pop("is_certified"), **document}
-
-
-def verify_published(published: Published, plan: Plan | None = None) -> Verification:
-    """Checks a release that was read: manifest against content, both against the plan, and the diversity.
-
-    That the content has the digest of the manifest is checked by whoever reads the release.
-
-    Raises:
-        FileError: The manifest is missing, or release, manifest and plan do not belong together.
-        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
-    """
-    manifest, name = published.manifest, published.name
-    if plan is not None and manifest.plan_digest != plan.digest:
-        raise FileError(
-            f"The release {name} was made with another plan.",
-            found="The digest of the plan is not the one in the manifest.",
-            remedy="Give the plan that the release was made with.",
-        )
-    realised = diversity(published.counts)
-    n_classes = int(published.counts.any(axis=1).sum())
-    _check_claims(published, manifest, n_classes, realised)
-    if plan is not None:
-        _check_plan(published, manifest, plan)
-    if realised is not None and realised < manifest.ell:
-        raise _unreliable(
-            f"The release {name} does not show {manifest.ell} values in every class.",
-            f"A class shows {realised}.",
-        )
-    return Verification(
-        name,
-        published.n_records,
-        n_classes,
-        manifest.ell,
-        realised,
-        k_anonymity(published.counts),
-        manifest.plan_digest,
-        is_certified=plan is not None and plan.guarantee == "certified",
-    )
-
-
-def _check_claims(published: Published, manifest: Manifest, n_classes: int, realised: int | None) -> None:
-    """Refuses a manifest that claims what the table does not show, wherever the table can tell."""
-    claims = {
-        "the number of records": (manifest.records_released, published.n_records),
-        "the number of classes": (manifest.classes_published, n_classes),
-        "the diversity": (manifest.diversity, realised),
-    }
-    wrong = [name for name, (claimed, found) in claims.items() if claimed != found]
-    lost = (manifest.records_left_out, manifest.records_suppressed, manifest.records_quarantined)
-    if manifest.records_released + sum(lost) != manifest.records_read or min(lost) < 0:
-        wrong.append("what became of every record")
-    if wrong:
-        raise _not_as_described(published.name, f"The manifest is wrong about {', '.join(wrong)}.")
-
-
-def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
-    """Refuses a release that is not made by the plan, promises something else, or does not pass."""
-    classes, name = published.classes, published.name
-    base = classes.base if isinstance(classes, Merged) else classes
-    other = [term for term in TERMS if getattr(manifest, term) != getattr(plan, term)]
-    is_merged = isinstance(classes, Merged)
-    problems = {
-        "It describes its columns differently.": published.schema.digest != plan.schema.digest,
-        "Its classes are not unions of the plan's classes.": not isinstance(base, Runs | Boxes)
-        or digest(base.to_dict()) != digest(plan.classes.to_dict()),
-        "It merges classes whose union no label can tell from other classes.": isinstance(classes, Merged)
-        and not _tells_apart(classes),
-        f"Its manifest and the plan disagree on {', '.join(other)}.": bool(other),
-        "It merges classes; releases of a probabilistic plan use the plan's classes as they are.": is_merged
-        and plan.guarantee == "probabilistic",
-    }
-    found = next((problem for problem, is_so in problems.items() if is_so), None)
-    if found is not None:
-        raise FileError(
-            f"The release {name} does not follow the plan.",
-            found=found,
-            remedy="Do not rely on it, or give the plan that it was made with.",
-        )
-    if plan.guarantee == "probabilistic":
-        if published.n_records < plan.records:
-            raise _unreliable(
-                f"The release {name} has fewer records than its plan asks for.",
-                f"{published.n_records} records; the plan asks for {plan.records}.",
-            )
-        return
-    missed = missing_witnesses(published.counts, plan.terms, published.grouping).sum(axis=1)
-    n_failing = int((missed > plan.terms.allowances).sum())
-    if n_failing:
-        raise _unreliable(
-            f"The release {name} does not pass the certificate of its plan.",
-            f"{n_failing} of {plan.n_classes} planned classes miss more witness values than they may.",
-        )
-
-
-def _tells_apart(merged: Merged) -> bool:
-    """Whether every union is again a run, or a box: then its labels name just its members."""
-    order = np.argsort(merged.group_of, kind="stable")
-    starts = np.searchsorted(merged.group_of[order], np.arange(merged.n_classes))
-    if isinstance(merged.base, Runs):
-        first = np.minimum.reduceat(order, starts)
-        last = np.maximum.reduceat(order, starts)
-        return bool((last - first + 1 == np.bincount(merged.group_of)).all())
-    if not isinstance(merged.base, Boxes):
-        return False
-    tiling = merged.base.tiling
-    lows = np.minimum.reduceat(tiling.lows[order], starts)
-    highs = np.maximum.reduceat(tiling.highs[order], starts)
-    volumes = (tiling.highs - tiling.lows + 1).astype(object).prod(axis=1)
-    sums = np.add.reduceat(volumes[order], starts)
-    return bool(((highs - lows + 1).astype(object).prod(axis=1) == sums).all())
-
-
-def _unreliable(problem: str, found: str) -> RefusedError:
-    return RefusedError(problem, found=found, remedy="Do not rely on this release.")
-
-
-def _not_as_described(name: str, found: str) -> FileError:
+def not_as_described(name: str, found: str) -> FileError:
+    """The error for a release that is not what its manifest says."""
     return FileError(
         f"The release {name} is not the one its manifest describes.",
         found=found,

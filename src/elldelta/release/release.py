@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -189,8 +189,9 @@ def release(
                 nullcontext() if home is None else publication(active, home),
                 AtomicFiles(overwrite=overwrite, place=commit) as staging,
             ):
+                kept = None
                 if home is not None:
-                    write_table(
+                    manifest = write_table(
                         counted,
                         content,
                         manifest,
@@ -200,9 +201,10 @@ def release(
                         progress=progress,
                     )
                 elif place is None:
-                    table = release_frame(counted, content, order=order, progress=progress)
+                    table, kept = release_frame(counted, content, order=order, progress=progress)
                 elif isinstance(place, Path):
-                    write_release(counted, content, place, staging, order=order, progress=progress)
+                    kept = write_release(counted, content, place, staging, order=order, progress=progress)
+                manifest = manifest if kept is None else replace(manifest, kept=kept)
                 # Comes to stand before the release does, or with it: no release without its quarantine.
                 if apart is not None and manifest.records_quarantined:
                     write_quarantine(counted, apart, staging, progress=progress)

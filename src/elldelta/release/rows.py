@@ -32,11 +32,12 @@ from elldelta.engines.repeated_rows import RepeatedRows
 from elldelta.errors import DataError, InternalError, ParameterError
 from elldelta.files import AtomicFiles, part_name
 from elldelta.release.published import count_release, sensitive_texts
+from elldelta.release.row_checks import file_digest, kept_digest
 from elldelta.schema.domains import UNKNOWN
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -56,12 +57,15 @@ def write_release(
     *,
     order: Order = "sorted",
     progress: Progress | None = None,
-) -> None:
+) -> Mapping[str, Any] | None:
     """Writes a release to a Parquet or CSV file, which appears when the block of `files` ends.
 
     An engine that writes in parts makes a folder of such files. A release that is generated from its counts
     is one part even then: the counts are on this machine, and expanding them here takes less than to send
     them to workers and to sort what these would make of them.
+
+    Returns:
+        What the manifest says about kept columns; None if there are none.
     """
     file_format = format_of(path)
     if str(path).endswith(".gz"):
@@ -73,6 +77,7 @@ def write_release(
     check_release(counted, content, order)
     engine = counted.table.engine
     target = _stage(engine, path, files)
+    kept = None
     if not content.schema.kept:
         rows = generated_rows(content)
         file = target / part_name(0, file_format) if target.is_dir() else target
@@ -83,8 +88,9 @@ def write_release(
             n_rows = engine.write(
                 joined.query, target, file_format, ordered=order == "sorted", progress=progress
             )
-        _check_file(counted, content, target, file_format)
+        kept = _check_file(counted, content, target, file_format)
     check_number("records of the release", content.n_records, n_rows)
+    return kept
 
 
 def release_frame(
@@ -93,20 +99,21 @@ def release_frame(
     *,
     order: Order = "sorted",
     progress: Progress | None = None,
-) -> Any:  # noqa: ANN401 (the kind of table that was given)
-    """A release in memory, of the same kind as the table that was given."""
+) -> tuple[Any, Mapping[str, Any] | None]:
+    """A release in memory, of the same kind as the table that was given, and what is said of kept columns."""
     check_release(counted, content, order)
+    kept = None
     if not content.schema.kept:
         table = generated_rows(content).to_table()
     else:
         # A stored result has no order: its rows are numbered instead, and sorted here.
         with JoinedRows(counted, content, "numbered" if order == "sorted" else "any") as joined:
             table = _fetched(counted.table.engine, joined.query, progress)
-        _check_frame(counted, content, table)
         if order == "sorted":
             table = table.sort_by(sql.ROW_NUMBER).drop_columns([sql.ROW_NUMBER])
+        kept = _check_frame(counted, content, table)
     check_number("records of the release", content.n_records, table.num_rows)
-    return from_arrow(table, counted.table.given)
+    return from_arrow(table, counted.table.given), kept
 
 
 def write_quarantine(
@@ -292,32 +299,41 @@ def _fetched(engine: Engine, query: str, progress: Progress | None) -> pa.Table:
         engine.discard(stored)
 
 
-def _check_file(counted: CountedTable, content: Publishable, path: Path, file_format: FileFormat) -> None:
-    """Refuses a file of rows that are not those that were counted.
+def _check_file(
+    counted: CountedTable, content: Publishable, path: Path, file_format: FileFormat
+) -> dict[str, Any]:
+    """Refuses a file of rows that are not those that were counted; returns what is said of kept columns.
 
     Raises:
         DataError: The source has said something else the second time.
     """
     _check_unchanged(counted)
-    if not _is_volatile(counted):
-        return
-    if path.is_dir():  # the parts that an engine has written where the records are
-        engine = counted.table.engine
-        _check_rows(content, engine, engine.open(path).relation)
-    else:
+    if _is_volatile(counted) and path.is_dir():  # the parts that an engine has written where the records are
+        _check_counts(content, counted.table.engine.open(path))
+    elif _is_volatile(counted):
         _check_stream(content, _read_columns(path, file_format, _names(content)))
+    parts = sorted(path.iterdir()) if path.is_dir() else [path]
+    return _kept(counted, content, file_digest(parts), "file")
 
 
-def _check_frame(counted: CountedTable, content: Publishable, rows: pa.Table) -> None:
+def _check_frame(counted: CountedTable, content: Publishable, rows: pa.Table) -> dict[str, Any]:
     """The same for rows in memory."""
+    from elldelta.engines.duckdb import connect
+
     _check_unchanged(counted)
     if _is_volatile(counted):
         _check_stream(content, rows.select(_names(content)).to_reader())
+    with connect() as engine:
+        digest = kept_digest(engine.open(rows), [*_names(content), *content.schema.kept])
+    return _kept(counted, content, digest, "rows")
 
 
-def check_table(counted: CountedTable, content: Publishable, name: TableName) -> None:
+def check_table(counted: CountedTable, content: Publishable, name: TableName) -> dict[str, Any]:
     """The same for a table in the database of the source, in the transaction that has made it."""
-    _check_rows(content, counted.table.engine, name.quoted)
+    columns = tuple(TableColumn(own, "other") for own in (*_names(content), *content.schema.kept))
+    table = Table(counted.table.engine, name.quoted, columns, None, "the release")
+    _check_counts(content, table)
+    return _kept(counted, content, kept_digest(table, table.names), "rows")
 
 
 def _names(content: Publishable) -> list[str]:
@@ -357,15 +373,19 @@ def _check_stream(content: Publishable, rows: pa.RecordBatchReader) -> None:
     from elldelta.engines.duckdb import connect
 
     with connect() as engine:
-        _check_rows(content, engine, engine.read_once(rows))
+        columns = tuple(TableColumn(name, "text") for name in _names(content))
+        _check_counts(content, Table(engine, engine.read_once(rows), columns, None, "the release"))
 
 
-def _check_rows(content: Publishable, engine: Engine, relation: str) -> None:
+def _kept(counted: CountedTable, content: Publishable, digest: str, of: str) -> dict[str, Any]:
+    """What a manifest says about kept columns: a digest, and the kinds of values by which they are sorted."""
+    kinds = {name: counted.table.kind_of(name) for name in content.schema.kept}
+    return {"digest": digest, "of": of, "kinds": kinds}
+
+
+def _check_counts(content: Publishable, table: Table) -> None:
     schema = content.schema
-    columns = tuple(TableColumn(name, "text") for name in _names(content))
-    found = count_release(
-        Table(engine, relation, columns, None, "the release"), schema.names, schema.sensitive.name
-    )
+    found = count_release(table, schema.names, schema.sensitive.name)
     # Classes by their labels, values by their spelling: what somebody sees who holds the release.
     shown = _cells(found.labels, found.values, found.counts)
     expected = _cells(content.labels, sensitive_texts(schema), content.counts)

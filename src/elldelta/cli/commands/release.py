@@ -163,7 +163,7 @@ def _verify(
     where: options.Where,
     json: options.Json = False,
 ) -> None:
-    """Check releases from their files: content, manifest, diversity, and the plan if you give it."""
+    """Check releases from their files: columns, content, order, manifest, diversity, plan."""
     from elldelta.plan.signature import given_plan
     from elldelta.release import each_once, verify
 
@@ -206,3 +206,4 @@ def _checked(told: dict[str, Any], plan: Path | None) -> Iterator[str]:
         yield "It follows the plan you gave."
     if told["certified"]:
         yield "Its certificate holds."
+    yield from told["sentences"]

@@ -1,0 +1,264 @@
+"""What anybody can check again: a release against its manifest, both against the plan, and the diversity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core.certificate import missing_witnesses
+from elldelta.core.diversity import diversity, k_anonymity
+from elldelta.errors import FileError, RefusedError
+from elldelta.files import digest
+from elldelta.plan.classes import Boxes, Merged, Runs
+from elldelta.plan.signature import given_plan
+from elldelta.release.manifest import TERMS, Manifest, coarsened, utility
+from elldelta.release.published import Published, not_as_described, open_published
+
+if TYPE_CHECKING:
+    import os
+
+    from elldelta.engines import Engine, Progress
+    from elldelta.files import CsvFormat
+    from elldelta.plan.plan import Plan
+
+
+def verify(
+    item: Any,  # noqa: ANN401 (a file or a Release)
+    plan: Plan | str | os.PathLike[str] | None = None,
+    *,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Verification:
+    """Re-checks a release as an outsider would: content against manifest, manifest against plan, diversity.
+
+    With a certified plan the certificate itself is checked again, from the published table.
+
+    Raises:
+        FileError: The manifest is missing, or release, manifest and plan do not belong together.
+        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
+    """
+    known = None if plan is None else given_plan(plan, to_use=False)[0]
+    published = open_published(item, csv_format=csv_format, engine=engine, progress=progress)
+    return verify_published(published, known)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a release's own file shows about it.
+
+    Attributes:
+        name: Words for it.
+        records: Its records.
+        classes: Its classes with a record.
+        ell: The diversity that is promised.
+        diversity: The fewest values that a class shows.
+        k: The fewest records of a class.
+        plan_digest: The plan that it follows.
+        is_certified: Whether its certificate was checked, and holds.
+        claimed: What the manifest says and neither release nor plan can show: the owner's word.
+        unchecked: What else could not be checked, in words.
+    """
+
+    name: str
+    records: int
+    classes: int
+    ell: int
+    diversity: int | None
+    k: int | None
+    plan_digest: str
+    is_certified: bool
+    claimed: Mapping[str, Any] = field(default_factory=dict)
+    unchecked: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the file does not show: the owner's word, and what could not be checked."""
+        numbers = {name: n for name, n in self.claimed.items() if isinstance(n, int | float) and n}
+        said = ", ".join(
+            f"{name.replace('_', ' ')} {n:,}" if isinstance(n, int) else f"{name.replace('_', ' ')} {n:.4f}"
+            for name, n in numbers.items()
+        )
+        return (
+            *([f"The owner's word, which the file cannot show: {said}."] if said else []),
+            *self.unchecked,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain JSON values."""
+        document = asdict(self)
+        named = {"release": document.pop("name"), "certified": document.pop("is_certified")}
+        return {**named, **document, "sentences": list(self.sentences)}
+
+
+def verify_published(published: Published, plan: Plan | None = None) -> Verification:
+    """Checks a release that was read: manifest against content, both against the plan, and the diversity.
+
+    That the content has the digest of the manifest is checked by whoever reads the release.
+
+    Raises:
+        FileError: The manifest is missing, or release, manifest and plan do not belong together.
+        RefusedError: A class shows fewer values than were promised, or the certificate does not hold.
+    """
+    manifest, name = published.manifest, published.name
+    if plan is not None and manifest.plan_digest != plan.digest:
+        raise FileError(
+            f"The release {name} was made with another plan.",
+            found="The digest of the plan is not the one in the manifest.",
+            remedy="Give the plan that the release was made with.",
+        )
+    realised = diversity(published.counts)
+    n_classes = int(published.counts.any(axis=1).sum())
+    _check_claims(published, manifest, n_classes, realised)
+    if plan is not None:
+        _check_plan(published, manifest, plan)
+    if not _alike(
+        manifest.utility, utility(published.schema, published.classes, published.counts, manifest.ell)
+    ):
+        raise not_as_described(name, "The manifest is wrong about the information that is kept.")
+    if realised is not None and realised < manifest.ell:
+        raise _unreliable(
+            f"The release {name} does not show {manifest.ell} values in every class.",
+            f"A class shows {realised}.",
+        )
+    return Verification(
+        name,
+        published.n_records,
+        n_classes,
+        manifest.ell,
+        realised,
+        k_anonymity(published.counts),
+        manifest.plan_digest,
+        is_certified=plan is not None and plan.guarantee == "certified",
+        claimed=_claimed(manifest, plan),
+        unchecked=published.unchecked,
+    )
+
+
+def _check_claims(published: Published, manifest: Manifest, n_classes: int, realised: int | None) -> None:
+    """Refuses a manifest that claims what the table does not show, wherever the table can tell."""
+    claims = {
+        "the number of records": (manifest.records_released, published.n_records),
+        "the number of classes": (manifest.classes_published, n_classes),
+        "the diversity": (manifest.diversity, realised),
+    }
+    wrong = [name for name, (claimed, found) in claims.items() if claimed != found]
+    lost = (manifest.records_left_out, manifest.records_suppressed, manifest.records_quarantined)
+    if manifest.records_released + sum(lost) != manifest.records_read or min(lost) < 0:
+        wrong.append("what became of every record")
+    # A record may lack several values, and one that is put aside may lack some, too.
+    missing, outside = (_tally(counts) for counts in (manifest.nulls, manifest.unknown))
+    if min(outside, default=0) < 0 or not (
+        max(outside, default=0) <= manifest.records_quarantined <= sum(outside)
+    ):
+        wrong.append("values outside their domains")
+    if min(missing, default=0) < 0 or not (
+        manifest.records_suppressed <= sum(missing) and max(missing, default=0) <= sum(lost[1:])
+    ):
+        wrong.append("missing values")
+    if wrong:
+        raise not_as_described(published.name, f"The manifest is wrong about {', '.join(wrong)}.")
+
+
+def _tally(counts: object) -> list[int]:
+    """Numbers of values per column; what is none counts as one that cannot be right."""
+    listed = list(counts.values()) if isinstance(counts, Mapping) else [None]
+    return [n if type(n) is int and n > 0 else -1 for n in listed]
+
+
+def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
+    """Refuses a release that is not made by the plan, promises something else, or does not pass."""
+    classes, name = published.classes, published.name
+    base = classes.base if isinstance(classes, Merged) else classes
+    other = [term for term in TERMS if getattr(manifest, term) != getattr(plan, term)]
+    is_merged = isinstance(classes, Merged)
+    problems = {
+        "It describes its columns differently.": published.schema.digest != plan.schema.digest,
+        "Its classes are not unions of the plan's classes.": not isinstance(base, Runs | Boxes)
+        or digest(base.to_dict()) != digest(plan.classes.to_dict()),
+        "It merges classes whose union no label can tell from other classes.": isinstance(classes, Merged)
+        and not _tells_apart(classes),
+        f"Its manifest and the plan disagree on {', '.join(other)}.": bool(other),
+        "It merges classes; releases of a probabilistic plan use the plan's classes as they are.": is_merged
+        and plan.guarantee == "probabilistic",
+    }
+    found = next((problem for problem, is_so in problems.items() if is_so), None)
+    if found is not None:
+        raise FileError(
+            f"The release {name} does not follow the plan.",
+            found=found,
+            remedy="Do not rely on it, or give the plan that it was made with.",
+        )
+    _check_coarsening(published, manifest, plan)
+    if plan.guarantee == "probabilistic":
+        if published.n_records < plan.records:
+            raise _unreliable(
+                f"The release {name} has fewer records than its plan asks for.",
+                f"{published.n_records} records; the plan asks for {plan.records}.",
+            )
+        return
+    missed = missing_witnesses(published.counts, plan.terms, published.grouping).sum(axis=1)
+    n_failing = int((missed > plan.terms.allowances).sum())
+    if n_failing:
+        raise _unreliable(
+            f"The release {name} does not pass the certificate of its plan.",
+            f"{n_failing} of {plan.n_classes} planned classes miss more witness values than they may.",
+        )
+
+
+def _check_coarsening(published: Published, manifest: Manifest, plan: Plan) -> None:
+    """Refuses a cost of coarsening that plan and classes contradict; what failed is the owner's word."""
+    if plan.guarantee == "probabilistic":
+        is_so = manifest.coarsening is None
+    else:
+        cost = dict(manifest.coarsening) if isinstance(manifest.coarsening, Mapping) else {}
+        failing = cost.pop("base_classes_failing", None)
+        found = {**coarsened(plan, published.grouping), "records_suppressed": manifest.records_left_out}
+        is_so = _alike(cost, found) and type(failing) is int and 0 <= failing <= plan.n_classes
+    if not is_so:
+        raise not_as_described(published.name, "The manifest is wrong about what coarsening cost.")
+
+
+def _claimed(manifest: Manifest, plan: Plan | None) -> dict[str, Any]:
+    """What a manifest says that neither the release nor the plan can show."""
+    names = ["records_read", "records_suppressed", "records_quarantined", "records_left_out"]
+    claimed = {name: getattr(manifest, name) for name in names}
+    cost = dict(manifest.coarsening or {})
+    shown = ("base_classes_failing",) if plan is not None else tuple(cost)
+    claimed |= {name: cost[name] for name in shown if name in cost and name != "records_suppressed"}
+    return {**claimed, "nulls": dict(manifest.nulls), "unknown": dict(manifest.unknown)}
+
+
+def _alike(claimed: object, found: object) -> bool:
+    """Whether numbers by name are the same; sums may be added up in another order elsewhere."""
+    if isinstance(claimed, Mapping) and isinstance(found, Mapping):
+        return claimed.keys() == found.keys() and all(_alike(claimed[key], found[key]) for key in found)
+    if isinstance(claimed, int | float) and isinstance(found, float):
+        return math.isclose(claimed, found, rel_tol=1e-9, abs_tol=1e-12)
+    return type(claimed) is type(found) and claimed == found
+
+
+def _tells_apart(merged: Merged) -> bool:
+    """Whether every union is again a run, or a box: then its labels name just its members."""
+    order = np.argsort(merged.group_of, kind="stable")
+    starts = np.searchsorted(merged.group_of[order], np.arange(merged.n_classes))
+    if isinstance(merged.base, Runs):
+        first = np.minimum.reduceat(order, starts)
+        last = np.maximum.reduceat(order, starts)
+        return bool((last - first + 1 == np.bincount(merged.group_of)).all())
+    if not isinstance(merged.base, Boxes):
+        return False
+    tiling = merged.base.tiling
+    lows = np.minimum.reduceat(tiling.lows[order], starts)
+    highs = np.maximum.reduceat(tiling.highs[order], starts)
+    volumes = (tiling.highs - tiling.lows + 1).astype(object).prod(axis=1)
+    sums = np.add.reduceat(volumes[order], starts)
+    return bool(((highs - lows + 1).astype(object).prod(axis=1) == sums).all())
+
+
+def _unreliable(problem: str, found: str) -> RefusedError:
+    return RefusedError(problem, found=found, remedy="Do not rely on this release.")
