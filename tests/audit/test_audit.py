@@ -180,6 +180,7 @@ def own_schema():
         ),
         quasi_identifiers=["age", "job"],
         sensitive="disease",
+        widen={"age": "no"},
     )
 
 

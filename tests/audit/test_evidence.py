@@ -210,10 +210,19 @@ def test_absent_columns_are_as_if_suppressed(engine):
 
 
 def test_missing_sensitive_values_follow_the_policy(engine):
-    release = _read(engine, [("1", None), ("1", "x")])
-    with pytest.raises(DataError, match="1 record"):
-        understand([release], AGE)
-    assert understand([release], replace(AGE, sensitive_nulls="category")).values == ("x", None)
+    rows = [("1", None), ("1", "NA"), ("1", "x"), ("2", "?")]
+    refused = replace(AGE, sensitive_nulls="refuse")
+    with pytest.raises(DataError, match="3 records"):
+        understand([_read(engine, rows, columns=refused)], refused)
+    counted = replace(AGE, sensitive_nulls="category")
+    said = understand([_read(engine, rows, columns=counted)], counted)
+    assert said.values == ("x", None)
+    assert "count as a value" in said.notes[0]
+    left_out = understand([_read(engine, rows)], AGE)
+    assert left_out.values == ("x",)
+    assert "3 records" in left_out.notes[0]
+    other = replace(AGE, sensitive_missing=("x",))
+    assert understand([_read(engine, rows, columns=other)], other).values == ("?", "NA")
 
 
 def test_doubtful_labels_are_listed_and_values_are_not(engine):

@@ -96,8 +96,9 @@ def story(tmp_path_factory):
     write_csv(folder / "owner_b.csv", make_rows(3000, seed=3))
     schema, model = folder / "schema.toml", folder / "model.parquet"
     quietly(
-        "schema", "infer", past, "--qi", ",".join(QUASI_IDENTIFIERS), "--sensitive", SENSITIVE, "-o", schema
-    )
+        "schema", "infer", past, "--qi", ",".join(QUASI_IDENTIFIERS), "--sensitive", SENSITIVE,
+        "--widen", "age=no", "-o", schema,
+    )  # fmt: skip
     quietly("estimate", past, "--schema", schema, "-o", model)
     quietly("plan", model, *SMALL_PLAN, "-o", folder / "plan.json")
     return Story(folder)

@@ -50,7 +50,7 @@ def test_make_check_and_use_hierarchies(capsys, folder):
     assert age.read_text().splitlines()[3] == "23;20-24;20-29;*"
     code, _ = run_json(
         capsys, "schema", "infer", folder / "past.parquet", "--qi", "branch,age", "--sensitive", "rank",
-        "--hierarchy", f"branch={folder / 'branch.csv'}", "-o", schema,
+        "--hierarchy", f"branch={folder / 'branch.csv'}", "--widen", "age=no", "-o", schema,
     )  # fmt: skip
     assert code == 0
     code, checked = run_json(capsys, "hierarchy", "check", age, "--schema", schema, "--column", "age")
@@ -74,7 +74,8 @@ def test_make_check_and_use_hierarchies(capsys, folder):
 def test_a_misleading_file_is_refused_and_renamed(capsys, folder):
     schema, model, plan = folder / "s.toml", folder / "m.parquet", folder / "p.json"
     past, shifted = folder / "past.parquet", folder / "shifted.csv"
-    run(capsys, "schema", "infer", past, "--qi", "branch,age", "--sensitive", "rank", "-o", schema)
+    roles = ("--qi", "branch,age", "--sensitive", "rank", "--widen", "age=no")
+    run(capsys, "schema", "infer", past, *roles, "-o", schema)
     run(capsys, "estimate", past, "--schema", schema, "-o", model)
     code, checked = run_json(capsys, "hierarchy", "check", shifted, "--schema", schema, "--column", "age")
     assert (code, checked["usable"]) == (2, False)

@@ -27,7 +27,7 @@ from elldelta.model.counting import count
 from elldelta.release.publishable import Publishable
 from elldelta.release.published import count_release
 from elldelta.release.rows import write_quarantine, write_release
-from elldelta.schema.infer import infer_schema
+from elldelta.schema.infer import propose
 from elldelta.schema.label_columns import rules_of, understand_column
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
@@ -203,10 +203,10 @@ class FailureContract(Placement):
                     count(engine.open(source), schema)
                 said.append(everything_said(refusal.value))
         with pytest.raises(ElldeltaError) as refusal:
-            infer_schema(engine.open(source), ["i"], "s", most_categories=0)
+            propose(engine.open(source), ["i"], "s", most_categories=0)
         said.append(everything_said(refusal.value))
         with pytest.raises(ElldeltaError) as refusal:
-            infer_schema(engine.open(source), ["c"], "s", bins={"c": f"width:{CANARY}"})
+            propose(engine.open(source), ["c"], "s", bins={"c": f"width:{CANARY}"})
         said.append(everything_said(refusal.value))
         strange = understand_column("c", [{CANARY}], rules_of(Column("c", Categories(("x",)))))
         with pytest.raises(ElldeltaError) as refusal:

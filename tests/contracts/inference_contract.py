@@ -9,8 +9,8 @@ from tests.contracts.placement import Placement
 
 from elldelta.errors import DataError, ParameterError, SchemaError
 from elldelta.model.counting import count
-from elldelta.schema.infer import infer_schema
-from elldelta.schema.schema import Bins, Categories, Dates, Integers
+from elldelta.schema.infer import propose
+from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
 
 class InferenceContract(Placement):
@@ -26,13 +26,13 @@ class InferenceContract(Placement):
         rows = [dict(zip(names, row, strict=True)) for row in cells]
         write_csv(tmp_path / "t.csv", rows, names)
         table = engine.open(self.place_file(engine, tmp_path / "t.csv"))
-        schema = infer_schema(table, ["age", "zip", "code", "born", "x"], "s")
+        schema = propose(table, ["age", "zip", "code", "born", "x"], "s").schema
         age, zip_code, code, born, x = schema.quasi_identifiers
-        assert (age.domain, age.nulls) == (Integers(23, 41), "category")
+        assert (age.domain, age.nulls) == (Integers(0, 120), "category")
         assert (zip_code.domain, zip_code.nulls) == (Categories(("01234", "99999"), ordered=True), "refuse")
         assert code.domain == Categories(("a", "b"))
         assert (born.domain, born.nulls) == (Dates(dt.date(1999, 1, 31), dt.date(2001, 12, 1)), "category")
-        assert x.domain == Bins((1.5, 2.0, 10.0))
+        assert x.domain == Bins((0, 2.0, 19.0))  # no bin more, but room for other owners
         assert "quantile:10" in x.note
         assert (schema.sensitive.domain, schema.sensitive.nulls) == (Categories(("u", "v")), "suppress")
         assert schema.dropped == ("junk",)
@@ -49,7 +49,7 @@ class InferenceContract(Placement):
             }
         )
         assert (
-            infer_schema(engine.open(self.place(engine, typed)), ["age", "zip", "code", "born", "x"], "s")
+            propose(engine.open(self.place(engine, typed)), ["age", "zip", "code", "born", "x"], "s").schema
             == schema
         )
 
@@ -59,7 +59,8 @@ class InferenceContract(Placement):
         )
 
         def edges(bins):
-            return infer_schema(table, ["x", "b"], "s", bins={"x": bins}).quasi_identifiers[0].domain.edges
+            schema = propose(table, ["x", "b"], "s", bins={"x": bins}, widen={"x": "no"}).schema
+            return schema.quasi_identifiers[0].domain.edges
 
         assert edges("width:5") == (0, 5, 10)
         assert edges("width:0.3")[:4] == (0.3, 0.6, 0.9, 1.2)
@@ -71,7 +72,7 @@ class InferenceContract(Placement):
                 edges(bad)
         with pytest.raises(SchemaError, match="rise"):
             edges("edges:3,1")
-        schema = infer_schema(table, ["x", "b"], "s", bins={"s": "edges:0,2,3"})
+        schema = propose(table, ["x", "b"], "s", bins={"s": "edges:0,2,3"}).schema
         assert schema.sensitive.domain == Bins((0, 2, 3))
         assert schema.quasi_identifiers[1].domain == Categories(("true", "false"))
         assert count(table, schema).counts.n_records == 4
@@ -81,17 +82,76 @@ class InferenceContract(Placement):
             pa.table({"id": [f"p{i}" for i in range(50)], "none": pa.nulls(50, pa.int64()), "s": [1] * 50})
         )
         with pytest.raises(SchemaError, match="too many different texts") as refusal:
-            infer_schema(table, ["id"], "s", most_categories=20)
+            propose(table, ["id"], "s", most_categories=20)
         assert "p7" not in str(refusal.value)
         with pytest.raises(SchemaError, match="no value"):
-            infer_schema(table, ["none"], "s")
+            propose(table, ["none"], "s")
         with pytest.raises(DataError, match="missing"):
-            infer_schema(table, ["age"], "s")
+            propose(table, ["age"], "s")
         with pytest.raises(SchemaError, match="sensitive and a quasi-identifier"):
-            infer_schema(table, ["s"], "s")
+            propose(table, ["s"], "s")
 
     def test_blank_texts_are_missing_however_many_numbers_there_are(self, engine):
         texts = [*(str(number) for number in range(300)), "", " "]
         table = engine.open(pa.table({"a": texts, "s": ["x"] * len(texts)}))
-        [column] = infer_schema(table, ["a"], "s", most_categories=10).quasi_identifiers
-        assert (column.domain, column.nulls) == (Integers(0, 299), "category")
+        [column] = propose(table, ["a"], "s", most_categories=10).schema.quasi_identifiers
+        assert (column.domain, column.nulls) == (Integers(0, 400), "category")
+
+    def test_texts_that_stand_for_missing_values_are_no_values(self, engine):
+        rows = {
+            "vote": ["0", "1", "NA", "1", "0", "99", "1", "0"],
+            "age": ["30", "41", "?", "52", "-", "60", " N/A ", "33"],
+            "x": ["0.5", "1.5", "NULL", "2.5", "-9", ".", "3.5", "9.25"],
+            "land": ["NA", "DE", "None", "NA", "DE", "DE", "NA", "DE"],
+            "born": ["1990-01-01", "null", "1991-01-01", "1900-01-01", *["1992-01-01"] * 4],
+        }
+        table = engine.open(self.place(engine, pa.table(rows)))
+        found = propose(
+            table,
+            ["age", "x", "land", "born"],
+            "vote",
+            na={"vote": ["99"], "x": ["-9.0"], "born": ["1900-01-01"]},
+            not_na={"land": ["NA"]},
+        )
+        schema = found.schema
+        age, x, land, born = schema.quasi_identifiers
+        assert (schema.sensitive.domain, schema.sensitive.nulls) == (Integers(0, 1), "suppress")
+        assert [profile.n_missing for profile in found.profiles] == [3, 3, 1, 2, 2]
+        assert land.domain == Categories(("DE", "NA"))
+        assert born.domain == Dates(dt.date(1990, 1, 1), dt.date(1992, 1, 1))
+        assert {age.domain.kind, x.domain.kind} == {"integers", "bins"}
+        counted = count(table, schema).counts
+        assert (counted.n_records, counted.accounting.nulls) == (6, {"vote": 2})
+        # What has the same meaning in typed columns is read alike: 99 is 99.0, a moment is its day.
+        typed = pa.table(
+            {
+                "vote": pa.array([0, 1, None, 1, 0, 99, 1, 0], pa.float64()),
+                "age": pa.array([30, 41, None, 52, None, 60, None, 33], pa.int64()),
+                "x": pa.array([0.5, 1.5, None, 2.5, -9, None, 3.5, 9.25]),
+                "land": rows["land"],
+                "born": pa.array(
+                    [None if text == "null" else dt.datetime.fromisoformat(text) for text in rows["born"]]
+                ),
+            }
+        )
+        same = count(engine.open(self.place(engine, typed)), schema).counts
+        assert (same.ranks.tolist(), same.values.tolist(), same.n.tolist()) == (
+            counted.ranks.tolist(),
+            counted.values.tolist(),
+            counted.n.tolist(),
+        )
+
+    def test_a_schema_without_words_for_missing_values_reads_as_before(self, engine):
+        table = engine.open(self.place(engine, pa.table({"a": ["NA", "x", ""], "s": ["NA", "0", "NA"]})))
+        domain, listed = Categories(("", "NA", "x")), ("", "NA")
+        before = Schema((Column("a", domain, "category"),), Column("s", Categories(("0", "NA"))))
+        assert count(table, before).counts.n_records == 3
+        assert "missing" not in before.to_dict()["sensitive"]
+        # A text that is one of the values is never taken for missing.
+        now = Schema((Column("a", domain, "category", missing=listed),), before.sensitive)
+        assert count(table, now).counts.ranks.tolist() == count(table, before).counts.ranks.tolist()
+        other = Schema(
+            (Column("a", Categories(("x",)), "category", missing=listed),),
+            Column("s", Categories(("0", "NA"))),
+        )
+        assert count(table, other).counts.ranks.tolist() == [0, 1]

@@ -21,7 +21,7 @@ from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
 from elldelta.release.published import count_release
 from elldelta.release.rows import release_frame, write_quarantine, write_release
-from elldelta.schema.infer import infer_schema
+from elldelta.schema.infer import propose
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
 SECRET = "hunter2Password"  # noqa: S105 (of nobody)
@@ -221,7 +221,7 @@ def test_endless_and_ancient_days_are_outside_of_every_domain(engine, run, tmp_p
         assert write_quarantine(counted, tmp_path / "q.parquet", files) == 2
     for bad in ("'infinity'", "'-infinity'"):
         with pytest.raises(InputError):
-            infer_schema(engine.open(Query(f"SELECT CAST({bad} AS date) AS v, 1 AS one")), ["v"], "one")
+            propose(engine.open(Query(f"SELECT CAST({bad} AS date) AS v, 1 AS one")), ["v"], "one")
 
 
 def test_columns_that_cannot_be_compared_are_refused_without_a_cell(engine, run):

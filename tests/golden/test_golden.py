@@ -154,8 +154,12 @@ def test_a_file_is_as_it_was_written(name):
 def test_a_schema_and_a_hierarchy_are_made_again(tmp_path):
     made, groups = tmp_path / "schema.toml", tmp_path / "postal_code.csv"
     roles = "--qi postal_code,gender,age --sensitive disease"
-    say(f"schema infer tables/past_1.csv.gz {roles}", "-o", made)
-    assert tomllib.loads(made.read_text()) == tomllib.loads(Path("schemas/inferred.toml").read_text())
+    # Later versions propose words for missing values, too, and wider ages.
+    say(f"schema infer tables/past_1.csv.gz {roles} --widen age=no", "-o", made)
+    found = tomllib.loads(made.read_text())
+    for column in (*found["quasi_identifiers"], found["sensitive"]):
+        assert "NA" in column.pop("missing")
+    assert found == tomllib.loads(Path("schemas/inferred.toml").read_text())
     say("hierarchy make --codes tables/postal_codes.txt --prefix 4,2", "-o", groups)
     assert groups.read_bytes() == Path("schemas/postal_code.csv").read_bytes()
 

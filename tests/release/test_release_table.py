@@ -169,7 +169,7 @@ def test_refusals_leave_no_table_and_no_file(engine, run, plans, tmp_path):
     plan = plans[("ward",)]
     few = Query("SELECT * FROM people LIMIT 20")
     strange = Query(
-        f"SELECT age, zip, disease, '{CANARY}' AS ward FROM people UNION ALL SELECT 99, 'A', 'flu', 'x'"
+        f"SELECT age, zip, disease, '{CANARY}' AS ward FROM people UNION ALL SELECT 199, 'A', 'flu', 'x'"
     )
     missing = Query("SELECT age, zip, disease FROM people")
     for source, kind in (
@@ -186,9 +186,9 @@ def test_refusals_leave_no_table_and_no_file(engine, run, plans, tmp_path):
             ed.release(strange, plan, to=TableName("r"), engine=engine, quarantine=path)
     endless = Query(
         "SELECT age, zip, disease, ward, DATE 'infinity' AS d FROM people "
-        "UNION ALL SELECT 99, 'A', 'flu', 'x', NULL"
+        "UNION ALL SELECT 199, 'A', 'flu', 'x', NULL"
     )
-    everything = Query("SELECT 99 AS age, zip, disease, ward, DATE 'infinity' AS d FROM people LIMIT 1")
+    everything = Query("SELECT 199 AS age, zip, disease, ward, DATE 'infinity' AS d FROM people LIMIT 1")
     both = Query(f"{endless.text} UNION ALL ({everything.text})")
     with pytest.raises(DataError, match="cannot be written"):
         ed.release(both, plan, to=TableName("r"), engine=engine, quarantine=tmp_path / "q.csv")
@@ -198,7 +198,7 @@ def test_refusals_leave_no_table_and_no_file(engine, run, plans, tmp_path):
         strange, plan, to=TableName("r"), engine=engine, quarantine=tmp_path / "q.csv"
     ).manifest
     assert manifest.records_quarantined == 1
-    assert (tmp_path / "q.csv").read_text() == "age,zip,disease,ward\n99,A,flu,x\n"
+    assert (tmp_path / "q.csv").read_text() == "age,zip,disease,ward\n199,A,flu,x\n"
 
 
 def test_rights_that_are_missing_are_told(engine, run, plans, postgres_server, postgres_url):

@@ -34,7 +34,7 @@ def people(n_people, seed):
 @pytest.fixture(scope="module")
 def model():
     past = people(8000, 0)
-    return ed.estimate(past, Schema.infer(past, ["age", "zip"], "disease"))
+    return ed.estimate(past, Schema.infer(past, ["age", "zip"], "disease", widen={"age": "no"}))
 
 
 @pytest.fixture

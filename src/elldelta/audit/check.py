@@ -10,7 +10,8 @@ import numpy as np
 from elldelta.core import diversity as measures
 from elldelta.engines import running
 from elldelta.errors import DataError, ParameterError
-from elldelta.release import count_release
+from elldelta.release import count_release, values_shown
+from elldelta.schema.labels import MISSING_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,7 @@ class TableCheck:
         delta_disclosure: The largest absolute log ratio of shares, over the values that classes show.
         best_guess: How often the most frequent value of a class is right, in the worst class.
         lacking: Classes that lack a sensitive value which the table has.
+        left_out: Records without a sensitive value; they are left out of all measures.
     """
 
     records: int
@@ -50,6 +52,7 @@ class TableCheck:
     delta_disclosure: float
     best_guess: float
     lacking: int
+    left_out: int
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -61,6 +64,7 @@ def check(
     quasi_identifiers: Sequence[str],
     sensitive: str,
     *,
+    missing: Sequence[str] = MISSING_TOKENS,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -71,6 +75,7 @@ def check(
         table: Files, folders, globs, or a table in memory (pandas, Polars, Arrow).
         quasi_identifiers: What somebody may know about a person.
         sensitive: What they would like to know.
+        missing: Texts that stand for a missing sensitive value, as an empty cell does; it counts for nothing.
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
@@ -83,7 +88,8 @@ def check(
             remedy='Give a list of names, such as ["age", "sex"].',
         )
     with running(engine) as active:
-        found = count_release(active.open(table, csv_format), names, sensitive, progress=progress)
+        read = count_release(active.open(table, csv_format), names, sensitive, progress=progress)
+    found = read.with_values(values_shown(read.values, missing), keep_missing=False)
     if not found.n_records:
         raise DataError("There is no record to check.", remedy="Check that this is the table that you meant.")
     counts = found.counts
@@ -102,6 +108,7 @@ def check(
         delta_disclosure=measures.delta_disclosure(counts) or 0.0,
         best_guess=float(measures.largest_shares(counts).max()),
         lacking=int((counts == 0).any(axis=1).sum()),
+        left_out=read.n_records - found.n_records,
     )
 
 

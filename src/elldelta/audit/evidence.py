@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.audit.releases import Known, understand
+from elldelta.audit.releases import MISSING_COUNTS, Known, understand
 from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.errors import DataError, InternalError
@@ -182,7 +182,10 @@ class Evidence:
             ),
             linked=every,
             promised=max(item.manifest.ell for item in published),
-            assumptions=_assumptions([], schema.kept),
+            assumptions=(
+                *_assumptions([], schema.kept),
+                *((MISSING_COUNTS,) if schema.sensitive.has_missing else ()),
+            ),
             schema=schema,
         )
 

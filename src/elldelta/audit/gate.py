@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.audit.releases import counted_missing
 from elldelta.audit.result import LIMITS, for_the_public
 from elldelta.core.exposure import fewest_in_any_group, smallest
 
@@ -81,7 +82,7 @@ class Gate:
                 f"It may be published: whoever is in {self.before} stays among at least "
                 f"{self.diversity_min if self.diversity_min is not None else self.ell} values "
                 f"({self.ell} wanted), whichever of the published releases they are also in."
-            )
+            ) + counted_missing(self.assumptions)
         return (
             f"Do not publish: {len(self.classes):,} {'class' if len(self.classes) == 1 else 'classes'} of "
             f"{self.before} would leave somebody with fewer than {self.ell} values, at worst "

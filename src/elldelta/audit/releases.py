@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from elldelta.errors import DataError, ParameterError
-from elldelta.release import count_release, sensitive_texts, unknown_values
+from elldelta.release import (
+    count_release,
+    sensitive_texts,
+    unknown_values,
+    values_of_schema,
+    values_shown,
+)
 from elldelta.schema.label_columns import ColumnRules, one_spelling, understand_column
-from elldelta.schema.labels import EVERYTHING
+from elldelta.schema.labels import EVERYTHING, MISSING_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +36,10 @@ if TYPE_CHECKING:
 
     Labels = tuple[str | None, ...]
 
-SensitiveNulls = Literal["refuse", "category"]
+SensitiveNulls = Literal["suppress", "refuse", "category"]
+
+_MISSING = "Missing sensitive values"
+MISSING_COUNTS = f"{_MISSING} count as a value here, because somebody said so."
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,9 @@ class ForeignColumns:
             release stands for all that have such a column.
         absent: Pairs (release, column) of columns that a release does not have.
         rules: What the labels of a column mean, where they leave a doubt.
-        sensitive_nulls: Whether a missing sensitive value is a value, or refused.
+        sensitive_nulls: What a missing sensitive value means: "suppress": such records are left out, and
+            count for nothing; "category": it counts as a value; or "refuse" it.
+        sensitive_missing: Texts that stand for a missing sensitive value.
     """
 
     quasi_identifiers: tuple[str, ...] = ()
@@ -52,7 +63,8 @@ class ForeignColumns:
     names: tuple[tuple[str, str, str], ...] = ()
     absent: tuple[tuple[str, str], ...] = ()
     rules: Mapping[str, ColumnRules] = field(default_factory=dict)
-    sensitive_nulls: SensitiveNulls = "refuse"
+    sensitive_nulls: SensitiveNulls = "suppress"
+    sensitive_missing: tuple[str, ...] = MISSING_TOKENS
 
     def check(self, releases: Collection[str]) -> None:
         """Refuses what is said about a release that is not there."""
@@ -102,6 +114,7 @@ class ReadRelease:
         told_by: What says what it shows.
         ell: What its manifest promises.
         kept: Columns that it shows unchanged.
+        n_left_out: Records without a sensitive value, which are not counted.
     """
 
     name: str
@@ -113,6 +126,7 @@ class ReadRelease:
     told_by: Literal["manifest", "schema", "labels"] = "labels"
     ell: int | None = None
     kept: tuple[str, ...] = ()
+    n_left_out: int = 0
 
     @property
     def n_records(self) -> int:
@@ -176,14 +190,22 @@ def read_release(
         raise ParameterError("Releases are linked by their label columns.", found="None was named.")
     *own, sensitive = columns.own_names(name, table.names)
     present = [column for column in own if column is not None]
-    found = count_release(table, present, str(sensitive), progress=progress)
+    counted = count_release(table, present, str(sensitive), progress=progress)
+    counts_missing = columns.sensitive_nulls == "category"
+    if schema is None:
+        values = values_shown(counted.values, columns.sensitive_missing)
+    else:
+        values = values_of_schema(schema, counted.values)
+        counts_missing |= schema.sensitive.has_missing
+    found = counted.with_values(values, keep_missing=columns.sensitive_nulls != "suppress" or counts_missing)
+    n_left_out = counted.n_records - found.n_records
     places = [None if column is None else present.index(column) for column in own]
     labels = tuple(
         tuple(EVERYTHING if place is None else row[place] for place in places) for row in found.labels
     )
     if schema is None:
-        return ReadRelease(name, labels, found.values, found.counts, labels)
-    unknown = set(found.values) - set(sensitive_texts(schema))
+        return ReadRelease(name, labels, found.values, found.counts, labels, n_left_out=n_left_out)
+    unknown = set(found.values) - {*sensitive_texts(schema), None}
     if unknown:
         raise unknown_values(schema, name, len(unknown))
     whole = [column.whole for column in map(schema.quasi_identifier, columns.quasi_identifiers)]
@@ -193,7 +215,16 @@ def read_release(
         )
         for row in labels
     )
-    return ReadRelease(name, labels, found.values, found.counts, boxes, told_by="schema", kept=schema.kept)
+    return ReadRelease(
+        name,
+        labels,
+        found.values,
+        found.counts,
+        boxes,
+        told_by="schema",
+        kept=schema.kept,
+        n_left_out=n_left_out,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,11 +440,27 @@ def _sensitive(
         np.array([place[None if v is None else spelt[v]] for v in own], dtype=np.int64) for own in texts
     )
     n_folded = sum(n > 1 for n in Counter(str(value).casefold() for value in distinct).values())
-    note = (
-        f"{_counted(n_folded, 'sensitive value')} occur in spellings that differ only in upper and lower "
-        "case; they count as different values."
-    )
-    return tuple(distinct), known_of, tuple(value_of), (note,) if n_folded else ()
+    notes = []
+    if n_folded:
+        notes.append(
+            f"{_counted(n_folded, 'sensitive value')} occur in spellings that differ only in upper and lower "
+            "case; they count as different values."
+        )
+    if None in distinct:
+        notes.append(MISSING_COUNTS)
+    if n_left_out := sum(release.n_left_out for release in releases):
+        notes.append(f"{_MISSING} are no values: {_counted(n_left_out, 'record')} with one are left out.")
+    return tuple(distinct), known_of, tuple(value_of), tuple(notes)
+
+
+def counted_missing(assumptions: Iterable[str]) -> str:
+    """What a verdict adds where a missing value counts as a value."""
+    return " A missing value counts as one of them." if MISSING_COUNTS in assumptions else ""
+
+
+def about_missing(assumptions: Iterable[str]) -> tuple[str, ...]:
+    """What an audit says about missing sensitive values."""
+    return tuple(said for said in assumptions if said.startswith(_MISSING))
 
 
 def _told(column: LabelColumn) -> str:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elldelta.audit.releases import counted_missing
 from elldelta.pages.page import Shown, write_page
 
 if TYPE_CHECKING:
@@ -286,7 +287,7 @@ class Audit(Shown):
             )
         return (
             f"Safe against linking: whichever of the releases somebody is in, at least {fewest} values are "
-            f"left ({self.ell} wanted)."
+            f"left ({self.ell} wanted)." + counted_missing(self.assumptions)
         )
 
     @property

@@ -173,6 +173,50 @@ class Csv:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """What stands for a missing value."""
+
+    na: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--na",
+            help="Texts that stand for a missing value in a column, besides the usual ones (NA, N/A, NULL, "
+            "None, ?, - and their like): vote=99,refused. May be given several times.",
+        ),
+    ] = None
+    not_na: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--not-na",
+            help="Usual texts that are values in a column: country=NA. May be given several times.",
+        ),
+    ] = None
+
+    @property
+    def added(self) -> dict[str, tuple[str, ...]]:
+        """The texts of --na by column."""
+        return _lists(self.na, "--na")
+
+    @property
+    def spared(self) -> dict[str, tuple[str, ...]]:
+        """The texts of --not-na by column."""
+        return _lists(self.not_na, "--not-na")
+
+    def tokens(self, column: str) -> tuple[str, ...]:
+        """All texts that stand for a missing value in the only column that may be spoken of."""
+        from elldelta.schema.labels import missing_tokens
+
+        strangers = {*self.added, *self.spared} - {column}
+        if strangers:
+            raise ParameterError(
+                "Only missing sensitive values are left out here.",
+                found=f"--na or --not-na speaks of {sorted(strangers)[0]!r}; sensitive is {column!r}.",
+                remedy="Leave it out: of the other columns a missing value is a value like any other.",
+            )
+        return missing_tokens(self.added.get(column, ()), self.spared.get(column, ()))
+
+
+@dataclass(frozen=True)
 class Where:
     """Where tables are counted."""
 
@@ -250,17 +294,27 @@ class WhereFrom(Where):
 
 def named_files(texts: list[str] | None, option: str) -> dict[str, Path]:
     """Files by column, from options such as age=age.csv."""
-    files: dict[str, Path] = {}
+    return {name: Path(path) for name, path in column_rules(texts, option, "age=age.csv").items()}
+
+
+def column_rules(texts: list[str] | None, option: str, example: str) -> dict[str, str]:
+    """What options such as age=0..120 say, by column."""
+    rules: dict[str, str] = {}
     for text in texts or ():
-        name, equals, path = (part.strip() for part in text.partition("="))
-        if not equals or not name or not path or name in files:
+        name, equals, rule = (part.strip() for part in text.partition("="))
+        if not equals or not name or not rule or name in rules:
             raise ParameterError(
-                f"{option} must look like age=age.csv, once per column.",
+                f"{option} must look like {example}, once per column.",
                 found=f"It is {text!r}.",
-                remedy="Write the column, an equals sign and the file.",
+                remedy="Write the column, an equals sign and what is said about it.",
             )
-        files[name] = Path(path)
-    return files
+        rules[name] = rule
+    return rules
+
+
+def _lists(texts: list[str] | None, option: str) -> dict[str, tuple[str, ...]]:
+    rules = column_rules(texts, option, "vote=NA,99")
+    return {name: tuple(part.strip() for part in rule.split(",")) for name, rule in rules.items()}
 
 
 def _settings(texts: list[str]) -> dict[str, str]:

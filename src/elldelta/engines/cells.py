@@ -7,6 +7,7 @@ count as missing wherever a number or a date is expected.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -134,6 +135,34 @@ def as_text(values: pa.Array) -> pa.Array:
         text = pc.replace_substring_regex(text, r"([.][0-9]*?)0+(Z?)$", r"\1\2")
         text = pc.replace_substring_regex(text, r"[.](Z?)$", r"\1")
     return text
+
+
+def among(values: pa.Array, tokens: Sequence[str], *, by_number: bool) -> NDArray[np.bool_]:
+    """Which cells are one of some texts, such as NA; `elldelta.engines.sql.among` says the same in SQL.
+
+    Args:
+        values: The cells; spaces around a text do not count.
+        tokens: The texts. Dates are meant as days, whatever the time of day.
+        by_number: Whether texts that are numbers are compared as such, so that 99 is 99.0.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = _plain(values)
+    if pa.types.is_timestamp(values.type):
+        values = pc.floor_temporal(values, unit="day").cast(pa.date32())
+    found = _mask(pc.is_in(_trimmed(as_text(values)), value_set=pa.array(tokens, pa.string())))
+    numbers = numbers_among(tokens)
+    is_number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+    if numbers and (is_number or pa.types.is_decimal(values.type) or (by_number and _is_text(values.type))):
+        reals = as_reals(values)
+        found |= reals.readable & np.isin(reals.numbers, numbers)
+    return found
+
+
+def numbers_among(tokens: Sequence[str]) -> list[float]:
+    """The texts that are numbers, as such."""
+    return [float(token) for token in tokens if re.fullmatch(REAL_PATTERN, token)]
 
 
 def _plain(values: pa.Array) -> pa.Array:

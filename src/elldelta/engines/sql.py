@@ -8,9 +8,10 @@ opens them that way.
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Literal
 
-from elldelta.engines.cells import REAL_PATTERN
+from elldelta.engines.cells import REAL_PATTERN, numbers_among
 from elldelta.errors import InternalError
 
 if TYPE_CHECKING:
@@ -126,30 +127,45 @@ def quarantined_rows(relation: str, keys: Sequence[str], unknown: Sequence[str],
     return f"SELECT {shown} FROM (SELECT {keyed} FROM {relation}) AS keyed {joins} WHERE {tests}"  # noqa: S608
 
 
-def extremes(relation: str, column: str) -> str:
-    """Number of rows, number of values, smallest and largest value of a column."""
-    name = identifier(column)
+def extremes(relation: str, value: str) -> str:
+    """Number of rows, number of values, of different ones, smallest and largest value of an expression."""
     return (
-        f"SELECT COUNT(*) AS n, COUNT({name}) AS n_values, MIN({name}) AS low, MAX({name}) AS high "  # noqa: S608
-        f"FROM {relation}"
+        "SELECT COUNT(*) AS n, COUNT(value) AS n_values, COUNT(DISTINCT value) AS n_distinct, "  # noqa: S608
+        f"MIN(value) AS low, MAX(value) AS high FROM (SELECT {value} AS value FROM {relation}) AS given"
     )
 
 
-def real_extremes(relation: str, column: str, kind: ValueKind) -> str:
+def neighbours(relation: str, value: str, kind: ValueKind, low: int, high: int) -> str:
+    """The values that come next to the smallest and the largest one of an expression."""
+    number = real(value, kind)
+    return (
+        f"SELECT MIN(CASE WHEN number > {_double(low)} THEN number END) AS above, "  # noqa: S608
+        f"MAX(CASE WHEN number < {_double(high)} THEN number END) AS below "
+        f"FROM (SELECT {number} AS number FROM {relation}) AS numbers"
+    )
+
+
+def distinct(relation: str, column: str) -> str:
+    """Number of rows and of different values of a column."""
+    return f"SELECT COUNT(*) AS n, COUNT(DISTINCT {identifier(column)}) AS n_distinct FROM {relation}"  # noqa: S608
+
+
+def real_extremes(relation: str, value: str, kind: ValueKind) -> str:
     """Like `extremes` for finite real numbers, with the number of those that are not whole."""
-    number = real(identifier(column), kind)
+    number = real(value, kind)
     finite = f"number IS NOT NULL AND ABS(number) <= {_double(1.7976931348623157e308)}"
     return (
-        "SELECT COUNT(*) AS n, COUNT(number) AS n_values, MIN(number) AS low, MAX(number) AS high, "  # noqa: S608
+        "SELECT COUNT(*) AS n, COUNT(number) AS n_values, COUNT(DISTINCT number) AS n_distinct, "  # noqa: S608
+        "MIN(number) AS low, MAX(number) AS high, "
         "SUM(CASE WHEN FLOOR(number) <> number THEN 1 ELSE 0 END) AS n_fractions "
         f"FROM (SELECT CASE WHEN {finite} THEN number END AS number "
         f"FROM (SELECT {number} AS number FROM {relation}) AS numbers) AS finite"
     )
 
 
-def real_quantiles(relation: str, column: str, kind: ValueKind, n_parts: int) -> str:
-    """Inner quantiles q1, q2, ... of the finite numbers of a column: values that occur in it."""
-    number = real(identifier(column), kind)
+def real_quantiles(relation: str, value: str, kind: ValueKind, n_parts: int) -> str:
+    """Inner quantiles q1, q2, ... of the finite numbers of an expression: values that occur in it."""
+    number = real(value, kind)
     parts = ", ".join(
         f"PERCENTILE_DISC({_double(part / n_parts)}) WITHIN GROUP (ORDER BY number) AS q{part}"
         for part in range(1, n_parts)
@@ -158,6 +174,30 @@ def real_quantiles(relation: str, column: str, kind: ValueKind, n_parts: int) ->
         f"SELECT {parts} FROM (SELECT {number} AS number FROM {relation}) AS numbers "  # noqa: S608
         f"WHERE number IS NOT NULL AND ABS(number) <= {_double(1.7976931348623157e308)}"
     )
+
+
+def among(expression: str, kind: ValueKind, tokens: Sequence[str]) -> str:
+    """The test whether a cell is one of some texts that stand for a missing value; empty if none can be.
+
+    `elldelta.engines.cells.among` says the same of Arrow: numbers are compared as numbers, moments as days.
+    """
+    tests = []
+    if kind == "text" and tokens:
+        tests.append(f"TRIM({expression}) IN ({', '.join(map(text, tokens))})")
+    numbers = numbers_among(tokens)
+    if kind in {"text", "integer", "real"} and numbers:
+        tests.append(f"{real(expression, kind)} IN ({', '.join(map(_double, numbers))})")
+    days = [token for token in tokens if _is_day(token)]
+    if kind in {"date", "timestamp"} and days:
+        listed = ", ".join(f"CAST({text(day)} AS DATE)" for day in days)
+        tests.append(f"CAST({expression} AS DATE) IN ({listed})")
+    return f"({' OR '.join(tests)})" if tests else ""
+
+
+def present(expression: str, kind: ValueKind, tokens: Sequence[str]) -> str:
+    """A column without the texts that stand for a missing value: there it is NULL."""
+    test = among(expression, kind, tokens)
+    return f"CASE WHEN {test} THEN NULL ELSE {expression} END" if test else expression
 
 
 def real(expression: str, kind: ValueKind) -> str:
@@ -172,13 +212,22 @@ def real(expression: str, kind: ValueKind) -> str:
     return f"NULLIF({number}, CAST('NaN' AS DOUBLE))"
 
 
-def bin_of(expression: str, kind: ValueKind, edges: Sequence[float], *, missing: int, unknown: int) -> str:
+def bin_of(
+    expression: str,
+    kind: ValueKind,
+    edges: Sequence[float],
+    tokens: Sequence[str] = (),
+    *,
+    missing: int,
+    unknown: int,
+) -> str:
     """The number of the bin in which a real number lies, found inside the engine.
 
     Args:
         expression: The column, quoted.
         kind: The kind of its values: "integer", "real" or "text".
         edges: Where the bins begin, and at last where they end.
+        tokens: Texts that stand for a missing number.
         missing: What stands for a missing number.
         unknown: What stands for a number outside the bins, or for none at all.
     """
@@ -188,6 +237,7 @@ def bin_of(expression: str, kind: ValueKind, edges: Sequence[float], *, missing:
         blank += f" OR TRIM({expression}) = ''"
     elif kind == "real":
         blank += f" OR {number} IS NULL"
+    blank = " OR ".join(filter(None, (blank, among(expression, kind, tokens))))
     low, high = _double(edges[0]), _double(edges[-1])
     return (
         f"CASE WHEN {blank} THEN {missing} "
@@ -203,6 +253,13 @@ def _bisect(edges: Sequence[float], number: str, low: int, high: int) -> str:
     middle = (low + high) // 2
     below, above = _bisect(edges, number, low, middle), _bisect(edges, number, middle, high)
     return f"CASE WHEN {number} < {_double(edges[middle])} THEN {below} ELSE {above} END"
+
+
+def _is_day(token: str) -> bool:
+    try:
+        return dt.date.fromisoformat(token).isoformat() == token
+    except ValueError:
+        return False
 
 
 def _double(value: float) -> str:

@@ -225,7 +225,7 @@ def grouping_key(column: Column, kind: ValueKind) -> str:
                 found=f"Its values are of kind {kind}.",
                 remedy="Correct the kind of the column in the schema, or convert the column.",
             )
-        return sql.bin_of(name, kind, column.domain.edges, missing=NULL, unknown=UNKNOWN)
+        return sql.bin_of(name, kind, column.domain.edges, column.missing, missing=NULL, unknown=UNKNOWN)
     if isinstance(column.domain, Dates) and kind == "timestamp":
         return f"CAST({name} AS DATE)"
     if isinstance(column.domain, Integers) and kind == "real":

@@ -261,8 +261,8 @@ def read_model(path: str | os.PathLike[str]) -> Model:
 
 def _moved(before: Column, after: Column, positions: NDArray[Any]) -> NDArray[Any]:
     """Positions of a column as positions of the other one."""
-    if (before.name, before.nulls) != (after.name, after.nulls):
-        raise _other_schema(f"Column {before.name!r} has another name or another null policy.")
+    if (before.name, before.nulls, before.missing) != (after.name, after.nulls, after.missing):
+        raise _other_schema(f"Column {before.name!r} has another name, or treats missing values otherwise.")
     if before.domain == after.domain:
         return positions
     match before.domain, after.domain:

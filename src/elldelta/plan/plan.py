@@ -232,9 +232,11 @@ class Plan(Shown):
         """Per class, how many witnesses each of t releases may miss: t b <= a - ell (Theorem E)."""
         return tuple((len(values) - self.ell) // self.releases for values in self.witnesses)
 
-    def _promise(self) -> str:
+    def _promise(self, *, names_missing: bool = True) -> str:
         who = "every person who is in all of them" if self.releases > 1 else "every person in it"
         left = f"{who} among at least {self.ell} values of {self.schema.sensitive.name!r}"
+        if self.schema.sensitive.has_missing and names_missing:
+            left += " (a missing one counts as a value)"
         if self.guarantee == "certified":
             which = (
                 f"Any {self.releases} releases that pass the certificate of this plan, linked together, leave"
@@ -358,9 +360,11 @@ class Plan(Shown):
                 **{name: content[name] for name in _PLAIN},
             )
             # The words must be those that this format has for the numbers: nobody else's promise counts.
+            # Before schemas had words for missing values, promises did not speak of them.
             intact = (
                 plan.digest == document["digest"]
-                and plan.promise == plan._promise()
+                and plan.promise
+                in {plan._promise(), plan._promise(names_missing=bool(schema.sensitive.missing))}
                 and plan.conditions == plan._conditions()
             )
         except (ElldeltaError, KeyError, TypeError, ValueError):

@@ -16,5 +16,7 @@ from elldelta.release.published import (
     open_published,
     sensitive_texts,
     unknown_values,
+    values_of_schema,
+    values_shown,
 )
 from elldelta.release.verification import Verification, verify, verify_published

@@ -121,6 +121,7 @@ class Manifest:
             f"Released {self.records_released:,} of {self.records_read:,} records "
             f"in {self.classes_published:,} classes.",
             f"Every class shows at least {self.diversity} values; {self.ell} were promised."
+            + (" A missing value counts as one." if self.schema.sensitive.has_missing else "")
             if self.diversity is not None
             else "No class has a record.",
         ]

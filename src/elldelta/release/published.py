@@ -18,6 +18,7 @@ from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.release.manifest import Manifest, content_digest, manifest_path, read_manifest
 from elldelta.release.row_checks import file_digest, is_in_order, kept_digest, unknown_columns
+from elldelta.schema.domains import NULL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,6 +49,21 @@ class ReleaseCounts:
     def n_records(self) -> int:
         """The number of records of the release."""
         return int(self.counts.sum())
+
+    def with_values(self, values: Sequence[str | None], *, keep_missing: bool) -> ReleaseCounts:
+        """The same with other names of the sensitive values; records without one may be left out."""
+        if keep_missing or None not in values:
+            return replace(self, values=tuple(values))
+        shown = [place for place, value in enumerate(values) if value is not None]
+        counts = self.counts[:, shown]
+        filled = np.flatnonzero(counts.any(axis=1))
+        labels = tuple(self.labels[row] for row in filled.tolist())
+        return ReleaseCounts(labels, tuple(values[place] for place in shown), counts[filled])
+
+
+def values_shown(values: Sequence[str | None], tokens: Sequence[str]) -> list[str | None]:
+    """Sensitive values of a release; None where a text stands for a missing one."""
+    return [None if value is None or value.strip(" ") in tokens else value for value in values]
 
 
 def count_release(
@@ -83,6 +99,19 @@ def sensitive_texts(schema: Schema) -> tuple[str | None, ...]:
     return tuple(
         None if value is None else str(value) for value in schema.sensitive.released_values().to_pylist()
     )
+
+
+def values_of_schema(schema: Schema, values: Sequence[str | None]) -> list[str | None]:
+    """Sensitive values that anybody wrote, as releases spell them; unchanged where the schema has none."""
+    import pyarrow as pa
+
+    known = sensitive_texts(schema)
+    column = schema.sensitive
+    positions = column.encode(pa.array(values, pa.string())).tolist()
+    return [
+        value if value in known else None if place == NULL else known[place] if place >= 0 else value
+        for value, place in zip(values, positions, strict=True)
+    ]
 
 
 def unknown_values(schema: Schema, name: str, n_values: int) -> DataError:

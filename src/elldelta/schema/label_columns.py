@@ -65,6 +65,7 @@ class ColumnRules:
             anything.
         separators: Whether `a,b`, `a;b` and `a|b` in a text column are sets or values; by default they are
             sets if every part occurs as a value elsewhere, and refused otherwise.
+        missing: Texts that stand for an empty cell.
         hierarchy: Names of groups of values.
         values: Values that exist, whether or not a label shows them; of numbers and dates also ranges.
         groups: The values of groups by their labels, as our own releases write them.
@@ -76,6 +77,7 @@ class ColumnRules:
     kind: ColumnKind = "auto"
     nulls: ForeignNulls = "refuse"
     separators: Separators = "auto"
+    missing: tuple[str, ...] = ()
     hierarchy: Hierarchy | None = None
     values: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -104,6 +106,7 @@ def rules_of(column: Column) -> ColumnRules:
         kind="text" if is_text else "date" if isinstance(domain, Dates) else "number",
         nulls="category" if column.has_missing else "refuse",
         separators="values" if is_text else "auto",
+        missing=column.missing,
         hierarchy=column.hierarchy,
         values=domain.values if isinstance(domain, Categories) else (whole,),
         groups=column.groups,
@@ -254,6 +257,8 @@ def one_spelling(values: Collection[str]) -> dict[str, str]:
 def _started(label: str | None, n_releases: int, rules: ColumnRules, declared: Collection[str]) -> Entry:
     text = "" if label is None else normalized(label)
     entry = Entry(label, text, n_releases)
+    if text in rules.missing and text not in declared:
+        text = ""
     is_placeholder = stands_for_missing(text) and text not in declared
     if is_placeholder and rules.nulls == "refuse" and rules.kind != "text":
         entry.problem = "it may stand for no value (say what empty cells mean, or that the column is text)"

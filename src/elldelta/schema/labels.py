@@ -36,10 +36,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 EVERYTHING = "*"
 MISSING = "(missing)"
+MISSING_TOKENS = (
+    *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "NULL", "null", "None"),
+    *(".", "-", "?"),
+)
+"""What programs write for a missing value; spelt just so."""
 _OR_MISSING = f" or {MISSING}"
 _RANGE = ".."
 
@@ -68,6 +73,13 @@ _PLACEHOLDERS = re.compile(
 )
 
 Scale = Literal["number", "date"]
+
+
+def missing_tokens(na: Iterable[str] = (), not_na: Iterable[str] = ()) -> tuple[str, ...]:
+    """The usual texts for a missing value, with some more and without others."""
+    spared = {token.strip(" ") for token in not_na}
+    tokens = dict.fromkeys((*MISSING_TOKENS, *(token.strip(" ") for token in na)))
+    return tuple(token for token in tokens if token not in spared)
 
 
 def quoted(value: str) -> str:

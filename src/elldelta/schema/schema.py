@@ -8,13 +8,14 @@ what models, plans and releases speak about.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from elldelta.engines.cells import UnreadableTypeError
+from elldelta.engines.cells import UnreadableTypeError, among
 from elldelta.errors import DataError, ParameterError, SchemaError
 from elldelta.files import digest
 from elldelta.pages.page import Shown
@@ -51,6 +52,8 @@ class Column:
         domain: The values it may have.
         nulls: "category": missing is one more position, after all others; "refuse": a table with missing
             values is refused; "suppress": records without a value are left out and counted.
+        missing: Texts that stand for a missing value, besides an empty cell: `NA`, `?`, `99`. In a column of
+            numbers they may be numbers, also inside its range; a text listed as a category is a value.
         note: A remark for the person who edits the schema; no part of what the schema means.
         hierarchy: Groups of values, with names. Leaves that the domain does not have are left out, and
             unordered categories are put into an order in which siblings are neighbours.
@@ -61,6 +64,7 @@ class Column:
     nulls: NullPolicy = "refuse"
     note: str = field(default="", compare=False)
     hierarchy: Hierarchy | None = None
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -76,6 +80,7 @@ class Column:
                 found="It is none of category, refuse and suppress.",
                 remedy='Write nulls = "category", "refuse" or "suppress".',
             )
+        object.__setattr__(self, "missing", _tokens(self.missing, self.name))
         if self._fitted is not None:
             object.__setattr__(self, "domain", self._fitted.domain)
             object.__setattr__(self, "hierarchy", self._fitted.hierarchy)
@@ -113,6 +118,10 @@ class Column:
         found = ""
         try:
             positions = self.domain.encode(values)
+            if self.missing:
+                is_listed = isinstance(self.domain, Categories)
+                stands_for_none = among(values, self.missing, by_number=not is_listed)
+                positions[stands_for_none & ((positions < 0) | (not is_listed))] = NULL
         except UnreadableTypeError as problem:
             found = f"Its values are of type {problem}."
         except pa.ArrowException:
@@ -365,6 +374,9 @@ class Schema(Shown):
         kept: Sequence[str] = (),
         bins: Mapping[str, str] | None = None,
         hierarchies: Mapping[str, HierarchyRows] | None = None,
+        na: Mapping[str, Sequence[str]] | None = None,
+        not_na: Mapping[str, Sequence[str]] | None = None,
+        widen: Mapping[str, str] | None = None,
         csv_format: CsvFormat | None = None,
         engine: Engine | None = None,
         progress: Progress | None = None,
@@ -376,25 +388,37 @@ class Schema(Shown):
             quasi_identifiers: Columns that an outsider may know, in the order of comparison.
             sensitive: The column that must not be learnt.
             kept: Columns that a release shows unchanged.
-            bins: For columns of numbers: "width:10000", "quantile:8" or "edges:0,10,20".
+            bins: For columns of numbers: "width:10000", "quantile:8", "edges:0,10,20", or "values" for one
+                position per value that occurs.
             hierarchies: Groups of the values of some quasi-identifiers.
+            na: Texts that stand for a missing value in a column, such as {"vote": ["99"]}, besides the usual
+                ones: NA, N/A, NULL, None, ?, - and their like.
+            not_na: Usual texts that are values in a column, such as {"country": ["NA"]}.
+            widen: The ends of columns of numbers or dates, such as {"age": "0..120"}, or "no" for what was
+                seen. By default numbers without a natural end are widened.
             csv_format: How CSV files are written.
             engine: The engine to use; DuckDB by default.
             progress: Is told how far the reading is.
         """
         from elldelta.engines import running
-        from elldelta.schema.infer import infer_schema
+        from elldelta.schema.infer import propose
 
         with running(engine) as active:
-            return infer_schema(
+            proposal = propose(
                 active.open(source, csv_format),
                 quasi_identifiers,
                 sensitive,
                 kept=kept,
                 bins=bins,
                 hierarchies=hierarchies,
+                na=na,
+                not_na=not_na,
+                widen=widen,
                 progress=progress,
             )
+        if proposal.is_dangerous:
+            warnings.warn(proposal.warnings[0], stacklevel=2)
+        return proposal.schema
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> Schema:
@@ -438,7 +462,21 @@ def _column_to_dict(column: Column) -> dict[str, Any]:
     plain = {"name": column.name, "nulls": column.nulls, **column.domain.to_dict()}
     if column.hierarchy is not None:  # no key where there is none: older schemas keep their digest
         plain["hierarchy"] = [list(row) for row in column.hierarchy.rows]
+    if column.missing:
+        plain["missing"] = list(column.missing)
     return plain
+
+
+def _tokens(tokens: Any, name: str) -> tuple[str, ...]:  # noqa: ANN401 (whatever a file says)
+    if isinstance(tokens, list | tuple) and all(isinstance(token, str) for token in tokens):
+        trimmed = tuple(token.strip(" ") for token in tokens)
+        if len(set(trimmed)) == len(trimmed) and not any("\0" in token for token in trimmed):
+            return trimmed
+    raise SchemaError(
+        f"What stands for a missing value of column {name!r} must be a list of texts.",
+        found="Some entries are no texts, or occur twice.",
+        remedy='Write, for instance, missing = ["", "NA", "99"].',
+    )
 
 
 def _check_name(name: object) -> None:

@@ -8,7 +8,7 @@ import pathlib
 import re
 import tomllib
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from elldelta.choices import DateUnit
@@ -33,7 +33,8 @@ _HEADER = """\
 #        dates       low, high, unit = "day", "month" or "year"
 #        categories  values in their order; ordered = true if that order means something
 #        bins        edges: [first, second), ..., the last bin includes its upper edge
-# nulls  "category"  a missing value is one more value of the column
+# missing            texts that stand for a missing value; a text that is one of the values never does
+# nulls  "category"  a missing value is one more value of the column (if sensitive, it counts towards ell)
 #        "refuse"    a table with missing values is refused
 #        "suppress"  records without a value are left out, and counted
 # A quasi-identifier may have a hierarchy: hierarchy_file = "age.csv", a file beside this one with one line
@@ -48,7 +49,7 @@ _KEYS = {
 }
 """Keys of each kind of domain, and whether they are required."""
 
-_OPTIONAL_KEYS = {"nulls": False, "hierarchy": False, "hierarchy_file": False}
+_OPTIONAL_KEYS = {"nulls": False, "missing": False, "hierarchy": False, "hierarchy_file": False}
 
 _DOCUMENT_KEYS = {
     "format": True,
@@ -169,7 +170,9 @@ class _Reader:
             domain = _domain(kind, entry)
         hierarchy = self.hierarchy(entry, path, domain)
         with self.at(*path, "name" if nulls in get_args(NullPolicy) else "nulls"):
-            return Column(entry["name"], domain, nulls, hierarchy=hierarchy)
+            column = Column(entry["name"], domain, nulls, hierarchy=hierarchy)
+        with self.at(*path, "missing"):
+            return replace(column, missing=entry.get("missing", ()))
 
     def hierarchy(self, entry: dict[str, Any], path: Path, domain: Domain) -> Hierarchy | None:
         if "hierarchy_file" in entry:
@@ -322,6 +325,8 @@ def _column_lines(column: Column) -> Iterator[str]:
         yield "# " + "".join(sign if sign.isprintable() else " " for sign in remark)
     yield f"name = {_toml(column.name)}"
     yield f"nulls = {_toml(column.nulls)}"
+    if column.missing:
+        yield f"missing = [{', '.join(map(_toml, column.missing))}]"
     for key, value in column.domain.to_dict().items():
         yield f"{key} = {_toml(value)}"
     if column.hierarchy is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,7 +16,7 @@ from elldelta.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from elldelta.audit.releases import ForeignColumns
+    from elldelta.audit.releases import ForeignColumns, SensitiveNulls
     from elldelta.audit.result import Audit
 
 _SHOWN = 20
@@ -54,7 +54,8 @@ class Columns:
         Texts,
         typer.Option(
             "--empty",
-            help="What empty cells mean: age=unknown, age=category (a value of its own) or age=refuse.",
+            help="What empty cells mean: age=unknown, age=category (a value of its own) or age=refuse. "
+            "Records without a sensitive value are left out unless it is said to be a category.",
         ),
     ] = None
     lists: Annotated[
@@ -65,15 +66,18 @@ class Columns:
     ] = None
     hierarchy: options.Hierarchies = None
 
-    @property
-    def described(self) -> ForeignColumns:
-        """The same, checked."""
+    def described(self, missing: options.Missing) -> ForeignColumns:
+        """The same, checked, with what stands for an empty cell."""
         from elldelta.audit.releases import ForeignColumns
         from elldelta.schema.hierarchies import read_rows
         from elldelta.schema.label_columns import ColumnRules
+        from elldelta.schema.labels import missing_tokens
 
         rules: dict[str, dict[str, Any]] = {}
-        nulls = "refuse"
+        nulls = "suppress"
+        for column, tokens in missing.added.items():
+            if column != self.sensitive:
+                rules.setdefault(column, {})["missing"] = tokens
         for key, option, texts in (
             ("kind", "--kind", self.kinds),
             ("nulls", "--empty", self.empty),
@@ -84,10 +88,11 @@ class Columns:
                     nulls = value
                 else:
                     rules.setdefault(column, {})[key] = value
-        if nulls not in ("refuse", "category"):
+        if nulls not in ("suppress", "refuse", "category"):
             raise ParameterError(
-                "An empty sensitive value is refused or a category.",
-                remedy=f"Write --empty {self.sensitive}=category or leave it out.",
+                "Records with an empty sensitive value are left out, refused, or a category.",
+                found=f"It is {nulls!r}.",
+                remedy=f"Write --empty {self.sensitive}=category or =refuse, or leave it out.",
             )
         for column, file in options.named_files(self.hierarchy, "--hierarchy").items():
             rules.setdefault(column, {})["hierarchy"] = read_rows(file).checked()
@@ -98,7 +103,10 @@ class Columns:
             names=tuple(each for each in mapped if each[1]),
             absent=tuple((release, common) for release, own, common in mapped if not own),
             rules={column: ColumnRules(**said) for column, said in rules.items()},
-            sensitive_nulls="category" if nulls == "category" else "refuse",
+            sensitive_nulls=cast("SensitiveNulls", nulls),
+            sensitive_missing=missing_tokens(
+                missing.added.get(self.sensitive or "", ()), missing.spared.get(self.sensitive or "", ())
+            ),
         )
 
     def _mapped(self) -> Iterator[tuple[str, str, str]]:
@@ -163,6 +171,7 @@ def _run(
         Path | None, typer.Option("--schema", help="Describes the columns of releases without a manifest.")
     ] = None,
     columns: Columns,
+    missing: options.Missing,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say how every label is understood, and link nothing.")
     ] = False,
@@ -217,7 +226,7 @@ def _run(
     with where.start() as engine, progress_bar("Linking") as progress:
         read: dict[str, Any] = {
             "schema": schema,
-            "foreign": columns.described,
+            "foreign": columns.described(missing),
             "csv_format": csv.format,
             "engine": engine,
             "progress": progress,
@@ -340,6 +349,9 @@ def _print_audit(found: dict[str, Any]) -> None:
 
 
 def _in_words(found: dict[str, Any]) -> Iterator[str]:
+    from elldelta.audit.releases import about_missing
+
+    yield from about_missing(found["assumptions"])
     ell, subtracted, people = found["ell"], found["differencing"], found["targets"]
     if found["diversity_min"] is None:
         yield "Nobody can be in all of these releases."

@@ -17,6 +17,7 @@ def _run(
     *,
     qi: Annotated[str, typer.Option("--qi", help="The quasi-identifiers, separated by commas.")],
     sensitive: Annotated[str, typer.Option("--sensitive", help="The sensitive column.")],
+    missing: options.Missing,
     csv: options.Csv,
     where: options.WhereFrom,
     json: options.Json = False,
@@ -30,7 +31,15 @@ def _run(
     source = where.source(sources)
     names = [name.strip() for name in qi.split(",")]
     with where.start() as engine, progress_bar("Reading") as progress:
-        found = check(source, names, sensitive, csv_format=csv.format, engine=engine, progress=progress)
+        found = check(
+            source,
+            names,
+            sensitive,
+            missing=missing.tokens(sensitive),
+            csv_format=csv.format,
+            engine=engine,
+            progress=progress,
+        )
     if json:
         output.print_json(found.to_dict())
         return
@@ -46,6 +55,11 @@ def _run(
             ("beta-likeness", f"{found.beta:.4f}"),
             ("delta-disclosure", f"{found.delta_disclosure:.4f}" + _lacking(found.lacking)),
             ("best guess", f"right {found.best_guess:.1%} of the time in the worst class"),
+            *(
+                [("left out", f"{found.left_out:,} records without a sensitive value")]
+                if found.left_out
+                else []
+            ),
         ],
     )
 

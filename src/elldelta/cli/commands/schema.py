@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command, family
 from elldelta.cli.progress import progress_bar
-from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from elldelta.schema.schema import Schema
+    from elldelta.schema.infer import Proposal
 
 _FAMILY = family("schema", "Describe the columns of a table: roles, domains, missing values.")
 
@@ -38,10 +37,19 @@ def _infer(
         list[str] | None,
         typer.Option(
             "--bins",
-            help="Bins for a number: income=width:10000, income=quantile:8 or income=edges:0,100,200. "
-            "May be given several times.",
+            help="Bins for a number: income=width:10000, income=quantile:8 or income=edges:0,100,200; "
+            "code=values for one position per value that occurs. May be given several times.",
         ),
     ] = None,
+    widen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--widen",
+            help="The ends of a column of numbers or dates, such as age=0..120, so that the records of other "
+            "owners fit in; age=no for what was seen. By default numbers without a natural end are widened.",
+        ),
+    ] = None,
+    missing: options.Missing,
     hierarchy: options.Hierarchies = None,
     overwrite: options.Overwrite = False,
     csv: options.Csv,
@@ -49,72 +57,77 @@ def _infer(
     json: options.Json = False,
 ) -> None:
     """Propose a schema from a table. Read and edit the file before you rely on it."""
+    from elldelta.engines import running
     from elldelta.files import check_writable
     from elldelta.schema.hierarchies import read_hierarchies
-    from elldelta.schema.schema import Schema
+    from elldelta.schema.infer import propose
     from elldelta.schema.schema_file import write_schema
 
     source = where.source(sources)
     check_writable(target, overwrite=overwrite)
     files = options.named_files(hierarchy, "--hierarchy")
-    rules = _bins(bins or [])
+    rules = options.column_rules(bins, "--bins", "income=width:10000")
+    ends = options.column_rules(widen, "--widen", "age=0..120")
     hierarchies = read_hierarchies(files, replace(csv, separator=None).format)
-    with where.start() as active, progress_bar("Reading") as progress:
-        schema = Schema.infer(
-            source,
+    with where.start() as active, running(active) as engine, progress_bar("Reading") as progress:
+        proposal = propose(
+            engine.open(source, csv.format),
             _names(qi),
             sensitive,
             kept=_names(keep) if keep else (),
             bins=rules,
             hierarchies=hierarchies,
-            csv_format=csv.format,
-            engine=active,
+            na=missing.added,
+            not_na=missing.spared,
+            widen=ends,
             progress=progress,
         )
-    write_schema(schema, target, overwrite=overwrite)
+    write_schema(proposal.schema, target, overwrite=overwrite)
     if json:
-        output.print_json(
-            {
-                "schema": str(target),
-                "quasi_identifiers": dict(zip(schema.names, schema.sizes, strict=True)),
-                "sensitive": {schema.sensitive.name: schema.n_values},
-                "kept": list(schema.kept),
-                "dropped": list(schema.dropped),
-                "combinations": schema.n_combinations,
-                "digest": schema.digest,
-            }
-        )
+        output.print_json({"schema": str(target), **_document(proposal)})
         return
-    _print(schema)
+    _print(proposal)
     output.print_text(f"Wrote {target}. Read and edit it before you rely on it.")
 
 
-def _print(schema: Schema) -> None:
-    roles = [(column.name, "quasi-identifier", f"{column.size:,}") for column in schema.quasi_identifiers]
-    roles.append((schema.sensitive.name, "sensitive", f"{schema.n_values:,}"))
-    roles += [(name, "kept unchanged", "") for name in schema.kept]
-    roles += [(name, "dropped", "") for name in schema.dropped]
-    output.print_table("Columns", ("column", "role", "positions"), roles)
-    for column in schema.counted_columns:
-        if "differ from others in spelling only" in column.note:
-            output.print_text(
-                f"Look at {column.name}: values that differ in spelling only count as different."
-            )
+def _document(proposal: Proposal) -> dict[str, Any]:
+    schema = proposal.schema
+    return {
+        "quasi_identifiers": dict(zip(schema.names, schema.sizes, strict=True)),
+        "sensitive": {schema.sensitive.name: schema.n_values},
+        "kept": list(schema.kept),
+        "dropped": list(schema.dropped),
+        "combinations": schema.n_combinations,
+        "digest": schema.digest,
+        "columns": [
+            {
+                "name": column.name,
+                "kind": column.domain.kind,
+                "range": profile.range,
+                "distinct": profile.n_distinct,
+                "missing": profile.n_missing,
+                "missing_texts": list(column.missing),
+            }
+            for column, profile in zip(schema.counted_columns, proposal.profiles, strict=True)
+        ],
+        "warnings": list(proposal.warnings),
+    }
+
+
+def _print(proposal: Proposal) -> None:
+    schema = proposal.schema
+    roles = [*(["quasi-identifier"] * len(schema.names)), "sensitive"]
+    counted = zip(schema.counted_columns, roles, proposal.profiles, strict=True)
+    rows = [
+        (column.name, role, column.domain.kind, profile.range, f"{profile.n_distinct:,}", profile.missing)
+        for column, role, profile in counted
+    ]
+    rows += [(name, "kept unchanged", "", "", "", "") for name in schema.kept]
+    rows += [(name, "dropped", "", "", "", "") for name in schema.dropped]
+    output.print_table("Columns", ("column", "role", "kind", "range", "distinct", "missing"), rows)
+    for warning in proposal.warnings:
+        output.print_text(f"WARNING  {warning}")
 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
-
-
-def _bins(texts: list[str]) -> dict[str, str]:
-    bins = {}
-    for text in texts:
-        name, equals, rule = text.partition("=")
-        if not equals:
-            raise ParameterError(
-                "--bins must look like income=width:10000.",
-                found=f"It is {text!r}.",
-                remedy="Rules are width:W, quantile:K and edges:E1,E2,...",
-            )
-        bins[name.strip()] = rule.strip()
-    return bins

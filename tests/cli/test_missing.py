@@ -1,0 +1,109 @@
+"""Missing values as people write them: no promise may rest on them."""
+
+import itertools
+import json
+import tomllib
+
+import pyarrow as pa
+import pytest
+
+import elldelta as ed
+from elldelta.schema.schema import Categories, Column
+
+ROLES = ("--qi", "zip", "--sensitive", "vote")
+AUDIT = (*ROLES, "--ell", "3")
+
+
+@pytest.fixture
+def votes(tmp_path):
+    """A table of votes in which every answer of the list occurs 200 times in each of two areas."""
+
+    def write(*answers, name="votes.csv"):
+        rows = itertools.product(("A", "B"), answers, range(200))
+        path = tmp_path / name
+        path.write_text("zip,vote\n" + "".join(f"{area},{answer}\n" for area, answer, _ in rows))
+        return path
+
+    return write
+
+
+def test_na_is_no_vote(elldelta, votes, tmp_path):
+    table, schema, model, plan = (
+        votes("0", "1", "NA"),
+        *(tmp_path / n for n in ("s.toml", "m.parquet", "p.json")),
+    )
+    shown = elldelta("schema", "infer", table, *ROLES, "-o", schema)
+    assert "400 (NA)" in shown.out
+    elldelta("estimate", table, "--schema", schema, "-o", model)
+    refused = elldelta("plan", model, "--ell", "3", "--records", "500", "-o", plan, "--json", code=2)
+    assert "from 1 to 2" in refused.error["problem"]
+    elldelta("plan", model, "--ell", "2", "--records", "500", "-o", plan)
+    made = elldelta("release", table, "--plan", plan, "-o", tmp_path / "r.csv", "--json").json
+    assert (made["diversity"], made["records_suppressed"]) == (2, 400)
+    for command in (("audit", tmp_path / "r.csv", "--ell", "3"), ("audit", table, *AUDIT)):
+        found = elldelta(*command, "--json", code=3).json
+        assert found["diversity_min_any"] == 2
+    assert "400 records with one are left out" in elldelta("audit", table, *AUDIT, code=3).out
+    checked = elldelta("check", table, *ROLES, "--json").json
+    assert (checked["ell"], checked["left_out"], checked["records"]) == (2, 400, 800)
+
+
+@pytest.mark.parametrize("code", ["99", "-1", "999", "unknown", "Refused", "na"])
+def test_a_code_for_no_answer_is_warned_of_and_can_be_declared(elldelta, votes, tmp_path, code):
+    table, schema = votes("0", "1", code), tmp_path / "s.toml"
+    elldelta("schema", "infer", table, *ROLES, "-o", schema)
+    assert (
+        f"WARNING  vote: {code} may stand for"
+        in elldelta("schema", "infer", table, *ROLES, "-o", schema, "--overwrite").out
+    )
+    said = elldelta(
+        "schema", "infer", table, *ROLES, "--na", f"vote=x,{code}", "-o", schema, "--overwrite", "--json"
+    ).json
+    assert (said["warnings"], said["sensitive"]) == ([], {"vote": 2})
+    assert tomllib.loads(schema.read_text())["sensitive"]["missing"][-2:] == ["x", code]
+    for command, ell in ((("audit", table, *AUDIT), "diversity_min_any"), (("check", table, *ROLES), "ell")):
+        assert elldelta(*command, "--json", code=-1).json[ell] == 3
+        assert elldelta(*command, "--na", f"vote={code}", "--json", code=-1).json[ell] == 2
+    with pytest.warns(UserWarning, match="may stand for a missing value"):
+        ed.Schema.infer(str(table), ["zip"], "vote")
+
+
+def test_whoever_insists_is_quoted(elldelta, votes, tmp_path):
+    table, schema, model, plan = (
+        votes("0", "1", ""),
+        *(tmp_path / n for n in ("s.toml", "m.parquet", "p.json")),
+    )
+    elldelta("schema", "infer", table, *ROLES, "-o", schema)
+    schema.write_text(schema.read_text().replace('"suppress"', '"category"'))
+    elldelta("estimate", table, "--schema", schema, "-o", model)
+    elldelta("plan", model, "--ell", "3", "--records", "500", "-o", plan)
+    words = json.loads(plan.read_text())["promise"]
+    assert "3 values of 'vote' (a missing one counts as a value)" in words
+    made = elldelta("release", table, "--plan", plan, "-o", tmp_path / "r.parquet")
+    assert "A missing value counts as one." in made.out
+    assert "A missing value counts as one of them." in elldelta("audit", tmp_path / "r.parquet").out
+    theirs = elldelta("audit", table, *AUDIT, "--empty", "vote=category", "--json").json
+    assert theirs["verdict"].endswith("A missing value counts as one of them.")
+    assert elldelta("audit", table, *AUDIT, "--json", code=3).json["diversity_min_any"] == 2
+    # A plan that says nothing of it is an old one, or a lie.
+    old = ed.read_plan(plan).to_dict()
+    lie = ed.read_plan(plan)
+    object.__setattr__(lie, "promise", words.replace(" (a missing one counts as a value)", ""))
+    vars(lie).pop("digest", None)
+    with pytest.raises(ed.ElldeltaError):
+        type(lie).from_dict(lie.to_dict())
+    assert type(lie).from_dict(old).promise == words
+
+
+def test_a_declared_value_is_never_missing(elldelta, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("land,s\n" + "NA,x\nDE,y\n" * 5)
+    schema = tmp_path / "s.toml"
+    roles = ("--qi", "land", "--sensitive", "s", "-o", schema, "--overwrite", "--json")
+    assert elldelta("schema", "infer", table, *roles).json["quasi_identifiers"] == {"land": 2}  # and missing
+    assert "NA" not in tomllib.loads(schema.read_text())["quasi_identifiers"][0]["values"]
+    elldelta("schema", "infer", table, *roles, "--not-na", "land=NA")
+    [land] = tomllib.loads(schema.read_text())["quasi_identifiers"]
+    assert ("NA" in land["values"], "NA" in land["missing"]) == (True, False)
+    column = Column("land", Categories(("NA", "DE")), missing=("NA", "?"))
+    assert column.encode(pa.array(["NA", "?", "DE", "x"])).tolist() == [0, -2, 1, -1]
