@@ -161,8 +161,8 @@ def _said(told: Mapping[str, Any]) -> dict[str, Any]:
     return {"format": 2, **said, "population": told["population"]}
 
 
-def admitted_hash(release: Path, agency_key: PublicKey | TrustedKeys | None = None) -> str:
-    """The hash of the line with which a ledger has admitted a release.
+def admitted_line(release: Path, agency_key: PublicKey | TrustedKeys | None = None) -> tuple[str, str]:
+    """The hash of the line with which a ledger has admitted a release, and its owner, as the release says.
 
     A release that was written through a ledger names it in its manifest, one that was registered with an
     agency in its receipt.
@@ -187,7 +187,7 @@ def admitted_hash(release: Path, agency_key: PublicKey | TrustedKeys | None = No
             )
         if agency_key is not None:
             receipt.verify(agency_key, source=f"The receipt {beside}")
-        return receipt.hash
+        return receipt.hash, receipt.owner
     if manifest.ledger is None or agency_key is not None:
         raise FileError(
             f"The release {release} was not admitted by a ledger.",
@@ -196,4 +196,4 @@ def admitted_hash(release: Path, agency_key: PublicKey | TrustedKeys | None = No
             else "Its manifest names none, and there is no receipt beside it.",
             remedy="Register it with the agency, or release it with `ledger`.",
         )
-    return str(manifest.ledger["hash"])
+    return str(manifest.ledger["hash"]), str(manifest.ledger["owner"])

@@ -7,20 +7,23 @@ the line that it returns.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elldelta._version import __version__
 from elldelta.core.certificate import CertificateTerms, missing_witnesses
-from elldelta.core.partition import Partition, merged_classes
-from elldelta.errors import ParameterError, RefusedError
-from elldelta.ledger.chain import LedgerChain, LedgerEntry, line_bytes
+from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
+from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.ledger.chain import LedgerChain, LedgerEntry, counted_line, line_bytes
+from elldelta.release import verify_published
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.ledger_state import LedgerState
+    from elldelta.plan.plan import Plan
+    from elldelta.release import Published
 
 MOST_OWNER_CHARACTERS = 200
 
@@ -77,9 +80,8 @@ def admit(
     known = chain.find(owner, content_digest)
     if known is not None:
         return Admission(known, state, b"")
-    merged = tuple(sorted(tuple(members) for members in merged_classes(grouping)))
     kept = chain.grouping_of(owner)
-    if kept is not None and tuple(sorted(map(tuple, merged_classes(kept)))) != merged:
+    if kept is not None and kept != grouping_from_merged(merged_classes(grouping), terms.n_classes):
         raise RefusedError(
             f"{owner!r} has published under this plan before, with other classes.",
             found="Tables about the same people under two groupings can be subtracted from each other "
@@ -92,16 +94,71 @@ def admit(
         sequence=chain.n_lines,
         owner=owner,
         content_digest=content_digest,
-        merged=merged,
         suppressed=suppressed,
-        misses=tuple(
-            (int(base), *np.flatnonzero(missed[base]).tolist()) for base in np.flatnonzero(missed.any(axis=1))
-        ),
-        certified=not bool((missed.sum(axis=1) > terms.allowances).any()),
         software=f"elldelta {__version__}",
+        **_shown(terms, grouping, missed),
     )
     line, own = line_bytes(entry.to_dict(), chain.head)
     return Admission(replace(entry, hash=own), after, line)
+
+
+def _shown(terms: CertificateTerms, grouping: Partition, missed: NDArray[np.bool_]) -> dict[str, Any]:
+    """What a line says that everybody who holds the release can compute again."""
+    return {
+        "merged": tuple(sorted(tuple(members) for members in merged_classes(grouping))),
+        "misses": tuple(
+            (int(base), *np.flatnonzero(missed[base]).tolist()) for base in np.flatnonzero(missed.any(axis=1))
+        ),
+        "certified": not bool((missed.sum(axis=1) > terms.allowances).any()),
+    }
+
+
+def check_line(
+    chain: LedgerChain, published: Published, line_hash: str, owner: str, plan: Plan | None, source: str
+) -> LedgerEntry:
+    """Compares the line that a release names with the release itself; returns the line.
+
+    Args:
+        chain: The lines of the ledger.
+        published: The release, as it was read from its file.
+        line_hash: The hash of the line with which the release says that it was admitted.
+        owner: The owner under whose name it says so.
+        plan: The plan; with it all that the line says is computed again from the release.
+        source: Words for the ledger.
+
+    Raises:
+        FileError: There is no such line, it is that of another release, or it does not say what is missing.
+    """
+    entry = counted_line(chain, line_hash, source)
+    other = [
+        words
+        for words, is_other in (
+            ("its content", entry.content_digest != published.digest),
+            ("its owner", entry.owner != owner),
+        )
+        if is_other
+    ]
+    if other:
+        raise FileError(
+            f"{source} has not admitted the release {published.name}.",
+            found=f"The line that it names is about another release: {' and '.join(other)} differ.",
+            remedy="Do not rely on this release: nobody has counted what it misses.",
+        )
+    if plan is None:
+        return entry
+    verify_published(published, plan)
+    missed = missing_witnesses(published.counts, plan.terms, published.grouping)
+    expected = _shown(plan.terms, published.grouping, missed)
+    wrong = [name for name, value in expected.items() if getattr(entry, name) != value]
+    if published.counts[np.unique(published.grouping.class_of[list(entry.suppressed)])].any():
+        wrong.append("suppressed")
+    if wrong:
+        raise FileError(
+            f"{source} is wrong about the release {published.name}.",
+            found=f"Line {entry.sequence} does not say what the release shows: {', '.join(wrong)}.",
+            remedy="It was not written by elldelta; link the releases themselves to see what they show.",
+        )
+    return entry
 
 
 def check_owner(owner: str) -> str:

@@ -359,6 +359,24 @@ def check_plan(chain: LedgerChain, plan_digest: str, terms: CertificateTerms, so
         ) from None
 
 
+def counted_line(chain: LedgerChain, line_hash: str, source: str) -> LedgerEntry:
+    """The release whose line has a hash; refuses a ledger that does not hold it, or has taken it back."""
+    entry = next((entry for entry in chain.entries if entry.hash == line_hash), None)
+    if entry is None:
+        raise FileError(
+            f"{source} does not hold a line that it must hold.",
+            found=f"None of its {len(chain.entries)} releases has the given hash.",
+            remedy="Lines were cut off at the end, or it is another ledger: restore it from a copy.",
+        )
+    if entry.sequence in chain.voided:
+        raise FileError(
+            f"{source} does not count a release that it must count.",
+            found="A later line takes it back, as if nobody had ever seen it, and makes room for others.",
+            remedy="Whoever holds the release shows that it was published: restore the ledger from a copy.",
+        )
+    return entry
+
+
 def other_plan(source: str) -> FileError:
     """The error for a ledger of another plan."""
     return FileError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,8 +12,14 @@ from elldelta.cli.agency import require
 from elldelta.cli.app import command, family
 from elldelta.errors import ParameterError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger.")]
 
+
+_NAMED = 20
+"""How many lines are listed by their numbers."""
 
 _FAMILY = family("ledger", "Look at the ledger of a plan's releases.")
 
@@ -46,8 +52,13 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
 def _verify(
     ledger: LedgerFile,
     plan: Annotated[Path | None, typer.Option("--plan", help="The plan it must be about.")] = None,
-    release: Annotated[
-        Path | None, typer.Option("--release", help="A release whose line the ledger must hold.")
+    releases: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--release",
+            help="A release: the ledger must hold its line, and the line must say what it shows. May "
+            "be given several times.",
+        ),
     ] = None,
     agency_key: Annotated[
         Path | None,
@@ -57,12 +68,12 @@ def _verify(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Check that no line was changed, removed or put in between."""
+    """Check that no line was changed, removed or put in between, and compare lines with their releases."""
     from elldelta.files import trusted
-    from elldelta.ledger import verify_ledger
+    from elldelta.ledger import check_line, verify_ledger
     from elldelta.plan.signature import given_plan
 
-    if agency_key is not None and release is None:
+    if agency_key is not None and not releases:
         raise ParameterError(
             "A key is for the receipt of a release.",
             found="There is --agency-key, but no --release.",
@@ -70,27 +81,46 @@ def _verify(
         )
     keys = None if agency_key is None else trusted(agency_key)
     known = given_plan(plan, to_use=False)[0] if plan is not None else None
-    head = None
-    if release is not None:
-        require("The line of a release", "remote")
-        from elldelta.agency.receipt import admitted_hash
-
-        head = admitted_hash(release, keys)
     chain = verify_ledger(
-        ledger,
-        plan_digest=known.digest if known else None,
-        terms=known.terms if known else None,
-        head=head,
+        ledger, plan_digest=known.digest if known else None, terms=known.terms if known else None
     )
-    told = "It holds the line of the release, and the agency has signed its receipt."
+    compared = set()
+    for release in releases or ():
+        require("The line of a release", "remote")
+        from elldelta.agency.receipt import admitted_line
+        from elldelta.release import open_published
+
+        line_hash, owner = admitted_line(release, keys)
+        published = open_published(release)
+        compared.add(check_line(chain, published, line_hash, owner, known, f"The ledger {ledger}").sequence)
+    apart = [entry.sequence for entry in chain.active if entry.sequence not in compared]
     output.print_result(
         {
             "intact": True,
             "releases": chain.n_releases,
             "plan_digest": chain.header.plan_digest,
             "key_id": keys.pinned.id if keys else None,
+            "compared": sorted(compared),
+            "not_compared": apart,
         },
         f"The chain is intact: {chain.n_releases} releases of {len(chain.owners)} owners.",
-        *([told] if keys else []),
+        *_compared(sorted(compared), apart, has_plan=known is not None, is_signed=keys is not None),
         as_json=json,
     )
+
+
+def _compared(compared: list[int], apart: list[int], *, has_plan: bool, is_signed: bool) -> Iterator[str]:
+    """Which lines were compared with their releases, and what about the others, in words."""
+    if compared:
+        shown = "content, owner and what is missing" if has_plan else "content and owner"
+        signed = " The agency has signed the receipts." if is_signed else ""
+        yield f"Compared with their releases ({shown}): {_numbers(compared)}.{signed}"
+        if not has_plan:
+            yield "Give --plan to compute again what they miss."
+    if apart:
+        yield f"Not compared, because their releases are not at hand: {_numbers(apart)}."
+
+
+def _numbers(sequences: list[int]) -> str:
+    more = f" and {len(sequences) - _NAMED:,} more" if len(sequences) > _NAMED else ""
+    return f"{'line' if len(sequences) == 1 else 'lines'} {', '.join(map(str, sequences[:_NAMED]))}{more}"
