@@ -9,6 +9,7 @@ from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.coarsen import HullLoss, coarsen_boxes, coarsen_runs, fit, unmergeable
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
+from elldelta.core.reserve import Reserve
 from elldelta.errors import ParameterError, RefusedError
 
 
@@ -76,6 +77,96 @@ def test_runs_are_the_best_there_are(case, data):
     )
     assert certificate.n_suppressed == expected[0]
     assert found == pytest.approx(expected[1], abs=1e-12)
+
+
+@settings(deadline=None, max_examples=quick_or_all(60, 300))
+@given(cases(), st.sampled_from([0.05, 0.3, 1.0, 4.0]))
+def test_runs_weigh_loss_against_what_is_left_out(case, price):
+    witnesses, allowances, table, r, terms = case
+    n_classes = len(witnesses)
+    loss = line(n_classes)
+    mass, weight = traced(loss), float(loss.weights[0])
+
+    def cost_of(grouping):
+        """The least cost of some runs: each is published if it passes, or one class of it is left out."""
+        total = 0.0
+        for group in sorted(set(grouping)):
+            members = [base for base, own in enumerate(grouping) if own == group]
+            has_records = any(map(any, (table[base] for base in members)))
+            costs = [mass[members].sum() * (members[-1] - members[0]) * weight]
+            if has_records and not oracle.passes_alone(witnesses, allowances, table, members, r):
+                costs = []
+            if len(members) == 1 and has_records:
+                costs.append(price * mass[members[0]])
+            if not costs:
+                return np.inf
+            total += min(costs)
+        return total
+
+    certificate = coarsen_runs(table, terms, loss, price=price)
+    assert certificate.is_certified
+    found = sum(
+        mass[part].sum() * (price if is_out else (part[-1] - part[0]) * weight)
+        for part, is_out in zip(certificate.grouping, certificate.suppressed, strict=True)
+    )
+    assert found == pytest.approx(min(map(cost_of, oracle.run_groupings(n_classes))), abs=1e-12)
+
+
+@settings(deadline=None, max_examples=quick_or_all(60, 300))
+@given(cases(most_classes=12), st.sampled_from(["runs", "boxes"]), st.sampled_from([0.05, 0.3, 1.0, 4.0]))
+def test_weighing_is_never_worse_than_a_pure_policy(case, unions, price):
+    *_, table, _, terms = case
+    n_classes = len(table)
+    width = next(width for width in (4, 3, 2, 1) if n_classes % width == 0)
+    loss = line(n_classes) if unions == "runs" else grid(width, n_classes // width)
+    both = fit(table, terms, loss, on_failure="coarsen-suppress", unions=unions, price=price)
+    for policy in ("coarsen", "suppress"):
+        try:
+            pure = fit(table, terms, loss, on_failure=policy, unions=unions, price=price)
+        except RefusedError:
+            continue
+        assert both.cost.loss <= pure.cost.loss + 1e-5  # the trace of mass that empty classes get
+
+
+@settings(deadline=None, max_examples=quick_or_all(60, 300))
+@given(cases(most_classes=8), st.sampled_from(["runs", "boxes"]), st.integers(1, 3), st.data())
+def test_a_reserve_is_kept_where_it_can_be(case, unions, followers, data):
+    *_, table, _, terms = case
+    shares = [
+        data.draw(st.lists(st.integers(0, 9), min_size=terms.n_values, max_size=terms.n_values))
+        for _ in table
+    ]
+    cells = np.array(shares) / max(1, np.sum(shares))
+    reserve = Reserve.keep(cells, terms, n_records=10, followers=followers, risk=0.3)
+    fitted = fit(
+        table, terms, line(len(table)), on_failure="coarsen-suppress", unions=unions, reserve=reserve
+    )
+    assert fitted.certificate.is_certified
+    shown = fitted.certificate.counts >= terms.min_records
+    whole = np.array(table)[~unmergeable(np.array(table), terms)].sum(axis=0) >= terms.min_records
+    for base, group in enumerate(fitted.grouping.class_of.tolist()):
+        if not fitted.certificate.published[group]:
+            continue
+        survival = np.where(terms.membership[base], 1.0 - np.exp(-10 * cells[base]), 0.0) ** followers
+        most = max(
+            0.3,
+            0.5 + 0.5 * oracle.fewer_than(survival, terms.ell),
+            oracle.fewer_than(survival[whole], terms.ell),
+        )
+        assert oracle.fewer_than(survival[shown[group]], terms.ell) <= most + 1e-6
+
+
+def test_a_reserve_spares_those_who_follow():
+    """Two values too few to share: without a reserve the first owner takes both, and the second merges."""
+    terms = CertificateTerms(np.ones((2, 4), dtype=bool), np.full(2, 2), 2, 1)
+    cells = np.full((2, 4), 0.1)
+    table = [[3, 3, 0, 0], [3, 3, 1, 1]]
+    alone = fit(table, terms, line(2), on_failure="coarsen")
+    assert alone.cost.n_published == 2
+    reserve = Reserve.keep(cells, terms, n_records=10, followers=1, risk=0.5)
+    spared = fit(table, terms, line(2), on_failure="coarsen", reserve=reserve)
+    assert spared.cost.n_published == 1
+    assert Reserve.keep(cells, terms, n_records=10, followers=0) is None
 
 
 @settings(deadline=None, max_examples=quick_or_all(40, 200))

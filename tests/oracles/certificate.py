@@ -4,6 +4,7 @@ A release is a table (list of rows of counts per base class), the published clas
 published classes whose records are left out.
 """
 
+import math
 from itertools import product
 
 
@@ -89,3 +90,18 @@ def best(witnesses, allowances, table, candidates, loss_of, min_records=1):
         if optimum is None or (n_left_out, loss) < (optimum[0], optimum[1] - 1e-12):
             optimum = (n_left_out, loss)
     return optimum
+
+
+def passes_alone(witnesses, allowances, table, members, r=1):
+    """Whether some base classes may be published together, whatever happens to the others."""
+    shown = [sum(table[base][value] for base in members) >= r for value in range(len(table[0]))]
+    return all(sum(not shown[value] for value in witnesses[base]) <= allowances[base] for base in members)
+
+
+def fewer_than(chances, ell):
+    """The chance that fewer than ell of some independent events happen, by adding up all outcomes."""
+    total = 0.0
+    for outcome in product((False, True), repeat=len(chances)):
+        if sum(outcome) < ell:
+            total += math.prod(p if happens else 1.0 - p for p, happens in zip(chances, outcome, strict=True))
+    return total

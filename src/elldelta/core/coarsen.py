@@ -7,12 +7,13 @@ fail, so a merged class tells that something inside it did not pass by itself (s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from elldelta.core.certificate import Certificate, CertificateTerms, certify, read_only
+from elldelta.core.checks import check_real
 from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.errors import InternalError, ParameterError, RefusedError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from elldelta.choices import OnFailure
     from elldelta.core.coarsen_kernels import Demands, Records, Shape
+    from elldelta.core.reserve import Reserve
 
 Unions = Literal["runs", "boxes"]
 """Which unions may be published: neighbours in the order, or boxes made of boxes."""
@@ -29,6 +31,9 @@ WAIT = (
     "Wait for a size or date that was announced beforehand (N, 2N, a quarter's end; not record by record), "
     "or ask for a plan with fewer classes."
 )
+
+NEVER = 1e9
+"""A price of leaving records out at which none is left out that can be published."""
 
 WINDOW = 64
 """Runs of up to so many occupied base classes are all tried."""
@@ -115,7 +120,9 @@ class CoarseningCost:
         n_suppressed: Records left out.
         ncp_before: Mean loss of the base classes, over all mass.
         ncp_after: Mean loss of the published classes, over the mass that is not suppressed.
-        mass_of: Whose mass weighs both.
+        loss: What the owner loses: the loss of what is published, and the price of what is left out, over all
+            mass.
+        mass_of: Whose mass weighs all three.
     """
 
     n_base_classes: int
@@ -127,6 +134,7 @@ class CoarseningCost:
     n_suppressed: int
     ncp_before: float
     ncp_after: float
+    loss: float
     mass_of: MassOf
 
     @property
@@ -167,8 +175,13 @@ def fit(
     unions: Unions = "runs",
     most_suppressed: float | None = None,
     grouping: Partition | None = None,
+    price: float = 1.0,
+    reserve: Reserve | None = None,
 ) -> Coarsening:
     """Makes an owner's table pass (Theorem E), or refuses. What is returned is certified, always.
+
+    Merging and leaving out are weighed against each other: what is published costs its NCP, what is left out
+    its mass times a price. The result costs no more than merging alone or leaving out alone.
 
     Args:
         counts: The owner's records by base class and sensitive value, R x |S|.
@@ -180,6 +193,9 @@ def fit(
         most_suppressed: The largest share of records that may be left out; None is no limit.
         grouping: An owner's earlier grouping, which it has to keep: nothing is searched, and the only way out
             for a published class that fails is to leave its records out, if `on_failure` allows that.
+        price: What leaving out everything would cost; 1 is what a table that tells nothing loses.
+        reserve: What must be left for owners who follow, if classes can leave it. What is certified does not
+            depend on it.
 
     Raises:
         RefusedError: It does not pass, or only by leaving more out than is allowed.
@@ -193,45 +209,65 @@ def fit(
             "The share of records that may be left out must lie between 0 and 1.",
             found=f"It is {most_suppressed}.",
         )
+    price = check_real(price, lambda given: given > 0.0, "The price of leaving out must be above 0.")
     table = terms.check_counts(counts)
     _check_fits(terms, loss)
     certificate = certify(table, terms, grouping)
-    if certificate.is_certified:
-        return _coarsening(table, terms, loss, certificate)
     may_suppress = on_failure in ("suppress", "coarsen-suppress")
-    if on_failure == "refuse" or (grouping is not None and not may_suppress):
+    may_merge = on_failure in ("coarsen", "coarsen-suppress") and grouping is None
+    if certificate.is_certified and (reserve is None or not may_merge):
+        return _coarsening(table, terms, loss, certificate, price)
+    if not (may_suppress or may_merge):
         keeps = "The owner has to keep the classes of its earlier release. " if grouping is not None else ""
-        return _coarsening(table, terms, loss, certificate.require(remedy=keeps + WAIT))
-    if grouping is not None or on_failure == "suppress":
-        certificate = certify(table, terms, grouping, certificate.failing_groups)
-    else:
-        certificate = (coarsen_runs if unions == "runs" else coarsen_boxes)(table, terms, loss)
-    if not certificate.is_certified:
-        raise InternalError("A coarsening does not pass its own certificate.", remedy="Please report this.")
+        return _coarsening(table, terms, loss, certificate.require(remedy=keeps + WAIT), price)
     allowed = (1.0 if most_suppressed is None else most_suppressed) if may_suppress else 0.0
-    _check_left_out(certificate, int(table.sum()), allowed, may_suppress=may_suppress)
-    return _coarsening(table, terms, loss, certificate)
+    found = []
+    if may_suppress and reserve is None:
+        found.append(certify(table, terms, grouping, certificate.failing_groups))
+    if may_merge:
+        merge = coarsen_runs if unions == "runs" else coarsen_boxes
+        for at_price in (price, NEVER) if may_suppress else (NEVER,):
+            found.append(merge(table, terms, loss, price=at_price, reserve=reserve))
+            if found[-1].n_suppressed <= allowed * table.sum():
+                break
+    if not all(certificate.is_certified for certificate in found):
+        raise InternalError("A coarsening does not pass its own certificate.", remedy="Please report this.")
+    fitting = [one for one in found if one.n_suppressed <= allowed * table.sum()]
+    if not fitting:
+        least = min(found, key=lambda one: one.n_suppressed)
+        raise _too_much_left_out(least, int(table.sum()), allowed, may_suppress=may_suppress)
+    return min(
+        (_coarsening(table, terms, loss, one, price) for one in fitting), key=lambda one: one.cost.loss
+    )
 
 
-def _check_left_out(certificate: Certificate, n_records: int, allowed: float, *, may_suppress: bool) -> None:
-    if certificate.n_suppressed > allowed * n_records:
-        raise RefusedError(
-            f"More than {allowed:.3g} of the records would have to be left out."
-            if may_suppress
-            else "No union of classes makes the whole table pass.",
-            found=f"{certificate.n_suppressed} of {n_records} records lie in classes that miss too many of "
-            "their witnesses however they are merged here.",
-            remedy=("Allow more, or wait" if may_suppress else "Allow to leave records out, or wait")
-            + WAIT.removeprefix("Wait"),
-        )
+def _too_much_left_out(
+    certificate: Certificate, n_records: int, allowed: float, *, may_suppress: bool
+) -> RefusedError:
+    return RefusedError(
+        f"More than {allowed:.3g} of the records would have to be left out."
+        if may_suppress
+        else "No union of classes makes the whole table pass.",
+        found=f"{certificate.n_suppressed} of {n_records} records lie in classes that miss too many of "
+        "their witnesses however they are merged here.",
+        remedy=("Allow more, or wait" if may_suppress else "Allow to leave records out, or wait")
+        + WAIT.removeprefix("Wait"),
+    )
 
 
 def _coarsening(
-    table: NDArray[np.int64], terms: CertificateTerms, loss: HullLoss, certificate: Certificate
+    table: NDArray[np.int64],
+    terms: CertificateTerms,
+    loss: HullLoss,
+    certificate: Certificate,
+    price: float,
 ) -> Coarsening:
     is_alone = certificate.grouping.n_classes == terms.n_classes and not certificate.suppressed.any()
     alone = certificate if is_alone else certify(table, terms)
     sizes = np.bincount(certificate.grouping.class_of)
+    is_out = certificate.suppressed[certificate.grouping.class_of] & table.any(axis=1)
+    left_out = float(loss.mass[is_out].sum())
+    ncp_after = loss.ncp(certificate.grouping, certificate.suppressed)
     cost = CoarseningCost(
         n_base_classes=terms.n_classes,
         n_published=certificate.n_published,
@@ -241,7 +277,8 @@ def _coarsening(
         n_records=int(table.sum()),
         n_suppressed=certificate.n_suppressed,
         ncp_before=loss.ncp(alone.grouping),
-        ncp_after=loss.ncp(certificate.grouping, certificate.suppressed),
+        ncp_after=ncp_after,
+        loss=ncp_after * (1.0 - left_out) + price * left_out,
         mass_of=loss.mass_of,
     )
     return Coarsening(certificate, cost)
@@ -272,17 +309,23 @@ def unmergeable(counts: NDArray[np.int64], terms: CertificateTerms) -> NDArray[n
 
 
 def coarsen_runs(
-    counts: ArrayLike, terms: CertificateTerms, loss: HullLoss, *, window: int = WINDOW
+    counts: ArrayLike,
+    terms: CertificateTerms,
+    loss: HullLoss,
+    *,
+    price: float = NEVER,
+    reserve: Reserve | None = None,
+    window: int = WINDOW,
 ) -> Certificate:
-    """Merges neighbours in the order, at the least loss; leaves out only what no run can hold.
+    """Merges neighbours in the order, or leaves records out, at the least cost.
 
-    Fewest records left out first, then the least loss, over all ways to cut the base classes into runs of up
-    to `window` classes with records each (longer runs begin and end at multiples of 8, 64, ... of these).
+    The least cost over all ways to cut the base classes into runs of up to `window` classes with records each
+    (longer runs begin and end at multiples of 8, 64, ... of these).
 
     Returns:
         The certificate of the runs; it holds.
     """
-    from elldelta.core.coarsen_kernels import best_runs
+    from elldelta.core.coarsen_kernels import best_runs, lacking_of_each
 
     table = terms.check_counts(counts)
     _check_fits(terms, loss)
@@ -290,12 +333,14 @@ def coarsen_runs(
     units = np.flatnonzero(alone.published)
     if not units.size:
         return alone
+    demands = _demands(table, terms, reserve)
     begins, left_out = best_runs(
         units.astype(np.int64),
-        ~alone.fails[units],
-        _demands(terms, unmergeable(table, terms)),
+        lacking_of_each(demands, table)[units] == 0.0,
+        demands,
         _records(table),
         _shape(loss),
+        price,
         window,
     )
     ends = np.append(np.flatnonzero(np.diff(begins)), units.size - 1)
@@ -310,30 +355,43 @@ def coarsen_runs(
     return certify(table, terms, grouping, suppressed)
 
 
-def coarsen_boxes(counts: ArrayLike, terms: CertificateTerms, loss: HullLoss) -> Certificate:
-    """Merges failing classes with the partner that costs least loss per witness gained, again and again.
+def coarsen_boxes(
+    counts: ArrayLike,
+    terms: CertificateTerms,
+    loss: HullLoss,
+    *,
+    price: float = NEVER,
+    reserve: Reserve | None = None,
+) -> Certificate:
+    """Merges failing classes with the partner that costs least loss for what is gained, again and again.
 
     The hulls of published classes stay disjoint: everything that the hull of a union touches joins it, so
-    that boxes stay boxes and labels tell classes apart; boxes that turn out larger than they need to be are
-    cut again.
+    that boxes stay boxes and labels tell classes apart. Then every box is divided again where that costs
+    less, and what is cheaper to leave out is left out.
 
     Args:
         counts: The owner's records by base class and sensitive value, R x |S|.
         terms: What the plan asks.
         loss: Where base classes lie; they must not overlap.
+        price: What leaving out everything would cost.
+        reserve: What must be left for owners who follow.
 
     Returns:
-        The certificate of the unions; it holds. It leaves out only records of classes that cannot be merged.
+        The certificate of the unions; it holds.
     """
     table = terms.check_counts(counts)
     _check_fits(terms, loss)
     order = _near_order(loss)
+    if reserve is not None:
+        reserve = replace(reserve, survival=reserve.survival[order], risks=reserve.risks[order])
     merged, is_out = _merge(
         table[order],
         CertificateTerms(
             terms.membership[order], terms.allowances[order], terms.ell, terms.releases, terms.min_records
         ),
         HullLoss(loss.lows[order], loss.highs[order], loss.sizes, loss.mass[order]),
+        price,
+        reserve,
     )
     grouping = grouping_from_merged([order[members].tolist() for members in merged], terms.n_classes)
     suppressed = np.zeros(grouping.n_classes, dtype=np.bool_)
@@ -355,84 +413,53 @@ def _near_order(loss: HullLoss) -> NDArray[np.intp]:
 
 
 def _merge(
-    table: NDArray[np.int64], terms: CertificateTerms, loss: HullLoss
-) -> tuple[list[NDArray[np.intp]], NDArray[np.bool_]]:
-    """Merges until nothing fails; returns the merged classes, and a member of each class to leave out."""
-    from elldelta.core.coarsen_kernels import Groups, merge_groups
+    table: NDArray[np.int64],
+    terms: CertificateTerms,
+    loss: HullLoss,
+    price: float,
+    reserve: Reserve | None,
+) -> tuple[list[NDArray[np.int64]], NDArray[np.bool_]]:
+    """Merges until nothing fails, and divides again; returns the merged classes, and the classes left out."""
+    from elldelta.core.coarsen_kernels import Groups, lacking_of_each, merge_groups, weigh_box
 
-    alone = certify(table, terms)
-    barred = unmergeable(table, terms)
     n_records = table.sum(axis=1)
     n_classes = terms.n_classes
     shape = _shape(loss)
-    demands = _demands(terms, barred)
+    demands = _demands(table, terms, reserve)
+    lacks = np.where(n_records > 0, lacking_of_each(demands, table), 0.0)
     groups = Groups(
         alive=np.ones(n_classes, dtype=np.bool_),
-        blocked=barred.copy(),
+        blocked=demands.barred.copy(),
         lows=shape.lows.copy(),
         highs=shape.highs.copy(),
         mass=shape.mass.copy(),
         counts=table.copy(),
         n_records=n_records.copy(),
-        excess=np.maximum(0, alone.n_missed - terms.allowances),
+        excess=lacks.copy(),
         heads=np.arange(n_classes, dtype=np.int64),
         tails=np.arange(n_classes, dtype=np.int64),
         following=np.full(n_classes, -1, dtype=np.int64),
         stamps=np.zeros(n_classes, dtype=np.int64),
     )
     stuck = merge_groups(groups, demands, shape.weights)
-    is_out = barred & (n_records > 0)
-    merged: list[NDArray[np.intp]] = []
+    lengths = (shape.highs - shape.lows) @ shape.weights
+    is_out = (n_records > 0) & ((lacks > 0.0) | (lengths > price))
+    alone = shape.mass * np.where(is_out, price, lengths)
+    merged: list[NDArray[np.int64]] = []
     for group in np.flatnonzero(groups.alive & (groups.heads != groups.tails)).tolist():
         chain = [int(groups.heads[group])]
         while (following := int(groups.following[chain[-1]])) >= 0:
             chain.append(following)
-        members = np.sort(chain)
-        if not stuck[group]:
-            merged.extend(part for part in _cut_again(members, table, terms, shape) if part.size > 1)
-        else:
+        members = np.sort(np.array(chain, dtype=np.int64))
+        if stuck[group]:
             merged.append(members)
-    is_out[groups.heads[stuck]] = True
+            is_out[members] = True
+            continue
+        parts = weigh_box(members, alone, table, demands, shape)
+        for part in range(int(parts.max()) + 1):
+            merged.append(members[parts == part])
+            is_out[merged[-1]] = False
     return merged, is_out
-
-
-def _cut_again(
-    members: NDArray[np.intp], table: NDArray[np.int64], terms: CertificateTerms, shape: Shape
-) -> list[NDArray[np.intp]]:
-    """Cuts a box that passes into smaller ones that pass too, where most loss is removed; as long as it can.
-
-    What joined only because the hull touched it is often not needed, and merging looks one step ahead only.
-    """
-    pending, done = [members], []
-    while pending:
-        box = pending.pop()
-        best: tuple[float, NDArray[np.bool_]] | None = None
-        for attribute in range(shape.weights.size if box.size > 1 else 0):
-            for place in np.unique(shape.highs[box, attribute])[:-1].tolist():
-                is_below = shape.highs[box, attribute] <= place
-                if (shape.lows[box[~is_below], attribute] <= place).any():
-                    continue  # goes through a base class
-                sides = box[is_below], box[~is_below]
-                if all(_passes(side, table, terms) for side in sides):
-                    left = sum(_loss(side, shape) for side in sides)
-                    if best is None or left < best[0]:
-                        best = left, is_below
-        if best is None:
-            done.append(box)
-        else:
-            pending.extend((box[best[1]], box[~best[1]]))
-    return done
-
-
-def _passes(members: NDArray[np.intp], table: NDArray[np.int64], terms: CertificateTerms) -> bool:
-    shown = table[members].sum(axis=0)
-    missed = (terms.membership[members] & (shown < terms.min_records)).sum(axis=1)
-    return not shown.any() or bool((missed <= terms.allowances[members]).all())
-
-
-def _loss(members: NDArray[np.intp], shape: Shape) -> float:
-    lengths = shape.highs[members].max(axis=0) - shape.lows[members].min(axis=0)
-    return float(shape.mass[members].sum() * (lengths @ shape.weights))
 
 
 def _check_fits(terms: CertificateTerms, loss: HullLoss) -> None:
@@ -443,13 +470,28 @@ def _check_fits(terms: CertificateTerms, loss: HullLoss) -> None:
         )
 
 
-def _demands(terms: CertificateTerms, barred: NDArray[np.bool_]) -> Demands:
-    from elldelta.core.coarsen_kernels import Demands
+def _demands(table: NDArray[np.int64], terms: CertificateTerms, reserve: Reserve | None) -> Demands:
+    from elldelta.core.coarsen_kernels import Demands, lacking_of_each
 
     padded = np.zeros((terms.n_classes, -(-terms.n_values // 64) * 64), dtype=np.bool_)
     padded[:, : terms.n_values] = terms.membership
     words = np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
-    return Demands(words, terms.allowances.copy(), barred, terms.min_records)
+    barred = unmergeable(table, terms)
+    demands = Demands(
+        words,
+        terms.allowances.copy(),
+        barred,
+        terms.min_records,
+        terms.ell,
+        np.zeros((0, 0)) if reserve is None else reserve.survival.copy(),
+        np.zeros(0) if reserve is None else reserve.risks.copy(),
+    )
+    if reserve is None:
+        return demands
+    # What not even the union of everything would leave to those who follow cannot be asked for.
+    whole = np.broadcast_to(table[~barred].sum(axis=0), table.shape)
+    excess = np.where(barred, 0.0, lacking_of_each(demands, np.ascontiguousarray(whole)))
+    return demands._replace(risks=demands.risks + excess * (1.0 + 1e-9))
 
 
 def _records(table: NDArray[np.int64]) -> Records:

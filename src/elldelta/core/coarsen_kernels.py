@@ -1,7 +1,9 @@
 """Compiled inner loops of coarsening: the cheapest runs by dynamic programming, boxes by merging.
 
 Import this module inside the function that needs it, as with `kernels`. Sets of values are rows of 64-bit
-words. A base class is *satisfied* by a set of values if at most its allowance of witnesses is outside.
+words. A base class is *satisfied* by the values that its published class shows if it lacks nothing
+(`lacking`): at most its allowance of witnesses is missing, and what is shown keeps the reserve, if there is
+one.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ class Demands(NamedTuple):
     allowances: NDArray[np.int64]  # R
     barred: NDArray[np.bool_]  # R, classes that must not be published together with a record
     min_records: int
+    ell: int
+    survival: NDArray[np.float64]  # R x values, or 0 x 0 without a reserve: see `Reserve`
+    risks: NDArray[np.float64]  # R, or 0
 
 
 class Records(NamedTuple):
@@ -63,15 +68,66 @@ def n_outside(witnesses: NDArray[np.uint64], present: NDArray[np.uint64]) -> int
 
 
 @compiled
+def fewer_than_ell(
+    witnesses: NDArray[np.uint64], present: NDArray[np.uint64], survival: NDArray[np.float64], ell: int
+) -> float:
+    """The chance that fewer than ell of the witnesses that are present survive, each by itself."""
+    chances = np.zeros(ell)  # of 0 ... ell - 1 survivors so far
+    chances[0] = 1.0
+    for value in range(survival.size):
+        bit = np.uint64(1) << np.uint64(value & 63)
+        if survival[value] <= 0.0 or not (witnesses[value >> 6] & present[value >> 6] & bit):
+            continue
+        for n in range(ell - 1, 0, -1):
+            chances[n] += survival[value] * (chances[n - 1] - chances[n])
+        chances[0] *= 1.0 - survival[value]
+    return float(chances.sum())
+
+
+@compiled
+def lacking(demands: Demands, base: int, present: NDArray[np.uint64]) -> float:
+    """What a base class lacks if its published class shows these values; 0 if it is satisfied.
+
+    Never grows with what is shown. Without a reserve: how many witnesses too many are missing. With one: by
+    how much the chance that those who follow leave fewer than ell values exceeds what is allowed.
+    """
+    missing = n_outside(demands.witnesses[base], present) - demands.allowances[base]
+    if missing > 0 or demands.risks.size == 0:
+        return float(max(0, missing))
+    chance = fewer_than_ell(demands.witnesses[base], present, demands.survival[base], demands.ell)
+    return max(0.0, chance - float(demands.risks[base]))
+
+
+@compiled
+def lacking_of_each(demands: Demands, shown: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What each base class lacks if its published class shows so many records of each value, R x |S|."""
+    found = np.zeros(demands.allowances.size)
+    for base in range(found.size):
+        found[base] = lacking(demands, base, present_values(shown[base], demands.min_records))
+    return found
+
+
+@compiled
+def present_values(counts: NDArray[np.int64], min_records: int) -> NDArray[np.uint64]:
+    """The values with enough records, as a set."""
+    present = np.zeros((counts.size + 63) // 64, dtype=np.uint64)
+    for value in range(counts.size):
+        if counts[value] >= min_records:
+            present[value >> 6] |= np.uint64(1) << np.uint64(value & 63)
+    return present
+
+
+@compiled
 def best_runs(
     units: NDArray[np.int64],
     passes: NDArray[np.bool_],
     demands: Demands,
     records: Records,
     shape: Shape,
+    price: float,
     window: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The cheapest way to publish base classes in runs: fewest records left out first, then least loss.
+    """The cheapest way to publish base classes in runs: loss, and a price for the mass that is left out.
 
     Only classes with a record are steps of the programme: a class without one at the end of a run could leave
     it and lower the loss. A run of several classes that all pass by themselves could be taken apart and lower
@@ -84,6 +140,7 @@ def best_runs(
         demands: What base classes ask.
         records: The records of base classes.
         shape: Where base classes lie.
+        price: What it costs to leave out everything.
         window: The longest run of which every one is tried.
 
     Returns:
@@ -95,11 +152,9 @@ def best_runs(
     reach = np.full(n_units + 1, n_units, dtype=np.int64)  # the first unit from here on that does not pass
     for unit in range(n_units - 1, -1, -1):
         reach[unit] = reach[unit + 1] if passes[unit] else unit
-    n_left_out = np.full(n_units + 1, np.iinfo(np.int64).max, dtype=np.int64)
     loss = np.full(n_units + 1, np.inf)
     came_from = np.full(n_units + 1, 0, dtype=np.int64)
     by_leaving_out = np.zeros(n_units + 1, dtype=np.bool_)
-    n_left_out[0] = 0
     loss[0] = 0.0
     tally = np.zeros(records.n_values, dtype=np.int64)
     present = np.zeros(n_words, dtype=np.uint64)
@@ -108,24 +163,15 @@ def best_runs(
     high = np.empty(n_attributes, dtype=np.int64)
     for begin in range(n_units):
         base = units[begin]
-        if passes[begin]:
-            length = 0.0
-            for attribute in range(n_attributes):
-                length += shape.weights[attribute] * (
-                    shape.highs[base, attribute] - shape.lows[base, attribute]
-                )
-            step_left_out, step_loss = n_left_out[begin], loss[begin] + shape.mass[base] * length
-        else:
-            step_left_out, step_loss = n_left_out[begin], loss[begin]
-            for place in range(records.places[base], records.places[base + 1]):
-                step_left_out += records.counts[place]
-        if step_left_out < n_left_out[begin + 1] or (
-            step_left_out == n_left_out[begin + 1] and step_loss < loss[begin + 1]
-        ):
-            n_left_out[begin + 1] = step_left_out
+        length = 0.0
+        for attribute in range(n_attributes):
+            length += shape.weights[attribute] * (shape.highs[base, attribute] - shape.lows[base, attribute])
+        is_out = not passes[begin] or length > price
+        step_loss = loss[begin] + shape.mass[base] * (price if is_out else length)
+        if step_loss < loss[begin + 1]:
             loss[begin + 1] = step_loss
             came_from[begin + 1] = begin
-            by_leaving_out[begin + 1] = not passes[begin]
+            by_leaving_out[begin + 1] = is_out
         stride = 1
         while True:
             limit = min(n_units, begin + stride * window)
@@ -169,10 +215,7 @@ def best_runs(
                     if end == begin or reach[begin] > end:
                         continue
                     # What is satisfied stays so while the run grows: look again only at the last one waiting.
-                    while n_waiting > 0 and (
-                        n_outside(demands.witnesses[waiting[n_waiting - 1]], present)
-                        <= demands.allowances[waiting[n_waiting - 1]]
-                    ):
+                    while n_waiting > 0 and lacking(demands, waiting[n_waiting - 1], present) == 0.0:
                         n_waiting -= 1
                     if n_waiting > 0:
                         continue
@@ -180,10 +223,7 @@ def best_runs(
                     for attribute in range(n_attributes):
                         length += shape.weights[attribute] * (high[attribute] - low[attribute])
                     run_loss = loss[begin] + mass * length - saved
-                    if n_left_out[begin] < n_left_out[end + 1] or (
-                        n_left_out[begin] == n_left_out[end + 1] and run_loss < loss[end + 1]
-                    ):
-                        n_left_out[end + 1] = n_left_out[begin]
+                    if run_loss < loss[end + 1]:
                         loss[end + 1] = run_loss
                         came_from[end + 1] = begin
                         by_leaving_out[end + 1] = False
@@ -222,7 +262,7 @@ class Groups(NamedTuple):
     mass: NDArray[np.float64]
     counts: NDArray[np.int64]  # groups x values
     n_records: NDArray[np.int64]
-    excess: NDArray[np.int64]  # witnesses too many that are missed
+    excess: NDArray[np.float64]  # what their base classes lack, together
     heads: NDArray[np.int64]  # first member
     tails: NDArray[np.int64]  # last member
     following: NDArray[np.int64]  # next member, -1 at the end
@@ -230,8 +270,8 @@ class Groups(NamedTuple):
 
 
 @compiled
-def union_excess(chosen: NDArray[np.int64], n_chosen: int, groups: Groups, demands: Demands) -> int:
-    """How many witnesses too many the union of some groups misses, over all base classes in it."""
+def union_excess(chosen: NDArray[np.int64], n_chosen: int, groups: Groups, demands: Demands) -> float:
+    """What the base classes in the union of some groups lack, together."""
     present = np.zeros(demands.witnesses.shape[1], dtype=np.uint64)
     n_records = 0
     for value in range(groups.counts.shape[1]):
@@ -242,12 +282,12 @@ def union_excess(chosen: NDArray[np.int64], n_chosen: int, groups: Groups, deman
         if n >= demands.min_records:
             present[value >> 6] |= np.uint64(1) << np.uint64(value & 63)
     if n_records == 0:
-        return 0
-    excess = 0
+        return 0.0
+    excess = 0.0
     for place in range(n_chosen):
         member = groups.heads[chosen[place]]
         while member >= 0:
-            excess += max(0, n_outside(demands.witnesses[member], present) - demands.allowances[member])
+            excess += lacking(demands, member, present)
             member = groups.following[member]
     return excess
 
@@ -318,7 +358,7 @@ def best_partner(
     stamp: int,
     chosen: NDArray[np.int64],
 ) -> tuple[float, int, int]:
-    """The group whose union with a failing one costs least loss per witness that is no longer missing.
+    """The group whose union with a failing one costs least loss for what is no longer lacking.
 
     Returns:
         The score (a very large one if the union helps nobody, infinite if there is no partner), the partner
@@ -353,7 +393,7 @@ def best_partner(
         if n_chosen == 0:
             continue
         mass = 0.0
-        before = 0
+        before = 0.0
         kept = 0.0
         for place in range(n_chosen):
             member = chosen[place]
@@ -362,7 +402,7 @@ def best_partner(
             kept += hull_loss(groups.mass[member], groups.lows[member], groups.highs[member], weights)
         added = max(0.0, hull_loss(mass, low, high, weights) - kept)
         resolved = before - union_excess(chosen, n_chosen, groups, demands)
-        score = added / resolved if resolved > 0 else UNHELPFUL * (1.0 + added)
+        score = added / resolved if resolved > 0.0 else UNHELPFUL * (1.0 + added)
         if score < best_score:
             best_score = score
             best = other
@@ -390,7 +430,7 @@ def merge_groups(groups: Groups, demands: Demands, weights: NDArray[np.float64])
     while True:
         pick = -1
         for group in range(n_groups):
-            if not groups.alive[group] or groups.blocked[group] or groups.excess[group] == 0:
+            if not groups.alive[group] or groups.blocked[group] or groups.excess[group] == 0.0:
                 continue
             if is_known[group] and not (groups.alive[partner[group]] and not groups.blocked[partner[group]]):
                 is_known[group] = False
@@ -430,3 +470,91 @@ def merge_groups(groups: Groups, demands: Demands, weights: NDArray[np.float64])
             # Their partner has grown: what was found about it is no longer true.
             if is_known[group] and partner[group] == pick:
                 is_known[group] = False
+
+
+@compiled
+def weigh_box(
+    members: NDArray[np.int64],
+    alone: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    demands: Demands,
+    shape: Shape,
+) -> NDArray[np.int64]:
+    """Divides a box of base classes again wherever that costs less.
+
+    A part costs its loss if it satisfies every base class in it, or what its base classes cost one by one,
+    some of them left out; the smaller counts. The cut that costs least is taken, as long as it costs less
+    than the part as a whole; so a division never costs more than the box.
+
+    Args:
+        members: The base classes of the box; reordered in place.
+        alone: What each base class costs by itself: its loss, or the price of leaving it out. One per class.
+        counts: The owner's records by base class and value.
+        demands: What base classes ask.
+        shape: Where base classes lie.
+
+    Returns:
+        The part of every member, in the order that `members` now has; -1 for those that stand alone.
+    """
+    n_attributes = shape.lows.shape[1]
+    parts = np.full(members.size, -1, dtype=np.int64)
+    n_parts = 0
+    pending = [(0, members.size)]
+    while len(pending) > 0:
+        begin, end = pending.pop()
+        cost, is_whole = part_cost(members[begin:end], alone, counts, demands, shape)
+        best_attribute, best_place, best = -1, 0, cost - 1e-15
+        for attribute in range(n_attributes if end - begin > 1 else 0):
+            box = members[begin:end]
+            box = box[np.argsort(shape.highs[box, attribute], kind="mergesort")]
+            first_low = np.iinfo(np.int64).max
+            for place in range(box.size - 1, 0, -1):
+                first_low = min(first_low, shape.lows[box[place], attribute])
+                if shape.highs[box[place - 1], attribute] >= first_low:
+                    continue
+                left, _ = part_cost(box[:place], alone, counts, demands, shape)
+                if left >= best:
+                    continue
+                right, _ = part_cost(box[place:], alone, counts, demands, shape)
+                if left + right < best:
+                    best_attribute, best_place, best = attribute, place, left + right
+        if best_attribute >= 0:
+            box = members[begin:end].copy()
+            members[begin:end] = box[np.argsort(shape.highs[box, best_attribute], kind="mergesort")]
+            pending.append((begin, begin + best_place))
+            pending.append((begin + best_place, end))
+        elif is_whole:
+            parts[begin:end] = n_parts
+            n_parts += 1
+    return parts
+
+
+@compiled
+def part_cost(
+    part: NDArray[np.int64],
+    alone: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    demands: Demands,
+    shape: Shape,
+) -> tuple[float, bool]:
+    """What a part costs, and whether it is cheaper as a whole than class by class."""
+    apart = 0.0
+    mass = 0.0
+    low, high = shape.lows[part[0]].copy(), shape.highs[part[0]].copy()
+    for base in part:
+        apart += alone[base]
+        mass += shape.mass[base]
+        low = np.minimum(low, shape.lows[base])
+        high = np.maximum(high, shape.highs[base])
+    whole = hull_loss(mass, low, high, shape.weights)
+    if whole >= apart or part.size == 1:
+        return apart, False
+    shown = np.zeros(counts.shape[1], dtype=np.int64)
+    for base in part:
+        shown += counts[base]
+    if shown.any():
+        present = present_values(shown, demands.min_records)
+        for base in part:
+            if demands.barred[base] or lacking(demands, base, present) > 0.0:
+                return apart, False
+    return whole, True

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
+from elldelta.core.checks import check_whole
 from elldelta.errors import ElldeltaError, FileError, InternalError
 from elldelta.files import check_writable, folders_to_disk, unreadable, unwritable
 from elldelta.ledger.admission import Admission, admit, check_owner
@@ -330,14 +331,19 @@ class Ledger:
     Attributes:
         path: The file; it is begun with the first release.
         owner: The name under which the ledger knows the owner.
+        to_come: How many owners will still publish after this one, for whom a reserve is kept; None: nobody
+            knows. Safety does not depend on it, and more owners are admitted as long as they can be.
     """
 
     path: Path
     owner: str
+    to_come: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
         check_owner(self.owner)
+        if self.to_come is not None:
+            check_whole("the number of owners to come", self.to_come, 0)
 
     @property
     def files(self) -> tuple[Path, Path]:

@@ -56,6 +56,7 @@ def plan(
     shape: ShapeName | None = None,
     guarantee: Guarantee = "certified",
     waiting_risk: float | Literal["auto"] | None = None,
+    owners: int | None = None,
     min_records: int = 1,
     fewest_past: int = 1,
     category_order: CategoryOrder = "given",
@@ -81,6 +82,8 @@ def plan(
         guarantee: "certified": each release is checked before it is published. "probabilistic": publish
             at N records without looking, as the paper does.
         waiting_risk: Instead of delta: the chance that a class needs merging; "auto" tries several.
+        owners: So many owners will publish through one ledger, one after the other: chooses the waiting risk
+            that loses least for them. The plan is then for one release; the ledger allows the others.
         min_records: A witness value counts as present only with so many records.
         fewest_past: A value is a witness of a class only if it occurs so often in its past records.
         category_order: "profile" orders unordered categories by their sensitive profiles.
@@ -104,6 +107,7 @@ def plan(
         shape=shape,
         guarantee=guarantee,
         waiting_risk=waiting_risk,
+        owners=owners,
         min_records=min_records,
         fewest_past=fewest_past,
         category_order=category_order,
@@ -205,10 +209,13 @@ def plan_to_file(
 class Planner:
     """One model in its final order, one wish, and the plans that the bounds make of them."""
 
-    def __init__(self, model: Model, wish: Wish, notes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, model: Model, wish: Wish, notes: tuple[str, ...] = (), *, is_draft: bool = False
+    ) -> None:
         self.model = model
         self.wish = wish
         self.notes = notes
+        self.is_draft = is_draft  # made quickly, to be measured and thrown away
         self.distribution = model.to_distribution()
         self.shape: ShapeName = wish.shape or default_shape(model)
         self._risk = self._chosen_risk() if wish.waiting_risk == "auto" else wish.waiting_risk
@@ -312,7 +319,9 @@ class Planner:
         if self.shape == "boxes":
             trees = [column.cut_tree for column in model.schema.quasi_identifiers]
             positions, sizes = model.positions, model.schema.sizes
-            partition, tiling = boxes(distribution, positions, sizes, criterion, trees=trees)
+            partition, tiling = boxes(
+                distribution, positions, sizes, criterion, trees=trees, is_draft=self.is_draft
+            )
             return partition, Boxes(tiling)
         if isinstance(criterion, Admissible):
             partition = greedy(distribution, criterion.ell, criterion.p)

@@ -1,66 +1,118 @@
 """Which waiting risk to plan with: the one whose releases lose least information after coarsening.
 
 A larger risk makes more and smaller classes, of which owners then have to merge more. Where that stops
-paying is found by trying: owners are drawn from the model, their releases coarsened, their loss measured.
+paying is found by trying: owners are drawn from the model, their releases coarsened, their loss measured. All
+risks are tried with the same owners, and from a usual one on downhill, so few have to be tried.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from elldelta.core.coarsen import fit
+from elldelta.core.generalize.boxes import MANY_ROWS
+from elldelta.core.ledger_state import LedgerState
+from elldelta.core.reserve import Reserve
 from elldelta.errors import RefusedError
 from elldelta.plan.planner import Planner
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
     from elldelta.model import Model
     from elldelta.plan.plan import Plan
     from elldelta.plan.wish import Wish
 
-CANDIDATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-"""Waiting risks to try, rising; theory says that the best lies inside."""
+CANDIDATES = (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Waiting risks to try, rising."""
+
+USUAL, USUAL_WITH_LEDGER = 0.2, 0.03
+"""Where the search begins; what a model with very many combinations is planned with, without a search."""
+
+N_OWNERS = 4
+"""How many owners are drawn, or rounds of owners who share a ledger."""
 
 
-def expected_loss(plan: Plan, model: Model, rng: np.random.Generator, n_owners: int = 4) -> float:
-    """Draws owners of N records from the model, coarsens their releases, and averages what they lose."""
-    counts = model.counts
-    cells = counts.by_class(plan.class_of(counts.ranks), plan.n_classes)
-    losses = []
-    for _ in range(n_owners):
-        table = rng.multinomial(plan.records, cells.ravel() / cells.sum()).reshape(cells.shape)
-        fitted = fit(table, plan.terms, plan.hull_loss, on_failure="coarsen-suppress", unions=plan.unions)
-        # A record that is left out tells nothing: it counts as a loss of 1.
-        share = fitted.cost.suppressed_share
-        losses.append(fitted.cost.ncp_after * (1.0 - share) + share)
+def expected_loss(plan: Plan, model: Model, owners: int | None = None, *, seed: int = 0) -> float:
+    """Draws owners of N records from the model, coarsens their releases, and averages what they lose.
+
+    Args:
+        plan: The plan.
+        model: The model.
+        owners: How many owners share a ledger, each leaving a reserve for those who follow; None: each owner
+            passes the plan's certificate by itself.
+        seed: Seed of the owners: the same for every plan of a model.
+    """
+    losses = [loss for round_ in range(N_OWNERS) for loss in _losses(plan, model, owners, seed + round_)]
     return float(np.mean(losses))
 
 
-def choose_waiting_risk(model: Model, wish: Wish, *, seed: int = 0) -> float:
-    """The waiting risk with the least expected loss among the candidates.
+def _losses(plan: Plan, model: Model, owners: int | None, seed: int) -> Iterator[float]:
+    """What one owner loses, or one after the other those who share a ledger."""
+    state = None if owners is None else LedgerState.empty(plan.terms)
+    rng = np.random.default_rng(seed)
+    for number in range(owners or 1):
+        table = _drawn(plan, model, rng)
+        terms, reserve = plan.terms, None
+        if state is not None and owners is not None:
+            terms = state.terms_left()
+            reserve = Reserve.keep(plan.cells(), terms, n_records=plan.records, followers=owners - 1 - number)
+        fitted = fit(
+            table, terms, plan.hull_loss, on_failure="coarsen-suppress", unions=plan.unions, reserve=reserve
+        )
+        if state is not None:
+            state = state.admit(fitted.certificate.missed)
+        yield fitted.cost.loss
+
+
+def _drawn(plan: Plan, model: Model, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The records of an owner by class and value; the same combinations whatever the classes are."""
+    table, counts = model.counts.table, model.counts
+    drawn = rng.multinomial(plan.records, table.cells / table.cells.sum())
+    class_of = plan.class_of(counts.ranks)
+    cells = np.zeros((plan.n_classes, plan.schema.n_values), dtype=np.int64)
+    np.add.at(cells, (np.repeat(class_of, np.diff(table.offsets)), table.values), drawn)
+    return cells
+
+
+def choose_waiting_risk(model: Model, wish: Wish) -> float:
+    """The waiting risk with the least expected loss among the candidates near the usual one.
 
     Args:
         model: The model.
         wish: The wish; its own waiting risk does not matter.
-        seed: Seed of the owners that are drawn, the same for every candidate.
+
+    Raises:
+        RefusedError: No risk allows a plan.
     """
-    risks: list[float] = []
-    losses: list[float] = []
-    for risk in CANDIDATES:
+    usual = USUAL if wish.owners is None else USUAL_WITH_LEDGER
+
+    @cache
+    def loss(place: int) -> float:
         try:
-            plan = Planner(model, replace(wish, waiting_risk=risk)).made()
+            plan = Planner(model, replace(wish, waiting_risk=CANDIDATES[place]), is_draft=True).made()
         except RefusedError:
-            continue
-        risks.append(risk)
-        losses.append(expected_loss(plan, model, np.random.default_rng(seed)))
-        if len(losses) > 2 and losses[-1] > losses[-2] > losses[-3]:
-            break  # past the lowest point
-    if not risks:
+            return np.inf
+        return expected_loss(plan, model, wish.owners)
+
+    if model.counts.n_combinations >= MANY_ROWS:
+        return usual
+    best = CANDIDATES.index(usual)
+    while np.isinf(loss(best)) and best + 1 < len(CANDIDATES):
+        best += 1  # few records: only a large risk allows a plan at all
+    for step in (1, -1):
+        while 0 <= best + step < len(CANDIDATES) and loss(best + step) < loss(best):
+            best += step
+    if np.isinf(loss(best)):
         raise RefusedError(
             f"No certified plan with {wish.ell} values is possible for these records.",
             found=f"Not even a single class passes except with probability {CANDIDATES[-1]:g}.",
             remedy="Wait for more records, or choose a smaller ell or fewer releases.",
         )
-    return risks[int(np.argmin(losses))]
+    return CANDIDATES[best]

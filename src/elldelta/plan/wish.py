@@ -20,12 +20,16 @@ from elldelta.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+MOST_OWNERS = 100
+"""Owners for whom a plan is tried out; a ledger admits more."""
+
 _WHOLE: Mapping[str, tuple[str, int, int | None]] = {
     "ell": ("ell", 1, None),
     "releases": ("the number of releases", 1, None),
     "records": ("the number of records", 1, MOST_RECORDS),
     "classes": ("the number of classes", 1, None),
     "shared_records": ("the number of shared records", 0, MOST_RECORDS),
+    "owners": ("the number of owners", 1, MOST_OWNERS),
     "min_records": ("the number of records per witness", 1, None),
     "fewest_past": ("the number of past records per witness", 1, None),
 }
@@ -55,6 +59,8 @@ class Wish:
             "probabilistic": publish at N without looking, as the paper does.
         waiting_risk: Instead of delta: the chance that a class needs merging in a certified release; "auto"
             for the one that is expected to lose least information.
+        owners: How many owners will publish one after the other through one ledger: the waiting risk is
+            chosen for them, and releases is 1, because the ledger decides what may be linked.
         min_records: A witness value counts as present only with so many records (certified).
         fewest_past: A value is a witness of a class only if it occurs so often in its past records: a plan
             names its witnesses, so it would give away that somebody in the past had a rare value.
@@ -75,6 +81,7 @@ class Wish:
     shape: ShapeName | None = None
     guarantee: Guarantee = "certified"
     waiting_risk: float | Literal["auto"] | None = None
+    owners: int | None = None
     min_records: int = 1
     fewest_past: int = 1
     category_order: CategoryOrder = "given"
@@ -82,8 +89,10 @@ class Wish:
     def __post_init__(self) -> None:
         for name, (words, least, most) in _WHOLE.items():
             value = getattr(self, name)
-            if value is not None or name not in ("records", "classes", "shared_records"):
+            if value is not None or name not in ("records", "classes", "shared_records", "owners"):
                 object.__setattr__(self, name, check_whole(words, value, least, most))
+        if self.owners is not None and self.waiting_risk is None:
+            object.__setattr__(self, "waiting_risk", "auto")
         object.__setattr__(self, "delta", check_delta(self.delta))
         object.__setattr__(self, "eta", check_eta(self.eta))
         if self.p is not None:  # its upper end depends on the model
@@ -139,6 +148,10 @@ class Wish:
             (
                 self.waiting_risk is not None and self.eta > 0.0,
                 "A waiting risk is not computed for an error of the model: a certificate needs none.",
+            ),
+            (
+                self.owners is not None and self.releases > 1,
+                "Owners who share a ledger need a plan for one release: the ledger decides what is linked.",
             ),
             (
                 self.min_records > 1 and (not certified or self.bound != "sharp"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from elldelta.core.certificate import Certificate, CertificateTerms, certify, mi
 from elldelta.core.coarsen import Coarsening, fit
 from elldelta.core.diversity import class_diversities
 from elldelta.core.occupancy import class_failures_upper
+from elldelta.core.reserve import Reserve
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.release.manifest import content_digest
@@ -117,22 +118,27 @@ def publishable(
     *,
     on_failure: OnFailure | None = None,
     most_suppressed: float | None = None,
+    price_left_out: float = 1.0,
     state: LedgerState | None = None,
     grouping: Partition | None = None,
+    to_come: int | None = None,
 ) -> Publishable:
     """Decides what may be published; nothing has been written yet.
 
-    A release that only had to fit what a ledger has left could use up all room at once. So it must also pass
-    the plan's certificate. If passing that is not enough for the ledger, it is coarsened further: under what
-    the ledger has left, and at last under the stricter of the two, which implies both (Theorems E and F).
+    A release that only had to fit what a ledger has left could use up all room at once. If it is known how
+    many owners will follow, it keeps a reserve for them (`Reserve`). Otherwise it must also pass the plan's
+    certificate, and if that is not enough for the ledger, it is coarsened further: under what the ledger has
+    left, and at last under the stricter of the two, which implies both (Theorems E and F).
 
     Args:
         counts: The owner's records.
         plan: The plan.
         on_failure: What to do with classes that do not pass; by default what suits the plan.
         most_suppressed: The largest share of records that may be left out for it.
+        price_left_out: What leaving everything out would cost, weighed against the loss of merging.
         state: What the releases of a ledger have left, if a ledger must admit this one.
         grouping: The owner's earlier grouping, which it has to keep.
+        to_come: How many owners will still publish through the ledger, if that is known.
 
     Raises:
         RefusedError: Too few records, or the table does not pass.
@@ -149,13 +155,17 @@ def publishable(
     on_failure = on_failure or ("refuse" if plan.waiting_risk is None else "coarsen")
     if on_failure == "refuse":
         _require_records(counts, plan)
+    fitted = partial(_fitted, counts, plan, on_failure, most_suppressed, price_left_out, grouping)
+    if state is not None and to_come is not None:
+        left = state.terms_left()
+        return fitted(left, Reserve.keep(plan.cells(), left, n_records=plan.records, followers=to_come))
     own = plan.terms
     attempts = [own]
     if state is not None and grouping is None and on_failure != "refuse":
         strict = replace(own, allowances=np.minimum(own.allowances, state.room))
         attempts += [state.terms_left(), strict]
     for terms in attempts:
-        made = _fitted(counts, plan, terms, on_failure, most_suppressed, grouping)
+        made = fitted(terms)
         shown = made.certificate
         missed = missing_witnesses(shown.counts, own, shown.grouping)
         if state is None or (state.admits(missed) and not (missed.sum(axis=1) > own.allowances).any()):
@@ -173,10 +183,12 @@ def publishable(
 def _fitted(
     counts: Counts,
     plan: Plan,
-    terms: CertificateTerms,
     on_failure: OnFailure,
     most_suppressed: float | None,
+    price_left_out: float,
     grouping: Partition | None,
+    terms: CertificateTerms,
+    reserve: Reserve | None = None,
 ) -> Publishable:
     class_of = plan.class_of(counts.ranks)
     table = counts.by_class(class_of, plan.n_classes)
@@ -188,7 +200,9 @@ def _fitted(
             on_failure=on_failure,
             unions=plan.unions,
             most_suppressed=most_suppressed,
+            price=price_left_out,
             grouping=grouping,
+            reserve=reserve,
         )
     except RefusedError:
         if on_failure != "refuse" or grouping is not None:

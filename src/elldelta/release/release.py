@@ -51,6 +51,10 @@ class AdmittingLedger(Protocol):
     def files(self) -> Sequence[Path]:
         """The files that it writes."""
 
+    @property
+    def to_come(self) -> int | None:
+        """How many owners will still publish after this one, if that is known."""
+
     def open(self, plan: Plan) -> AbstractContextManager[Any]:
         """Locks it: gives `state`, `grouping_of`, `check` and `commit`."""
 
@@ -108,6 +112,7 @@ def release(
     ledger: AdmittingLedger | None = None,
     on_failure: OnFailure | None = None,
     most_suppressed: float | None = None,
+    price_left_out: float = 1.0,
     order: Order = "sorted",
     overwrite: bool = False,
     agency_key: PublicKey | TrustedKeys | str | os.PathLike[str] | None = None,
@@ -133,6 +138,8 @@ def release(
         on_failure: What to do with classes that do not pass the plan's certificate: "refuse", "coarsen",
             "suppress" or "coarsen-suppress"; by default what suits the plan.
         most_suppressed: The largest share of records that may be left out for it.
+        price_left_out: What leaving everything out would cost, where merging and leaving out are weighed: a
+            table that tells nothing loses 1. Larger numbers leave out less.
         order: "sorted", or "any" for speed with kept columns.
         overwrite: Whether files and tables that are there may be replaced.
         agency_key: The agency's public key, or its file: then the plan must be a file that it has signed.
@@ -177,8 +184,10 @@ def release(
                 known,
                 on_failure=on_failure,
                 most_suppressed=most_suppressed,
+                price_left_out=price_left_out,
                 state=None if ledger is None else book.state,
                 grouping=None if ledger is None else book.grouping_of(ledger.owner),
+                to_come=None if ledger is None else ledger.to_come,
             )
             line, commit = None, None
             if ledger is not None:

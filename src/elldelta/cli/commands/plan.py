@@ -69,6 +69,14 @@ class Wishes:
             "auto tries several and takes the one that loses least information.",
         ),
     ] = None
+    owners: Annotated[
+        int | None,
+        typer.Option(
+            "--owners",
+            help="So many owners will publish through one ledger, one after the other (release --ledger "
+            "--to-come): choose the waiting risk that loses least for them.",
+        ),
+    ] = None
     min_records: Annotated[
         int, typer.Option("--min-records", help="Records with which a witness value counts as present.")
     ] = 1

@@ -62,6 +62,14 @@ def _release(
         float | None,
         typer.Option("--max-suppressed", help="The largest share of records that may be left out for it."),
     ] = None,
+    price_left_out: Annotated[
+        float,
+        typer.Option(
+            "--price-left-out",
+            help="coarsen-suppress weighs what merging loses against what is left out; a record that is left "
+            "out costs this much, one that tells nothing costs 1.",
+        ),
+    ] = 1.0,
     ledger: Annotated[
         Path | None,
         typer.Option(
@@ -72,6 +80,14 @@ def _release(
     ] = None,
     owner: Annotated[
         str | None, typer.Option("--owner", help="The name under which the ledger knows you.")
+    ] = None,
+    to_come: Annotated[
+        int | None,
+        typer.Option(
+            "--to-come",
+            help="How many owners will still publish through the ledger: leave enough for them. More are "
+            "admitted too, as long as the promise holds.",
+        ),
     ] = None,
     agency_key: agency.AgencyKeyFile = None,
     overwrite: options.Overwrite = False,
@@ -85,7 +101,7 @@ def _release(
 
     source = where.source(sources)
     place = _target(target, table, where.engine)
-    book = _ledger(ledger, owner)
+    book = _ledger(ledger, owner, to_come)
     if where.engine != "duckdb":
         given_plan(plan, agency_key)  # a plan that cannot be used is told before the engine has started
     with where.start() as active, progress_bar("Releasing") as progress:
@@ -98,6 +114,7 @@ def _release(
             ledger=book,
             on_failure=on_failure,
             most_suppressed=max_suppressed,
+            price_left_out=price_left_out,
             order=order,
             overwrite=overwrite,
             agency_key=agency_key,
@@ -113,18 +130,18 @@ def _release(
     output.print_result(made.to_dict(), *made.manifest.sentences, *written, as_json=json)
 
 
-def _ledger(path: Path | None, owner: str | None) -> Ledger | None:
-    if path is None and owner is None:
+def _ledger(path: Path | None, owner: str | None, to_come: int | None) -> Ledger | None:
+    if path is None and owner is None and to_come is None:
         return None
     if path is None or owner is None:
         raise ParameterError(
             "A ledger needs the name of the owner, and an owner's name needs a ledger.",
-            found="Only one of the two was given.",
+            found="At least one of the two is missing.",
             remedy="Give --ledger FILE and --owner NAME together.",
         )
     from elldelta.ledger import Ledger
 
-    return Ledger(path, owner)
+    return Ledger(path, owner, to_come)
 
 
 def _target(path: Path | None, table: str | None, engine_name: str) -> Path | TableName:

@@ -61,6 +61,7 @@ def boxes(
     criterion: Criterion,
     *,
     trees: Sequence[CutTree | None] | None = None,
+    is_draft: bool = False,
 ) -> tuple[Partition, Tiling]:
     """Boxes with little information loss that fulfil a criterion; deterministic.
 
@@ -75,6 +76,7 @@ def boxes(
         sizes: The number of positions of each domain.
         criterion: What the classes must fulfil.
         trees: Per attribute, a hierarchy that cuts must follow, or None.
+        is_draft: Whether to do without the repetitions: ten times as fast, a few percent more loss.
 
     Returns:
         The class of every row, and the box of every class; together they hold every combination once.
@@ -91,7 +93,8 @@ def boxes(
         )
     refuse_if_impossible(distribution, criterion)
     search = _Search(distribution, points, sizes, criterion, trees)
-    return search.result(search.with_emphases(search.best_trade_off()))
+    best = search.best_trade_off()
+    return search.result(best if is_draft else search.with_emphases(best))
 
 
 @dataclass(frozen=True)
