@@ -482,9 +482,10 @@ def weigh_box(
 ) -> NDArray[np.int64]:
     """Divides a box of base classes again wherever that costs less.
 
-    A part costs its loss if it satisfies every base class in it, or what its base classes cost one by one,
-    some of them left out; the smaller counts. The cut that costs least is taken, as long as it costs less
-    than the part as a whole; so a division never costs more than the box.
+    The box is cut in two, again and again, where most loss is removed, down to single base classes. From the
+    smallest parts upwards, a part is published as a whole if it satisfies every base class in it and costs
+    less than the best of its two sides; base classes that stand alone may be left out. So the result never
+    costs more than the box.
 
     Args:
         members: The base classes of the box; reordered in place.
@@ -496,37 +497,64 @@ def weigh_box(
     Returns:
         The part of every member, in the order that `members` now has; -1 for those that stand alone.
     """
-    n_attributes = shape.lows.shape[1]
+    begins, ends, firsts, seconds = [0], [members.size], [-1], [-1]
+    node = 0
+    while node < len(begins):
+        begin, end = begins[node], ends[node]
+        place = best_cut(members[begin:end], shape) if end - begin > 1 else 0
+        if place > 0:
+            firsts[node], seconds[node] = len(begins), len(begins) + 1
+            for side in ((begin, begin + place), (begin + place, end)):
+                begins.append(side[0])
+                ends.append(side[1])
+                firsts.append(-1)
+                seconds.append(-1)
+        node += 1
+    costs = np.empty(len(begins))
+    is_whole = np.zeros(len(begins), dtype=np.bool_)
+    for node in range(len(begins) - 1, -1, -1):
+        costs[node], is_whole[node] = part_cost(
+            members[begins[node] : ends[node]], alone, counts, demands, shape
+        )
+        if firsts[node] >= 0 and costs[firsts[node]] + costs[seconds[node]] <= costs[node]:
+            costs[node] = costs[firsts[node]] + costs[seconds[node]]
+            is_whole[node] = False
     parts = np.full(members.size, -1, dtype=np.int64)
     n_parts = 0
-    pending = [(0, members.size)]
-    while len(pending) > 0:
-        begin, end = pending.pop()
-        cost, is_whole = part_cost(members[begin:end], alone, counts, demands, shape)
-        best_attribute, best_place, best = -1, 0, cost - 1e-15
-        for attribute in range(n_attributes if end - begin > 1 else 0):
-            box = members[begin:end]
-            box = box[np.argsort(shape.highs[box, attribute], kind="mergesort")]
-            first_low = np.iinfo(np.int64).max
-            for place in range(box.size - 1, 0, -1):
-                first_low = min(first_low, shape.lows[box[place], attribute])
-                if shape.highs[box[place - 1], attribute] >= first_low:
-                    continue
-                left, _ = part_cost(box[:place], alone, counts, demands, shape)
-                if left >= best:
-                    continue
-                right, _ = part_cost(box[place:], alone, counts, demands, shape)
-                if left + right < best:
-                    best_attribute, best_place, best = attribute, place, left + right
-        if best_attribute >= 0:
-            box = members[begin:end].copy()
-            members[begin:end] = box[np.argsort(shape.highs[box, best_attribute], kind="mergesort")]
-            pending.append((begin, begin + best_place))
-            pending.append((begin + best_place, end))
-        elif is_whole:
-            parts[begin:end] = n_parts
+    for node in range(len(begins)):  # a node stands before what is below it
+        if is_whole[node] and parts[begins[node]] < 0:
+            parts[begins[node] : ends[node]] = n_parts
             n_parts += 1
     return parts
+
+
+@compiled
+def best_cut(box: NDArray[np.int64], shape: Shape) -> int:
+    """Orders the base classes of a box so that the cut that removes most loss divides them.
+
+    Returns:
+        How many of them stand before the cut; 0 if there is no cut between base classes.
+    """
+    best, best_place, best_attribute = np.inf, 0, -1
+    for attribute in range(shape.lows.shape[1]):
+        order = box[np.argsort(shape.highs[box, attribute], kind="mergesort")]
+        mass_after = 0.0
+        first_low = np.iinfo(np.int64).max
+        whole = np.sum(shape.mass[order])
+        low, high = np.min(shape.lows[order, attribute]), shape.highs[order[-1], attribute]
+        for place in range(order.size - 1, 0, -1):
+            mass_after += shape.mass[order[place]]
+            first_low = min(first_low, shape.lows[order[place], attribute])
+            end = shape.highs[order[place - 1], attribute]
+            if end >= first_low:
+                continue
+            left = (whole - mass_after) * (end - low) + mass_after * (high - first_low)
+            loss = shape.weights[attribute] * (left - whole * (high - low))
+            if loss < best:
+                best, best_place, best_attribute = loss, place, attribute
+    if best_attribute >= 0:
+        box[:] = box[np.argsort(shape.highs[box, best_attribute], kind="mergesort")]
+    return best_place
 
 
 @compiled

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CANDIDATES = (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Waiting risks to try, rising."""
 
-USUAL, USUAL_WITH_LEDGER = 0.2, 0.03
+USUAL, USUAL_WITH_LEDGER = 0.2, 0.05
 """Where the search begins; what a model with very many combinations is planned with, without a search."""
 
 N_OWNERS = 4
