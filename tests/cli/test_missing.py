@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import elldelta as ed
-from elldelta.schema.schema import Categories, Column
+from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 ROLES = ("--qi", "zip", "--sensitive", "vote")
 AUDIT = (*ROLES, "--ell", "3")
@@ -107,3 +107,18 @@ def test_a_declared_value_is_never_missing(elldelta, tmp_path):
     assert ("NA" in land["values"], "NA" in land["missing"]) == (True, False)
     column = Column("land", Categories(("NA", "DE")), missing=("NA", "?"))
     assert column.encode(pa.array(["NA", "?", "DE", "x"])).tolist() == [0, -2, 1, -1]
+
+
+def test_a_schema_reads_numbers_and_truth_in_every_spelling(elldelta, tmp_path):
+    schema, table = tmp_path / "s.toml", tmp_path / "r.csv"
+    own = Schema((Column("zip", Categories(("A", "B"))),), Column("vote", Integers(0, 5)))
+    schema.write_text(own.to_toml())
+    for spelt in ("{}", "{}.0"):
+        rows = "".join(f"{area},{spelt.format(vote)}\n" for area in "AB" for vote in (1, 5))
+        table.write_text("zip,vote\n" + rows)
+        found = elldelta("audit", table, "--schema", schema, "--ell", "2", "--json").json
+        assert (found["holds"], found["diversity_min_any"]) == (True, 2)
+    other = tmp_path / "other.csv"
+    table.write_text("zip,vote\nA,True\nA,False\n")
+    other.write_text("zip,vote\nA,true\nA,false\n")
+    assert elldelta("audit", table, other, *ROLES, "--ell", "2", "--json").json["diversity_min_any"] == 2

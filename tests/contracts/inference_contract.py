@@ -155,3 +155,22 @@ class InferenceContract(Placement):
             Column("s", Categories(("0", "NA"))),
         )
         assert count(table, other).counts.ranks.tolist() == [0, 1]
+
+    def test_a_column_means_the_same_in_every_spelling(self, engine):
+        written = {"b": ["TRUE", "FALSE", "TRUE"], "n": ["5.0", "6", "7.00"], "s": ["1.0", "2.0", "1"]}
+        typed = {"b": [True, False, True], "n": [5.0, 6.0, 7.0], "s": pa.array([1, 2, 1], pa.int32())}
+        frames = [pa.table(written), pa.table(typed)]
+        tables = [engine.open(self.place(engine, frame)) for frame in frames]
+        by_hand = Schema(
+            (Column("b", Categories(("true", "false"))), Column("n", Categories(("5", "6", "7")))),
+            Column("s", Categories(("1", "2"))),
+        )
+        no = {"n": "no"}
+        for schema in (by_hand, *(propose(table, ["b", "n"], "s", widen=no).schema for table in tables)):
+            first, second = (count(table, schema).counts for table in tables)
+            assert first.n_records == second.n_records == 3
+            assert first.ranks.tolist() == second.ranks.tolist()
+            assert first.values.tolist() == second.values.tolist()
+        codes = Categories(("05", "5", "x"))  # a code is no number, and 5.0 is none of its neighbours
+        assert codes.encode(pa.array(["05", "5", "5.0", "005", "05.0"])).tolist() == [0, 1, 1, -1, -1]
+        assert Categories(("true", "True")).encode(pa.array(["TRUE", "True"])).tolist() == [-1, 1]

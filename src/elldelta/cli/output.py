@@ -90,7 +90,7 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
 def error_as_dict(error: ElldeltaError) -> dict[str, Any]:
     """The one JSON shape of every error."""
     names = ("problem", "found", "remedy")
-    parts = {name: _PARAMETER.sub(_option, getattr(error, name)) for name in names}
+    parts = {name: as_options(getattr(error, name)) for name in names}
     return {"error": {**parts, "exit_code": error.exit_code}}
 
 
@@ -103,14 +103,23 @@ def print_error(error: ElldeltaError, *, as_json: bool) -> None:
     print_note(f"Error: {problem}", *(f"       {part}" for part in others if part))
 
 
+def as_options(text: str) -> str:
+    """A text that speaks of parameters of Python, in the words of the command line."""
+    return _PARAMETER.sub(_option, text)
+
+
 def _option(parameter: re.Match[str]) -> str:
     """The option that a person types for a parameter: --engine duckdb for engine=connect("duckdb")."""
     name, value = parameter[1], parameter[2]
     option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
     if value is None or value == "True":
         return option
-    pair = re.fullmatch(r'[{]"(.*)": "(.*)"[}]', value)
-    plain = f"{pair[1]}={pair[2]}" if pair else re.sub(r"^connect[(](.*)[)]$", r"\1", value).strip('"')
+    pair = re.fullmatch(r'[{]"(.*)": \[?"(.*)"\]?[}]', value)
+    plain = (
+        f"{pair[1]}={pair[2]}".replace('", "', ",")
+        if pair
+        else re.sub(r"^connect[(](.*)[)]$", r"\1", value).strip('"')
+    )
     return f"{option} {plain}"
 
 

@@ -137,6 +137,16 @@ def as_text(values: pa.Array) -> pa.Array:
     return text
 
 
+def plain_spelling(text: pa.Array) -> pa.Array:
+    """Texts with one spelling of truth values and of whole numbers: `true` for TRUE, `5` for 5.0."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_truth = _mask(pc.match_substring_regex(text, "^(?i:true|false)$"))
+    text = pc.if_else(pa.array(is_truth), pc.utf8_lower(text), text)
+    return pc.replace_substring_regex(text, r"^([+-]?(?:0|[1-9][0-9]*))[.]0*$", r"\1")
+
+
 def among(values: pa.Array, tokens: Sequence[str], *, by_number: bool) -> NDArray[np.bool_]:
     """Which cells are one of some texts, such as NA; `elldelta.engines.sql.among` says the same in SQL.
 

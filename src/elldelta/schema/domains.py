@@ -10,7 +10,9 @@ import datetime as dt
 import itertools
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args
 
 import numpy as np
@@ -243,15 +245,33 @@ class Categories:
         return len(self.values)
 
     def encode(self, values: pa.Array) -> NDArray[np.int64]:
-        """The position of each value, compared as text."""
+        """The position of each value, compared as text; else as a truth value or a whole number.
+
+        The same column is `true` in Parquet, `True` in a CSV file of pandas and `TRUE` in one of R, and `5`
+        may have become `5.0` on the way.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
         text = cells.as_text(values)
-        found = pc.index_in(text, value_set=pa.array(self.values, pa.string()))
         null = text.is_null().to_numpy(zero_copy_only=False)
+        found = pc.index_in(text, value_set=pa.array(self.values, pa.string()))
+        if self._spellings:
+            places = pa.array(self._spellings.values(), pa.int32())
+            known = pc.index_in(cells.plain_spelling(text), value_set=pa.array(self._spellings, pa.string()))
+            found = pc.coalesce(found, places.take(known))
         positions = found.fill_null(UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
         return _positions(positions, positions >= 0, null)
+
+    @cached_property
+    def _spellings(self) -> dict[str, int]:
+        """The positions of truth values and whole numbers by their plain spelling, where it means one."""
+        import pyarrow as pa
+
+        plain = cells.plain_spelling(pa.array(self.values, pa.string())).to_pylist()
+        n = Counter(plain)
+        words = re.compile("true|false|-?[0-9]+")
+        return {text: place for place, text in enumerate(plain) if n[text] == 1 and words.fullmatch(text)}
 
     def label(self, low: int, high: int) -> str:
         """`F`, `low..high` when ordered, `{A, B}` when not."""

@@ -126,10 +126,11 @@ def propose(
         if name in hierarchies:
             # Nobody has read the proposed values yet: one may be a slip with a person's name in it.
             hierarchy = hierarchies[name].checked(profile.domain, naming=False)
-        note = "\n".join(_note(profile, policy, own))
+        note = "\n".join((*_note(profile, policy), *(found for found, _ in own)))
         columns.append(Column(name, profile.domain, policy, note, hierarchy, tokens))
         profiles.append(profile)
-        warnings = [*own, *warnings] if name == sensitive else [*warnings, *own]
+        told = [" ".join(filter(None, words)) for words in own]
+        warnings = [*told, *warnings] if name == sensitive else [*warnings, *told]
         if progress:
             progress((place + 1) / len(names))
     schema = Schema(tuple(columns[:-1]), columns[-1], tuple(kept), _dropped(table, (*names, *kept)))
@@ -156,7 +157,7 @@ def _dropped(table: Table, used: Sequence[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def _note(profile: Profile, policy: NullPolicy, warnings: Sequence[str]) -> Iterator[str]:
+def _note(profile: Profile, policy: NullPolicy) -> Iterator[str]:
     yield (
         f"{profile.n_rows} records, {profile.n_missing} without a value, {profile.n_distinct} different "
         f"values, {profile.domain.size} positions"
@@ -165,7 +166,6 @@ def _note(profile: Profile, policy: NullPolicy, warnings: Sequence[str]) -> Iter
         yield profile.note
     if policy == "suppress":
         yield "records without a value are left out: as a category they would count as diversity"
-    yield from warnings
 
 
 def _repeated_people(table: Table, names: Sequence[str]) -> Iterator[str]:
@@ -191,7 +191,7 @@ def _widened(profile: Profile, name: str, rule: str | None, *, is_sensitive: boo
     if wider == domain:
         return profile
     seen = domain.label(0, domain.size - 1)
-    note = f"{seen} was seen; widened, so that the records of other owners fit in (--widen {name}=no)"
+    note = f"{seen} was seen; widened, so that the records of other owners fit in"
     return replace(profile, domain=wider, note="\n".join(filter(None, (profile.note, note))))
 
 

@@ -242,10 +242,12 @@ def _is_on_scale(text: str, rules: ColumnRules) -> bool:
 
 
 def one_spelling(values: Collection[str]) -> dict[str, str]:
-    """One spelling for values that are equal: as they are, or as numbers, if all of them are numbers.
+    """One spelling for values that are equal: as they are, as numbers if all are, as truth values if all are.
 
     1 and 1.0 are one value: a release that went through a table of floats must not look different.
     """
+    if all(value.casefold() in {"true", "false"} for value in values):
+        return {value: value.casefold() for value in values}
     numbers = {value: parse_number(value) for value in values}
     if any(number is None for number in numbers.values()):
         return {value: value for value in values}

@@ -83,30 +83,35 @@ class Profile:
         named = ", ".join(token for token in self.tokens if token)
         return f"{self.n_missing:,}" + (f" ({named})" if named else "")
 
-    def warnings(self, name: str, *, is_sensitive: bool) -> Iterator[str]:
-        """What a person should look at before relying on the domain."""
-        n_values = self.n_rows - self.n_missing
+    def warnings(self, name: str, *, is_sensitive: bool) -> Iterator[tuple[str, str]]:
+        """What a person should look at before relying on the domain, and what to do about it."""
+        n_values, domain = self.n_rows - self.n_missing, self.domain
         if self.codes:
-            listed = ", ".join(self.codes)
             danger = " It would count as a value that protects people." if is_sensitive else ""
-            remedy = f"If so: --na {name}={','.join(self.codes)}"
-            yield f"{name}: {listed} may stand for a missing value.{danger} {remedy}"
-        if n_values >= 20 and self.n_distinct == n_values and not isinstance(self.domain, Bins):
-            role = "sensitive value" if is_sensitive else "quasi-identifier"
-            yield f"{name}: every record has its own value. An identifier is no {role}: leave it out."
-        if is_sensitive and isinstance(self.domain, Integers) and self.n_distinct < self.domain.size:
+            quoted = ", ".join(f'"{code}"' for code in self.codes)
             yield (
-                f"{name}: {self.n_distinct:,} different numbers occur, the domain has {self.domain.size:,}. "
-                f"If the others cannot occur: --bins {name}=values"
+                f"{name}: {', '.join(self.codes)} may stand for a missing value.{danger}",
+                f'If so: `na={{"{name}": [{quoted}]}}`',
+            )
+        if n_values >= 20 and self.n_distinct == n_values and not isinstance(domain, Bins):
+            role = "sensitive value" if is_sensitive else "quasi-identifier"
+            yield f"{name}: every record has its own value. An identifier is no {role}.", "Leave it out."
+        if is_sensitive and isinstance(domain, Integers) and self.n_distinct < domain.size:
+            yield (
+                f"{name}: {self.n_distinct:,} different numbers occur, the domain has {domain.size:,}.",
+                f'If the others cannot occur: `bins={{"{name}": "values"}}`',
             )
         if self.is_like_dates:
-            yield f"{name}: looks like dates, but is read as text. Dates are written as YYYY-MM-DD."
-        if self.domain.size == 1:
-            yield f"{name}: everything is in one position, which tells nothing. Leave it out, or give --bins."
-        if isinstance(self.domain, Categories):
-            folded = {unicodedata.normalize("NFKC", value).strip().casefold() for value in self.domain.values}
-            if n_alike := self.domain.size - len(folded):
-                yield f"{name}: {n_alike} values differ in spelling only; they count as different."
+            yield f"{name}: looks like dates, but is read as text.", "Write dates as YYYY-MM-DD."
+        if domain.size == 1:
+            yield (
+                f"{name}: everything is in one position, which tells nothing.",
+                "Leave it out, or give `bins`.",
+            )
+        if isinstance(domain, Categories):
+            folded = {unicodedata.normalize("NFKC", value).strip().casefold() for value in domain.values}
+            if n_alike := domain.size - len(folded):
+                yield f"{name}: {n_alike} values differ in spelling only; they count as different.", ""
 
 
 class Profiler:

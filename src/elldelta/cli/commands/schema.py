@@ -110,7 +110,7 @@ def _document(proposal: Proposal) -> dict[str, Any]:
             }
             for column, profile in zip(schema.counted_columns, proposal.profiles, strict=True)
         ],
-        "warnings": list(proposal.warnings),
+        "warnings": [output.as_options(warning) for warning in proposal.warnings],
     }
 
 
@@ -126,7 +126,7 @@ def _print(proposal: Proposal) -> None:
     rows += [(name, "dropped", "", "", "", "") for name in schema.dropped]
     output.print_table("Columns", ("column", "role", "kind", "range", "distinct", "missing"), rows)
     for warning in proposal.warnings:
-        output.print_text(f"WARNING  {warning}")
+        output.print_text(f"WARNING  {output.as_options(warning)}")
 
 
 def _names(text: str) -> tuple[str, ...]:
