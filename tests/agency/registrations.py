@@ -4,7 +4,15 @@ import json
 
 import numpy as np
 
-from elldelta.agency.registration import Registered, Registration, check_registration
+from elldelta.agency.admission import (
+    Past,
+    PlanState,
+    Registered,
+    check_registration,
+    linked_numbers,
+    totals_digest,
+)
+from elldelta.agency.registration import Registration, examine
 from elldelta.core.diversity import class_diversities
 from elldelta.core.partition import Partition
 from elldelta.core.tiling import Tiling
@@ -127,18 +135,29 @@ class Agency:
 
     def __init__(self, *plans):
         self.entries = {plan.digest: [] for plan in plans}
+        self.sent = {plan.digest: [] for plan in plans}
+        self.plans = {plan.digest: plan for plan in plans}
 
     def register(self, plan, registration, owner):
-        """What a server does: check, and store line and registration; everything travels as bytes."""
+        """What a server does: check, and store line and counts; everything travels as bytes."""
         registration = Registration.from_bytes(registration.to_bytes())
-        elsewhere = [
-            item for digest, items in self.entries.items() if digest != plan.digest for item in items
-        ]
-        entries = self.entries[plan.digest]
-        admission = check_registration(plan, registration, entries, owner=owner, elsewhere=elsewhere)
+        examined = examine(plan, registration, owner=owner)
+        past = self.past(plan, examined, owner)
+        admission = check_registration(examined, past, owner=owner)
         if admission.is_new:
-            entries.append(Registered(plan, owner, registration, admission.line))
+            self.entries[plan.digest].append(Registered(plan, owner, admission.line, examined.counts))
+            self.sent[plan.digest].append(registration)
+            after = past.own.after(admission, examined)
+            again = state_of(plan, self.entries[plan.digest], after.linked.keys())
+            assert same_state(PlanState.from_bytes(plan, after.n_lines, after.head, after.to_bytes()), again)
         return admission
+
+    def past(self, plan, examined, owner):
+        """What a decision must know, looked for in everything that is there."""
+        elsewhere = {
+            digest: items for digest, items in self.entries.items() if digest != plan.digest and items
+        }
+        return past_of(plan, examined, owner, self.entries[plan.digest], elsewhere.values())
 
     def lines(self, plan):
         return [item.line for item in self.entries[plan.digest]]
@@ -146,8 +165,51 @@ class Agency:
     def pairs(self):
         """Plans and registrations as plain documents, for the oracle."""
         return [
-            (plain(item.plan), plain(item.registration)) for items in self.entries.values() for item in items
+            (plain(self.plans[digest]), plain(item)) for digest in self.entries for item in self.sent[digest]
         ]
+
+
+def past_of(plan, examined, owner, entries, elsewhere=()):
+    """What deciding about a release must know, from all that is registered: no state is kept."""
+    elsewhere = [list(items) for items in elsewhere]
+    numbers = linked_numbers([plan, *(items[0].plan for items in elsewhere)])
+    own = [item for item in entries if item.owner == owner]
+    others = [item for items in elsewhere for item in items]
+    digest = examined.content_digest
+    return Past(
+        own=state_of(plan, entries, numbers),
+        elsewhere=tuple(state_of(items[0].plan, items, numbers) for items in elsewhere),
+        known=next((item.entry for item in own if item.entry.content_digest == digest), None),
+        kept=own[0].entry.merged if own else None,
+        is_taken=any(
+            item.owner != owner and item.entry.content_digest == digest for item in [*entries, *others]
+        ),
+        same_totals=tuple(
+            item
+            for item in others
+            if item.owner == owner and totals_digest(item.counts) == totals_digest(examined.counts)
+        ),
+    )
+
+
+def state_of(plan, entries, numbers=()):
+    """The state of a plan, from its lines."""
+    by_number = dict(enumerate(entries, 1))
+    return PlanState.of(plan, [item.line for item in entries], numbers, lambda e: by_number[e.sequence])
+
+
+def same_state(first, second):
+    """Whether two states say the same."""
+    return (
+        (first.n_lines, first.head, first.ledger.n_releases, first.linked.keys())
+        == (second.n_lines, second.head, second.ledger.n_releases, second.linked.keys())
+        and np.array_equal(first.ledger.missed, second.ledger.missed)
+        and all(
+            np.array_equal(first.linked[n].left, second.linked[n].left)
+            and np.array_equal(first.linked[n].shown, second.linked[n].shown)
+            for n in first.linked
+        )
+    )
 
 
 def plain(thing):

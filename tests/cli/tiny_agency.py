@@ -12,8 +12,9 @@ from urllib.parse import parse_qs, unquote
 
 from tests.agency.registrations import Agency
 
+from elldelta.agency.admission import ledger_export
 from elldelta.agency.receipt import sign_admission
-from elldelta.agency.registration import Registration, ledger_export
+from elldelta.agency.registration import Registration
 from elldelta.errors import ElldeltaError, RefusedError
 from elldelta.files import PrivateKey, as_bytes, link_keys
 from elldelta.plan.signature import sign_plan

@@ -19,12 +19,10 @@ from elldelta.core.diversity import (
     t_closeness,
 )
 from elldelta.core.exposure import (
-    NOBODY,
     distinct_cells,
     exposure_curve,
     fewest_in_any_group,
     fewest_in_union,
-    least_left,
     leave_one_out,
     measure,
 )
@@ -79,17 +77,6 @@ def released(draw, most=4):
 
 def plain(releases):
     return [(release.partition.class_of.tolist(), release.counts.tolist()) for release in releases]
-
-
-@given(released(), st.integers(1, 3), st.data())
-def test_the_worst_group_with_several_records_of_each_value(releases, min_records, data):
-    expected, numbers = plain(releases), range(len(releases))
-    member = data.draw(st.sampled_from(numbers))
-    also_in = data.draw(st.lists(st.sampled_from(numbers), min_size=1, unique=True))
-    found = least_left(releases, member_of=member, also_in=also_in, min_records=min_records)
-    for cell, number in enumerate(found.tolist()):
-        left = oracle.least_left(expected, cell, member, also_in, min_records)
-        assert number == (NOBODY if left is None else left)
 
 
 @given(released(), st.integers(1, 4))

@@ -9,7 +9,10 @@ import pytest
 from tests.agency.registrations import DIAGONAL, Agency, make_plan, make_registration, plain
 from tests.oracles import registration as oracle
 
-from elldelta.agency.registration import Registered, check_linkage, ledger_chain
+from elldelta.agency.admission import PlanState, check_linkage, ledger_chain
+from elldelta.core.ledger_state import LedgerState
+from elldelta.core.linked_state import LinkedState
+from elldelta.core.partition import Partition
 from elldelta.errors import RefusedError
 
 MERGES = {
@@ -66,7 +69,7 @@ def may_join(plan, admitted, registration):
         ) < plan.ell
     ):  # fmt: skip
         return False
-    return oracle.has_room(document, [*(plain(item.registration) for item in admitted), new])
+    return oracle.has_room(document, [*(plain(item) for item in admitted), new])
 
 
 @pytest.mark.parametrize("shape", ["boxes", "runs"])
@@ -80,7 +83,7 @@ def test_one_plan(shape, guarantee):
         for owner in "ABCDEFGHI":
             group_of = "any" if guarantee == "certified" else None
             registration = random_registration(rng, plan, shape, group_of)
-            expected = may_join(plan, agency.entries[plan.digest], registration)
+            expected = may_join(plan, agency.sent[plan.digest], registration)
             try:
                 agency.register(plan, registration, owner)
             except RefusedError:
@@ -162,6 +165,15 @@ def test_an_agency_that_looks_at_one_plan_at_a_time_is_found_out():
     assert n_found > 5
 
 
+def state_without_a_ledger(plan, plans, before):
+    """What releases of a plan leave to somebody, whether a ledger would have admitted them or not."""
+    linked = {own.min_records: LinkedState.empty(4, 6, own.min_records) for own in plans}
+    for own, sent in before:
+        if own is plan:
+            linked = {n: state.joined(sent.table(4, 6)) for n, state in linked.items()}
+    return PlanState(plan, 1, "", LedgerState.empty(plan.terms), linked)
+
+
 def test_the_exact_linkage_is_exact():
     """It refuses a release if and only if some group with it leaves somebody with too little.
 
@@ -171,21 +183,22 @@ def test_the_exact_linkage_is_exact():
     n_refused = n_passed = 0
     for _ in range(60):
         plans = two_plans(rng)
-        made = []
-        for owner in "ABCD"[: int(rng.integers(1, 5))]:
-            plan = plans[int(rng.integers(2))]
-            made.append(Registered(plan, owner, random_registration(rng, plan, "boxes", None), b""))
-        *before, new = made
-        pairs = [(plain(item.plan), plain(item.registration)) for item in made]
-        margin = oracle.fewest_left(pairs, containing=len(before))
+        made = [
+            (plan, random_registration(rng, plan, "boxes", None))
+            for plan in (plans[int(rng.integers(2))] for _ in range(int(rng.integers(1, 5))))
+        ]
+        *before, (plan, new) = made
+        margin = oracle.fewest_left([(plain(own), plain(sent)) for own, sent in made], len(before))
+        states = [state_without_a_ledger(own, plans, before) for own in plans]
+        asked = plan, Partition(range(4)), new.table(4, 6), states
         if margin is not None and margin < 0:
             n_refused += 1
             with pytest.raises(RefusedError, match=r"(?s)Linked with what is registered.*age ") as refusal:
-                check_linkage(new.plan, new.published, before)
+                check_linkage(*asked)
             assert refusal.value.remedy
         else:
             n_passed += 1
-            check_linkage(new.plan, new.published, before)
+            check_linkage(*asked)
     assert min(n_refused, n_passed) > 10
 
 

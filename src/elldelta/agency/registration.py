@@ -1,14 +1,12 @@
-"""Use case: an owner registers a release with the agency, and the agency decides whether to admit it.
+"""What an owner sends about a release, and what the agency makes of it before it looks at anything else.
 
 The agency sees no record: it is sent the manifest and the counts that the release shows to everybody. From
-these it checks everything again that the owner's own machine has checked, as if the owner were its enemy, and
-then what only the agency can know: whether the release may join those that were admitted before.
-
-Nothing here reads a file, a clock or a database. Whoever keeps the ledger calls `check_registration` while
-nobody else can add a line, and stores `Admission.line` together with the registration.
+these it checks everything again that the owner's own machine has checked, as if the owner were its enemy.
+What is kept of it is the counts; everything else follows from them and the plan (`Examined`).
 
 Errors tell whose fault it is: an `InputError` is a registration that is malformed or contradicts itself or
-the plan, a `RefusedError` is an honest answer of no, an `InternalError` is a ledger that is damaged.
+the plan, a `RefusedError` is an honest answer of no. Whether a release may join those that were admitted
+before is decided in `elldelta.agency.admission`.
 """
 
 from __future__ import annotations
@@ -19,25 +17,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from elldelta.audit.evidence import Evidence
-from elldelta.core.differencing import isolate
 from elldelta.core.distribution import frozen
-from elldelta.core.exposure import least_left
-from elldelta.errors import DataError, ElldeltaError, FileError, InternalError, RefusedError
+from elldelta.core.partition import merged_classes
+from elldelta.errors import FileError, RefusedError
 from elldelta.files import as_bytes, changed, digest, is_digest, json_object, seal, unseal
-from elldelta.ledger import LedgerHeader, admit, check_owner, check_plan, damaged, first_line, parse_chain
 from elldelta.plan.classes import Merged
 from elldelta.release import Manifest, Published, open_published, verify_published
 from elldelta.release import manifest as manifest_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from elldelta.engines import Progress
-    from elldelta.ledger import Admission, LedgerChain
     from elldelta.plan.plan import Plan
     from elldelta.release.release import Release
 
@@ -49,12 +43,8 @@ KIND = "registration"
 MOST_RECORDS = 2**53 - 1
 """More records than this cannot be added up everywhere without a rounding error, and nobody has them."""
 
-MOST_NAMED = 3
-"""How many failing classes a refusal names; their labels are what the release shows to everybody."""
-
 _LISTS = ("classes", "values", "counts")
 _MOST_TEXT = 200
-_LEDGER = "The agency's ledger"
 _SOURCE = "The registration"
 _MANIFEST = "The manifest of the registration"
 
@@ -163,25 +153,18 @@ class Registration:
 
 
 @dataclass(frozen=True, eq=False)
-class Registered:
-    """A release that was admitted before. Worth keeping in memory: it is understood once.
+class Examined:
+    """A release that is what it says and follows its plan: all that deciding about it and keeping it need.
 
     Attributes:
-        plan: The plan it follows.
-        owner: Who registered it.
-        registration: What was sent.
-        line: Its line of the plan's ledger, with the newline.
+        content_digest: The digest of the release's content.
+        merged: Base classes that are published together, as a line of a ledger says it.
+        counts: What the published classes show, classes x values; numbered by their first base class.
     """
 
-    plan: Plan
-    owner: str
-    registration: Registration
-    line: bytes
-
-    @cached_property
-    def published(self) -> Published:
-        """What it shows."""
-        return understood(self.plan, self.registration, name=f"of {self.owner}")
+    content_digest: str
+    merged: tuple[tuple[int, ...], ...]
+    counts: NDArray[np.int64]
 
 
 def registration_of(release: Path | Release, plan: Plan, *, progress: Progress | None = None) -> Registration:
@@ -201,66 +184,28 @@ def registration_of(release: Path | Release, plan: Plan, *, progress: Progress |
     return Registration.of(published.manifest, published.counts)
 
 
-def check_registration(
-    plan: Plan,
-    registration: Registration,
-    entries: Sequence[Registered],
-    *,
-    owner: str,
-    elsewhere: Sequence[Registered] = (),
-) -> Admission:
-    """Decides whether a release is admitted; changes nothing.
+def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
+    """Checks everything that can be checked without knowing what else is registered.
 
-    In this order: the registration is what it says (digests, counts, manifest against counts); it follows the
-    plan (classes, terms, certificate or number of records); the owner keeps its classes and sends its own
-    release; the plan's ledger has room for what it misses (Theorem F); and linked with everything registered
-    before, exactly, it leaves everybody as many values as was promised.
-
-    A certified plan admits any number of releases. A probabilistic plan is about t releases: the first t
-    that pass the same checks are admitted, and the next one is refused.
-
-    Args:
-        plan: The plan, as the agency has issued it.
-        registration: What the owner sent.
-        entries: All releases admitted under this plan, in the order of their lines.
-        owner: The name of the owner, as the agency knows it; never from what was sent.
-        elsewhere: Releases admitted under other plans for the same population, in any order.
-
-    Returns:
-        The admission; with nothing to be added if the same owner has registered the same content before.
+    The registration is what it says (digests, counts, manifest against counts), and the release follows the
+    plan (classes, terms, certificate or number of records).
 
     Raises:
-        InputError: The registration is malformed, or is not what it says.
-        RefusedError: It is not admitted; the error says why.
-        InternalError: The ledger is damaged. Nothing can be admitted until it is restored.
+        InputError: It is malformed, or is not what it says.
+        RefusedError: The release does not keep what the plan asks.
     """
-    owner = check_owner(owner)
-    chain = _intact_chain(plan, entries)
     published = understood(plan, registration, name=f"of {owner}")
     verify_published(published, plan)
-    before = [*entries, *elsewhere]
     if not published.n_records:
         raise RefusedError(
             "A release without a record is not registered.",
             found="Its counts are all zero.",
             remedy="There is nothing to publish; register a release that shows somebody.",
         )
-    content = registration.content_digest
-    if any(item.owner != owner and item.registration.content_digest == content for item in before):
-        raise RefusedError(
-            "Another owner has registered exactly this release.",
-            found="Its content has the digest of a release that was admitted before.",
-            remedy="Register your own release. If it is yours, tell the agency that somebody else sent it.",
-        )
-    if chain.find(owner, content) is None:
-        _check_number(plan, len(chain.active))
-    admission = admit(
-        chain, plan.terms, published.grouping, published.counts, owner=owner, content_digest=content
-    )
-    if admission.is_new:
-        check_linkage(plan, published, before)
-        _check_subtraction(plan, published, [item for item in elsewhere if item.owner == owner])
-    return admission
+    merged = tuple(sorted(tuple(members) for members in merged_classes(published.grouping)))
+    order = np.array([members[0] for members in published.grouping]).argsort()
+    counts = frozen(published.counts[order], np.int64)
+    return Examined(registration.content_digest, merged, counts)
 
 
 def understood(plan: Plan, registration: Registration, *, name: str) -> Published:
@@ -292,137 +237,6 @@ def understood(plan: Plan, registration: Registration, *, name: str) -> Publishe
             remedy="Make the registration again, from the release and its manifest.",
         )
     return published
-
-
-def ledger_chain(plan: Plan, lines: Iterable[bytes]) -> LedgerChain:
-    """The ledger of a plan, from the lines that were stored, checked like one in a file.
-
-    Args:
-        plan: The plan.
-        lines: The line of every admitted release, in order, with its newline.
-
-    Raises:
-        FileError: A line was changed, removed, put in between, or is no line of this plan's ledger.
-    """
-    chain = parse_chain(ledger_export(plan, lines), _LEDGER)
-    if chain.tail or not chain.ends_in_newline:
-        raise damaged(_LEDGER, chain.n_lines + 1)
-    check_plan(chain, plan.digest, plan.terms, _LEDGER)
-    return chain
-
-
-def ledger_export(plan: Plan, lines: Iterable[bytes]) -> bytes:
-    """The ledger of a plan as a file that `elldelta ledger verify` reads."""
-    return first_line(LedgerHeader.of(plan.digest, plan.terms)) + b"".join(lines)
-
-
-def _intact_chain(plan: Plan, entries: Sequence[Registered]) -> LedgerChain:
-    """The ledger; what was stored about a release must be what its line says."""
-    try:
-        chain = ledger_chain(plan, [item.line for item in entries])
-    except FileError as problem:
-        found, remedy = problem.found, problem.remedy
-    else:
-        lines = [(plan.digest, entry.owner, entry.content_digest) for entry in chain.entries]
-        stored = [(item.plan.digest, item.owner, item.registration.content_digest) for item in entries]
-        if lines == stored and not chain.voided:
-            return chain
-        found = "A line does not belong to the registration that is stored with it."
-        remedy = "Restore the ledger from a copy; a ledger is only ever added to."
-    raise InternalError(f"{_LEDGER} has been changed or damaged.", found=found, remedy=remedy)
-
-
-def _check_number(plan: Plan, n_admitted: int) -> None:
-    """Refuses one more release than a probabilistic plan is about."""
-    if plan.guarantee == "probabilistic" and n_admitted >= plan.releases:
-        raise RefusedError(
-            f"The plan is about {plan.releases} releases, and they are all registered.",
-            found=f"{n_admitted} were admitted; the promise says nothing about one more.",
-            remedy="Ask the agency for a plan for more releases, or for a certified one.",
-        )
-
-
-def check_linkage(plan: Plan, published: Published, before: Sequence[Registered]) -> None:
-    """Links a release with all others, exactly, and refuses it where somebody is left with too little.
-
-    Whoever is in releases of several plans was promised the most that one of these plans promises.
-    """
-    stored = _stored(before)
-    if any(item.schema.digest != published.schema.digest for item in stored):
-        raise RefusedError(
-            "The release cannot be linked with all that was registered before.",
-            found="Releases for the same population describe their columns differently.",
-            remedy="The agency must keep one schema for a population; ask for a plan with the earlier one.",
-        )
-    evidence = Evidence.from_published([*stored, published])
-    new = len(stored)
-    promises = [(item.ell, item.min_records) for item in (*(item.plan for item in before), plan)]
-    for ell, min_records in sorted(set(promises)):
-        left = least_left(
-            evidence.releases,
-            member_of=new,
-            also_in=[place for place, own in enumerate(promises) if own == (ell, min_records)],
-            min_records=min_records,
-        )
-        failing = np.flatnonzero((left >= 0) & (left < ell))
-        if failing.size:
-            raise _below(evidence, new, left, failing, ell)
-
-
-def _below(
-    evidence: Evidence, new: int, left: NDArray[np.int64], failing: NDArray[np.intp], ell: int
-) -> RefusedError:
-    """The refusal of a release that would take somebody below ell, with the worst classes."""
-    rows = evidence.releases[new].partition.class_of[failing]
-    order = np.argsort(left[failing], kind="stable")
-    worst = list(dict.fromkeys(rows[order].tolist()))
-    named = "; ".join(
-        ", ".join(
-            f"{column} {label}"
-            for column, label in zip(evidence.columns, evidence.label(new, row), strict=True)
-        )
-        for row in worst[:MOST_NAMED]
-    )
-    more = f", and {len(worst) - MOST_NAMED} more" if len(worst) > MOST_NAMED else ""
-    return RefusedError(
-        "Linked with what is registered already, the release would leave somebody with fewer than "
-        f"{ell} values.",
-        found=f"{len(worst)} of its classes, at worst with {int(left[failing].min())} values left: "
-        f"{named}{more}.",
-        remedy="Publish coarser classes, or leave the records of these classes out, and register again.",
-    )
-
-
-def _check_subtraction(plan: Plan, published: Published, own: Sequence[Registered]) -> None:
-    """Refuses the same records under other classes, if subtraction shows a group with too few values."""
-    for earlier, item in zip(_stored(own), own, strict=True):
-        first, second = Evidence.from_published([earlier, published]).releases
-        try:
-            groups = isolate(first, second)
-        except DataError:  # not the same records
-            continue
-        ell = max(plan.ell, item.plan.ell)
-        below = [group for group in groups if group.diversity < ell]
-        if below:
-            raise RefusedError(
-                "The same records were registered under another plan, with other classes.",
-                found=f"Subtracting the releases from each other shows {len(below)} groups of people with "
-                f"fewer than {ell} values, which neither release shows.",
-                remedy="Publish these records under one plan only.",
-            )
-
-
-def _stored(items: Sequence[Registered]) -> list[Published]:
-    """What was admitted before; what cannot be understood any more is damage, not the new owner's fault."""
-    try:
-        return [item.published for item in items]
-    except ElldeltaError as problem:
-        found = problem.found
-    raise InternalError(
-        f"{_LEDGER} holds a release that is not what it was.",
-        found=found,
-        remedy="Restore the ledger and its registrations from a copy.",
-    )
 
 
 def _is_plain(manifest: Manifest, plan: Plan) -> bool:

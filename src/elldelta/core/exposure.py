@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 MOST_GROUPS = 512
 """Groups of releases that a curve of exposure asks at most, unless told otherwise."""
 
-NOBODY = -1
-"""Marks a cell in which nobody can be."""
-
 _CELLS_AT_ONCE = 1 << 13
 _COUNTS_AT_ONCE = 1 << 17
 
@@ -176,35 +173,10 @@ def fewest_in_any_group(
     Returns:
         One number per cell; 0 where nobody can be in any release (or in the one named).
     """
-    return np.maximum(least_left(releases, member_of=member_of), 0)
-
-
-def least_left(
-    releases: Sequence[ReleasedCounts],
-    *,
-    member_of: int | None = None,
-    also_in: Sequence[int] | None = None,
-    min_records: int = 1,
-) -> NDArray[np.int64]:
-    """Per cell: the fewest values that any group of releases leaves to anybody, with several records each.
-
-    As `fewest_in_any_group`, for promises that count a value only with at least `min_records` linked
-    records. Linking all releases in which somebody with value s can be leaves the fewest of such values,
-    too: a further release can only lower the smallest count.
-
-    Args:
-        releases: Releases over the same cells and values.
-        member_of: Look only at people who are in this release, and so at groups that contain it.
-        also_in: Look only at people who are also in at least one of these releases.
-        min_records: The linked records with which a value counts as left.
-
-    Returns:
-        One number per cell; `NOBODY` where nobody can be in such a group.
-    """
     n_cells, n_values = releases[0].partition.n_quasi_identifiers, releases[0].counts.shape[1]
     shows = [release.counts > 0 for release in releases]
-    words = [_packed(release.counts >= min_records) for release in releases]
-    fewest = np.full(n_cells, NOBODY, dtype=np.int64)
+    words = [packed(table) for table in shows]
+    fewest = np.zeros(n_cells, dtype=np.int64)
     for start in range(0, n_cells, _CELLS_AT_ONCE):
         cells = slice(start, min(start + _CELLS_AT_ONCE, n_cells))
         class_of = [release.partition.class_of[cells] for release in releases]
@@ -213,19 +185,17 @@ def least_left(
         for value in range(n_values):
             is_shown = [table[rows, value] for table, rows in zip(shows, class_of, strict=True)]
             asked = np.logical_or.reduce(is_shown) if member_of is None else is_shown[member_of]
-            if also_in is not None:
-                asked = asked & np.logical_or.reduce([is_shown[other] for other in also_in])
             if not asked.any():
                 continue
             left = np.full_like(here[0][asked], np.iinfo(np.uint64).max)
             for mask, own in zip(is_shown, here, strict=True):
                 left &= np.where(mask[asked, np.newaxis], own[asked], np.iinfo(np.uint64).max)
             best[asked] = np.minimum(best[asked], np.bitwise_count(left).sum(axis=1))
-        fewest[cells] = np.where(best > n_values, NOBODY, best)
+        fewest[cells] = np.where(best > n_values, 0, best)
     return fewest
 
 
-def _packed(shows: NDArray[np.bool_]) -> NDArray[np.uint64]:
+def packed(shows: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """The values that each class shows, as bits of 64-bit words; bits beyond the last value are 0."""
     n_words = -(-shows.shape[1] // 64)
     padded = np.zeros((len(shows), n_words * 64), dtype=bool)

@@ -9,10 +9,12 @@ from elldelta.ledger.chain import (
     LedgerChain,
     LedgerEntry,
     LedgerHeader,
+    Standing,
     check_plan,
     damaged,
     first_line,
     line_bytes,
     parse_chain,
+    parse_line,
 )
 from elldelta.ledger.ledger import Ledger, OpenLedger, verify_ledger

@@ -15,7 +15,7 @@ from elldelta._version import __version__
 from elldelta.core.certificate import CertificateTerms, missing_witnesses
 from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
 from elldelta.errors import FileError, ParameterError, RefusedError
-from elldelta.ledger.chain import LedgerChain, LedgerEntry, counted_line, line_bytes
+from elldelta.ledger.chain import LedgerChain, LedgerEntry, Standing, counted_line, line_bytes
 from elldelta.release import verify_published
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ class Admission:
 
 
 def admit(
-    chain: LedgerChain,
-    terms: CertificateTerms,
+    standing: Standing,
     grouping: Partition,
     counts: NDArray[np.int64],
     *,
@@ -61,8 +60,7 @@ def admit(
     """Decides whether a release is admitted (Theorem F); changes nothing.
 
     Args:
-        chain: The ledger as it stands.
-        terms: What its plan asks.
+        standing: The ledger as it stands, for this owner and this release.
         grouping: The published class of every base class.
         counts: What the published classes show, classes x values.
         owner: The name under which the owner publishes.
@@ -73,15 +71,15 @@ def admit(
         RefusedError: The owner has published other classes before, or Theorem F would no longer hold.
     """
     owner = check_owner(owner)
+    state, terms = standing.state, standing.state.terms
     grouping = terms.check_grouping(grouping)
     if counts.shape != (grouping.n_classes, terms.n_values):
         raise ParameterError("The release is about other classes or sensitive values than the ledger.")
-    state = chain.state(terms)
-    known = chain.find(owner, content_digest)
-    if known is not None:
-        return Admission(known, state, b"")
-    kept = chain.grouping_of(owner)
-    if kept is not None and kept != grouping_from_merged(merged_classes(grouping), terms.n_classes):
+    if standing.known is not None:
+        return Admission(standing.known, state, b"")
+    if standing.kept is not None and grouping_from_merged(
+        standing.kept, terms.n_classes
+    ) != grouping_from_merged(merged_classes(grouping), terms.n_classes):
         raise RefusedError(
             f"{owner!r} has published under this plan before, with other classes.",
             found="Tables about the same people under two groupings can be subtracted from each other "
@@ -91,14 +89,14 @@ def admit(
     missed = missing_witnesses(counts, terms, grouping)
     after = state.admit(missed)
     entry = LedgerEntry(
-        sequence=chain.n_lines,
+        sequence=standing.n_lines,
         owner=owner,
         content_digest=content_digest,
         suppressed=suppressed,
         software=f"elldelta {__version__}",
         **_shown(terms, grouping, missed),
     )
-    line, own = line_bytes(entry.to_dict(), chain.head)
+    line, own = line_bytes(entry.to_dict(), standing.head)
     return Admission(replace(entry, hash=own), after, line)
 
 

@@ -139,6 +139,25 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, eq=False)
+class Standing:
+    """What deciding about one more release must know of a ledger: where it ends, and what is left.
+
+    Attributes:
+        state: What the releases so far miss together.
+        n_lines: How many lines there are; the next one has this sequence number.
+        head: The hash of the last line.
+        known: The line of this very release, if it is in the ledger already.
+        kept: The merged classes that its owner has published before and has to keep; None if there are none.
+    """
+
+    state: LedgerState
+    n_lines: int
+    head: str
+    known: LedgerEntry | None = None
+    kept: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class LedgerChain:
     """The intact lines of a ledger.
 
@@ -233,12 +252,16 @@ class LedgerChain:
         """The state of Theorem F, for a plan that the header describes."""
         return LedgerState(terms, self.missed, len(self.active))
 
-    def find(self, owner: str, content_digest: str) -> LedgerEntry | None:
-        """The entry of a release that is in the ledger already."""
-        for entry in self.active:
-            if entry.owner == owner and entry.content_digest == content_digest:
-                return entry
-        return None
+    def standing(self, terms: CertificateTerms, owner: str, content_digest: str) -> Standing:
+        """What deciding about a release of an owner must know."""
+        own = [entry for entry in self.active if entry.owner == owner]
+        return Standing(
+            self.state(terms),
+            self.n_lines,
+            self.head,
+            known=next((entry for entry in own if entry.content_digest == content_digest), None),
+            kept=own[0].merged if own else None,
+        )
 
     def grouping_of(self, owner: str) -> Partition | None:
         """The classes that an owner has published before and has to keep; None if it has not published."""
@@ -326,11 +349,29 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     return chain
 
 
+def parse_line(line: bytes, header: LedgerHeader, source: str) -> tuple[str, LedgerEntry | None]:
+    """The hash of one line, and its release unless it takes one back; nothing else of the chain is read.
+
+    Raises:
+        FileError: The line is not intact.
+    """
+    document = json_object(line.removesuffix(b"\n"))
+    try:
+        if document is None or not _is_intact(line.removesuffix(b"\n"), document, document.get("previous")):
+            raise ParameterError("The line is not intact.")
+        is_release = document["kind"] == "release"
+        return str(document["hash"]), LedgerEntry.from_dict(document, header) if is_release else None
+    except (ElldeltaError, KeyError, TypeError, ValueError):
+        number = (document or {}).get("sequence")
+        raise damaged(source, number + 1 if isinstance(number, int) else 0) from None
+
+
 def damaged(source: str, line: int) -> FileError:
     """The error for a line that somebody has edited, moved, or a disk has damaged."""
     return FileError(
         f"{source} has been changed or damaged.",
-        found=f"Line {line} does not match its hash, or does not follow the line before it.",
+        found=f"{f'Line {line}' if line else 'A line'} does not match its hash, or does not follow the line "
+        "before it.",
         remedy="Restore the ledger from a copy; a ledger is only ever added to.",
     )
 

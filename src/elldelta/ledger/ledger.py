@@ -181,8 +181,7 @@ class OpenLedger:
         """
         suppressed = np.flatnonzero(certificate.suppressed[certificate.grouping.class_of])
         return admit(
-            self.chain,
-            self.terms,
+            self.chain.standing(self.terms, owner, content_digest),
             certificate.grouping,
             certificate.counts,
             owner=owner,

@@ -6,7 +6,7 @@ manifest beside them, and the release as anybody reads (`published`) and verifie
 """
 
 from elldelta.release.database_table import manifest_table
-from elldelta.release.manifest import Manifest, content_digest, manifest_path, read_manifest
+from elldelta.release.manifest import Manifest, content_digest, manifest_path, read_manifest, recomputed
 from elldelta.release.published import (
     Located,
     Published,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from elldelta._version import __version__
+from elldelta.core.diversity import class_diversities
 from elldelta.core.partition import Partition, merged_classes
 from elldelta.engines.table import ValueKind
 from elldelta.errors import ElldeltaError
@@ -203,26 +204,55 @@ def describe(
     """The manifest of what is about to be published: what was checked and what becomes of the records."""
     accounting = content.records.accounting
     return Manifest(
-        schema=plan.schema,
-        classes=content.classes,
+        **_following(plan, content.classes, content.counts, content.digest),
         software=f"elldelta {__version__}",
-        plan_digest=plan.digest,
-        content_digest=content.digest,
         records_read=accounting.n_read,
-        records_released=content.n_records,
         records_suppressed=accounting.n_suppressed,
         records_quarantined=accounting.n_quarantined,
         records_left_out=accounting.n_counted - content.n_records,
-        classes_published=int(content.diversities.size),
-        diversity=int(content.diversities.min()) if content.diversities.size else None,
         order=order if plan.schema.kept else "sorted",
         coarsening=_cost(content, plan),
-        utility=utility(plan.schema, content.classes, content.counts, plan.ell),
         ledger=ledger,
         nulls=accounting.nulls,
         unknown=accounting.unknown,
-        **{name: getattr(plan, name) for name in TERMS},
     )
+
+
+def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str) -> Manifest:
+    """A manifest of counts with what follows from them and the plan, and nothing that only an owner knows."""
+    n_records = int(counts.sum())
+    return Manifest(
+        **_following(plan, classes, counts, content_digest),
+        software="",
+        records_read=n_records,
+        records_suppressed=0,
+        records_quarantined=0,
+        records_left_out=0,
+        order="sorted",
+        coarsening=None,
+        ledger=None,
+        nulls={},
+        unknown={},
+    )
+
+
+def _following(
+    plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str
+) -> dict[str, Any]:
+    """The parts of a manifest that follow from the plan and from what the release shows."""
+    diversities = class_diversities(counts)
+    diversities = diversities[diversities > 0]
+    return {
+        "schema": plan.schema,
+        "classes": classes,
+        "plan_digest": plan.digest,
+        "content_digest": content_digest,
+        "records_released": int(counts.sum()),
+        "classes_published": int(diversities.size),
+        "diversity": int(diversities.min()) if diversities.size else None,
+        "utility": utility(plan.schema, classes, counts, plan.ell),
+        **{name: getattr(plan, name) for name in TERMS},
+    }
 
 
 def _cost(content: Publishable, plan: Plan) -> dict[str, int | float] | None:

@@ -4,7 +4,7 @@ import pytest
 from tests.agency.registrations import full, make_plan, make_registration
 from tests.agency.server.test_registration import ROOM_FOR_TWO, rows_of
 
-from elldelta.agency.registration import check_registration
+from elldelta.agency.admission import check_registration
 from elldelta.agency.server.services import releases
 from elldelta.agency.server.services.plans import withdraw_plan
 from elldelta.agency.server.services.populations import create_population

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from elldelta.agency.admission import LedgerDamagedError
 from elldelta.errors import ElldeltaError, InputError, RefusedError
 
 
@@ -130,6 +131,8 @@ class DatabaseError(HttpError):
 
 def status_of(error: ElldeltaError) -> int:
     """The status of the answer to an error."""
+    if isinstance(error, LedgerDamagedError):
+        return 500
     if isinstance(error, HttpError):
         return error.status
     if isinstance(error, RefusedError):
@@ -140,6 +143,12 @@ def status_of(error: ElldeltaError) -> int:
 def document_of(error: ElldeltaError) -> dict[str, dict[str, str]]:
     """The one JSON shape of every error."""
     return {"error": {"problem": error.problem, "found": error.found, "remedy": error.remedy}}
+
+
+def told(error: ElldeltaError) -> dict[str, dict[str, str]]:
+    """What a caller is told about an error: of a mistake of ours that there is one, and nothing else."""
+    is_ours = status_of(error) == 500 and not isinstance(error, LedgerDamagedError)
+    return unforeseen() if is_ours else document_of(error)
 
 
 def unforeseen() -> dict[str, dict[str, str]]:

@@ -29,8 +29,10 @@ from elldelta.agency.server.errors import (
 )
 from elldelta.agency.server.rights import Caller, Declaration, declaration_of
 from elldelta.agency.server.services.parties import identify_login, identify_token
+from elldelta.agency.server.services.releases import largest_registration
 from elldelta.agency.server.state import Agency
 from elldelta.errors import InternalError
+from elldelta.files import is_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -189,12 +191,13 @@ async def _read(agency: Agency, request: Request, declaration: Declaration) -> N
     """Reads a body as it arrives and stops as soon as it is too large or too slow."""
     _check_charset(request)
     limits = agency.limits
-    most_bytes, seconds = {
-        "none": (0, limits.body_seconds),
-        "ordinary": (limits.body_bytes, limits.body_seconds),
-        "registration": (limits.registration_bytes, limits.body_seconds),
-        "model": (limits.model_bytes, limits.model_seconds),
-    }[declaration.body]
+    most_bytes = {"none": 0, "ordinary": limits.body_bytes, "model": limits.model_bytes}.get(declaration.body)
+    seconds = limits.model_seconds if declaration.body == "model" else limits.body_seconds
+    if most_bytes is None:
+        plan = request.path_params["digest"]
+        most_bytes = limits.body_bytes  # whoever names no plan is told so, once the body is there
+        if is_digest(plan):
+            most_bytes = await run_in_threadpool(largest_registration, agency, plan)
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > most_bytes:
         raise _too_large(most_bytes)

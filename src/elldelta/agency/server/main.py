@@ -14,9 +14,10 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from elldelta._version import __version__
+from elldelta.agency.admission import LedgerDamagedError
 from elldelta.agency.server import logs
 from elldelta.agency.server.database import POOL_SIZE
-from elldelta.agency.server.errors import TooManyError, document_of, status_of, unforeseen
+from elldelta.agency.server.errors import TooManyError, document_of, status_of, told, unforeseen
 from elldelta.agency.server.guarded_route import CurrentAgency, GuardedRoute, check_all_guarded
 from elldelta.agency.server.migrations import is_current
 from elldelta.agency.server.rights import allow_anybody
@@ -202,7 +203,9 @@ async def _known(request: Request, error: Exception) -> Response:
     if not isinstance(error, ElldeltaError):
         raise error
     status = status_of(error)
-    if status == 500:
+    if isinstance(error, LedgerDamagedError):
+        logs.log_bug("damaged", error, problem=error.problem)
+    elif status == 500:
         logs.log_bug("bug", error, problem=error.problem)
     headers = rendering.retry_header(error)
     if status == 401:
@@ -236,7 +239,7 @@ async def _http(request: Request, error: Exception) -> Response:
 def _rendered(request: Request, status: int, error: ElldeltaError, headers: Mapping[str, str]) -> Response:
     """An error as JSON, or as a page for a browser."""
     if request.url.path.startswith("/api/"):
-        return JSONResponse(unforeseen() if status == 500 else document_of(error), status, headers)
+        return JSONResponse(told(error), status, headers)
     page = rendering.error_page(request, status, error)
     page.headers.update(headers)
     return page

@@ -37,7 +37,10 @@ class Limits(BaseSettings):
         job_seconds: How long planning or an audit may take.
         job_lease_seconds: After so long without a sign of life a job is taken from its worker.
         job_attempts: How often a job is begun before it counts as failed.
-        jobs_waiting: How many jobs may wait.
+        jobs_waiting: How many jobs may wait; audits apart from all others.
+        audit_releases: How many releases of a plan an audit links, the newest.
+        owner_releases: How many releases one owner may have registered.
+        owner_bytes: The bytes that the counts of its releases may take in the database.
         requests_open: How many requests of one client may wait for the agency.
         session_hours: How long a login lasts.
         token_days: The longest time that an API token may be valid.
@@ -67,6 +70,9 @@ class Limits(BaseSettings):
     job_lease_seconds: PositiveFloat = 30.0
     job_attempts: PositiveInt = 3
     jobs_waiting: PositiveInt = 50
+    audit_releases: PositiveInt = 100
+    owner_releases: PositiveInt = 1000
+    owner_bytes: PositiveInt = 256 * MIB
     requests_open: PositiveInt = 50
     session_hours: PositiveFloat = 8.0
     token_days: PositiveInt = 366
@@ -86,7 +92,7 @@ class Settings(BaseModel):
         host: The address to listen on.
         port: The port; 0 for any free one.
         workers: Processes that answer requests.
-        job_workers: Processes that plan and audit.
+        job_workers: Processes that plan; one more does audits.
         behind_proxy: Whether a proxy in front ends TLS and names the caller's address. Cookies are then sent
             over https only.
         is_demo: Whether this is the demonstration, with well-known passwords.

@@ -33,7 +33,7 @@ from elldelta.files import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from elldelta.agency.registration import Registered
+    from elldelta.agency.admission import PlanState, Registered
     from elldelta.agency.server.services.planning import PaperCost
     from elldelta.agency.server.settings import Limits, Settings
     from elldelta.model import Model
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 REGISTERED_BYTES = 256 * MIB
 """What cached releases may take, about."""
+
+STATE_BYTES = 256 * MIB
+"""What cached states of ledgers may take, about."""
 
 MOST_PARSING = 2
 """Registrations that are read at a time."""
@@ -74,12 +77,13 @@ class Cache(Generic[_Key, _Value]):
         found = self.peek(key)
         if found is None:
             found = make()
-            with (
-                self._lock,
-                contextlib.suppress(ValueError),
-            ):  # one that is larger than all may be is not kept
-                self._values[key] = found
+            self.put(key, found)
         return found
+
+    def put(self, key: _Key, value: _Value) -> None:
+        """Keeps a value, unless it is larger than all together may be."""
+        with self._lock, contextlib.suppress(ValueError):
+            self._values[key] = value
 
     def peek(self, key: _Key) -> _Value | None:
         """The value of a key, if it is there."""
@@ -110,6 +114,7 @@ class Agency:
         plans: Plans that were used lately, by digest.
         plan_files: Files of plans, by digest.
         registered: Releases that were admitted, by plan, number and line.
+        states: What decisions must know of ledgers, by plan; each says which line it belongs to.
         costs: What wishes cost, by model and wishes.
         pictures: Drawings, by subject and width.
     """
@@ -132,6 +137,7 @@ class Agency:
     registered: Cache[tuple[str, int, bytes], Registered] = field(
         default_factory=lambda: Cache(REGISTERED_BYTES, _bytes_of)
     )
+    states: Cache[str, PlanState] = field(default_factory=lambda: Cache(STATE_BYTES, _bytes_of_state))
     costs: Cache[Hashable, PaperCost] = field(default_factory=lambda: Cache(2000))
     pictures: Cache[tuple[str, str], bytes] = field(default_factory=lambda: Cache(100))
 
@@ -233,10 +239,13 @@ def _key_links(
 
 
 def _bytes_of(release: Registered) -> int:
-    """About what a cached release takes, with its table of counts and the objects of its manifest."""
-    own, plan = release.registration, release.plan
-    table = 8 * plan.n_classes * plan.schema.n_values
-    return own.cells.nbytes + table + 8 * len(repr(own.manifest))
+    """About what a cached release takes, with its table of counts and its line."""
+    return 2 * release.counts.nbytes + 8 * len(release.line) + 4096
+
+
+def _bytes_of_state(state: PlanState) -> int:
+    linked = sum(own.left.nbytes + own.shown.nbytes for own in state.linked.values())
+    return 2 * state.ledger.missed.nbytes + linked + 4096
 
 
 def _key(settings: Settings) -> PrivateKey:

@@ -256,8 +256,26 @@ class LedgerLine(Base):
     added_at: Mapped[dt.datetime]
 
 
+class LedgerState(Base):
+    """What deciding about a release must know of a ledger; made again if it ends in another line.
+
+    See `elldelta.agency.admission.PlanState`.
+    """
+
+    __tablename__ = "ledger_states"
+
+    plan_digest: Mapped[str] = mapped_column(ForeignKey("plans.digest"), primary_key=True)
+    n_lines: Mapped[int]
+    head: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
+    content: Mapped[bytes]
+
+
 class Registration(Base):
-    """What an owner registered and the ledger admitted; the database refuses to change or remove it."""
+    """What an owner registered and the ledger admitted; the database refuses to change or remove it.
+
+    Nothing is kept as the owner has spelt it: the counts, and what follows from them. `totals` names the
+    numbers of records of every value (see `totals_digest`).
+    """
 
     __tablename__ = "registrations"
     __table_args__ = (
@@ -270,8 +288,10 @@ class Registration(Base):
     plan_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH), primary_key=True)
     sequence: Mapped[int] = mapped_column(Integer, primary_key=True)
     party_id: Mapped[int] = mapped_column(ForeignKey("parties.id"), index=True)
-    content_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
-    document: Mapped[bytes] = mapped_column(deferred=True)
+    content_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH), index=True)
+    totals: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
+    counts: Mapped[bytes] = mapped_column(deferred=True)
+    n_bytes: Mapped[int]
     facts: Mapped[dict[str, Any]]
 
     party: Mapped[Party] = relationship()

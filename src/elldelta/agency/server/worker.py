@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta.agency.server import logs
 from elldelta.agency.server.errors import BusyError
-from elldelta.agency.server.services.jobs import claim_job, fail_job, finish_job, report_job
+from elldelta.agency.server.services.jobs import (
+    AUDITS,
+    PLANNING,
+    claim_job,
+    fail_job,
+    finish_job,
+    report_job,
+)
 from elldelta.agency.server.services.ledger import run_audit
 from elldelta.agency.server.services.planning import plan_and_issue, preview
 from elldelta.agency.server.services.releases import forget_answers
@@ -23,9 +30,11 @@ from elldelta.agency.server.tables import Job
 from elldelta.errors import ElldeltaError, InternalError, RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
+    from elldelta.agency.server.services.jobs import JobKind
     from elldelta.agency.server.settings import Settings
 
 PAUSE_SECONDS = 0.5
@@ -45,11 +54,12 @@ class JobWorkers:
         self._settings = settings
         self._context = multiprocessing.get_context("spawn")
         self._stopping = threading.Event()
+        self._queues = [PLANNING] * settings.job_workers + [AUDITS]
         self._processes: list[tuple[BaseProcess, Connection]] = []
         self._thread = threading.Thread(target=self._watch, name="job workers", daemon=True)
 
     def __enter__(self) -> JobWorkers:
-        self._processes = [self._started() for _ in range(self._settings.job_workers)]
+        self._processes = [self._started(queue) for queue in self._queues]
         self._thread.start()
         return self
 
@@ -66,10 +76,10 @@ class JobWorkers:
                 process.kill()
                 process.join()
 
-    def _started(self) -> tuple[BaseProcess, Connection]:
+    def _started(self, queue: Sequence[JobKind]) -> tuple[BaseProcess, Connection]:
         receiving, sending = self._context.Pipe(duplex=False)
         process = self._context.Process(
-            target=work, args=(self._settings, receiving), name="elldelta job worker"
+            target=work, args=(self._settings, receiving, queue), name="elldelta job worker"
         )
         process.start()
         receiving.close()
@@ -81,11 +91,11 @@ class JobWorkers:
                 if not process.is_alive():
                     logs.log("job worker ended", level=logging.WARNING, exit_code=process.exitcode)
                     life_line.close()
-                    self._processes[place] = self._started()
+                    self._processes[place] = self._started(self._queues[place])
 
 
-def work(settings: Settings, life_line: Connection) -> None:
-    """What a worker process does."""
+def work(settings: Settings, life_line: Connection, queue: Sequence[JobKind]) -> None:
+    """What a worker process does: the jobs of one queue."""
     # Ctrl-C goes to all processes of a terminal: the parent decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -103,7 +113,7 @@ def work(settings: Settings, life_line: Connection) -> None:
                 next_tidying = time.monotonic() + TIDY_SECONDS
                 if n_removed := forget_answers(agency):
                     logs.log("old answers removed", answers=n_removed)
-            is_idle = not run_next(agency, worker)
+            is_idle = not run_next(agency, worker, queue)
         except ElldeltaError as error:  # the database is busy or away; the job stays where it is
             logs.log_bug("job worker waits", error)
             is_idle = True
@@ -111,9 +121,9 @@ def work(settings: Settings, life_line: Connection) -> None:
             time.sleep(PAUSE_SECONDS)
 
 
-def run_next(agency: Agency, worker: str) -> bool:
-    """Does the next job; False if there is none."""
-    claim = claim_job(agency, worker)
+def run_next(agency: Agency, worker: str, queue: Sequence[JobKind] = PLANNING + AUDITS) -> bool:
+    """Does the next job of a queue; False if there is none."""
+    claim = claim_job(agency, worker, queue)
     if claim is None:
         return False
     logs.log("job begun", job=claim.id, kind=claim.kind, attempt=claim.attempts)

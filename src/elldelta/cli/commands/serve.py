@@ -42,7 +42,7 @@ def _serve(
     ] = Path("agency"),
     workers: Annotated[int, typer.Option("--workers", help="Processes that answer requests.")] = 1,
     job_workers: Annotated[
-        int, typer.Option("--job-workers", help="Processes that plan and audit, apart from these.")
+        int, typer.Option("--job-workers", help="Processes that plan; one more does audits.")
     ] = 1,
     behind_proxy: Annotated[
         bool,

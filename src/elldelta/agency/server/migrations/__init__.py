@@ -5,6 +5,7 @@ Every step is one file in `versions`. Steps are never edited once they are relea
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from sqlalchemy import text
 from elldelta.agency.server.errors import HttpError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sqlalchemy import Connection
 
     from elldelta.agency.server.database import Database
@@ -75,6 +78,19 @@ def make_append_only(table: str) -> None:
         f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} "
         "FOR EACH STATEMENT EXECUTE FUNCTION elldelta_append_only()"
     )
+
+
+@contextmanager
+def change_append_only(table: str) -> Iterator[None]:
+    """Takes the triggers away for what a step must change, in its transaction, and puts them back."""
+    if op.get_bind().dialect.name == "sqlite":
+        for verb in ("update", "delete"):
+            op.execute(f"DROP TRIGGER {table}_no_{verb}")
+    else:
+        for what in ("change", "truncate"):
+            op.execute(f"DROP TRIGGER {table}_no_{what} ON {table}")
+    yield
+    make_append_only(table)
 
 
 def is_current(database: Database) -> bool:

@@ -248,6 +248,7 @@ def audit_page(visit: CurrentVisit, digest: Digest) -> Response:
         return page(visit.request, "audit.html", **content)
     if job.result is not None:
         found = content["audit"] = job.result["audit"]
+        content["registered"] = _n_registered(job.result)
         content["curve_words"] = curve_words(found["curve"], found["ell"])
         content["histogram_words"] = histogram_words(found["histogram"], found["ell"])
     return page(visit.request, "audit.html", **content)
@@ -260,8 +261,13 @@ def audit_picture(
 ) -> Response:
     """Draws a chart of the audit of so many releases."""
     result = ledger.ask_audit(visit.agency, visit.caller, digest).result
-    if result is None or result["releases"] != number:
+    if result is None or _n_registered(result) != number:
         raise NotFoundError("picture")
     found = result["audit"]
     draw = draw_histogram if what == "histogram" else draw_exposure_curve
     return picture(visit.agency, f"{what} {digest} {number}", width, lambda: draw(found[what], found["ell"]))
+
+
+def _n_registered(result: dict[str, Any]) -> int:
+    """How many releases were registered at the time of an audit, which may have linked fewer of them."""
+    return int(result.get("registered", result["releases"]))

@@ -20,7 +20,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.datastructures import UploadFile
 
-from elldelta.agency.server.errors import NotFoundError, status_of, unforeseen
+from elldelta.agency.server.errors import NotFoundError, status_of, told
 from elldelta.agency.server.guarded_route import GuardedRoute
 from elldelta.agency.server.rights import allow_anybody
 from elldelta.errors import ElldeltaError, InputError, ParameterError, RefusedError
@@ -212,10 +212,8 @@ def error_page(request: Request, status: int, error: ElldeltaError) -> HTMLRespo
     if status == 401:
         wanted = request.url.path if request.method == "GET" else "/"
         return page(request, "sign_in.html", status=status, **sign_in_content(request, wanted=wanted))
-    problem, found, remedy = error.problem, error.found, error.remedy
-    if status == 500:
-        problem, found, remedy = unforeseen()["error"].values()
-    elif status == 404:
+    problem, found, remedy = told(error)["error"].values()
+    if status == 404:
         remedy = "Follow a link from the first page."
     elif status == 422 and request.method == "GET":
         problem, found = "There is no such page.", "The address cannot be understood."

@@ -18,6 +18,8 @@ from elldelta.agency.server.rights import AGENCY
 from elldelta.agency.server.tables import Job, View
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.rights import Caller
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from elldelta.errors import ElldeltaError
 
 JobKind = Literal["preview", "plan", "audit"]
+
+PLANNING: tuple[JobKind, ...] = ("preview", "plan")
+AUDITS: tuple[JobKind, ...] = ("audit",)
+"""The queues: everybody may ask for an audit, and none of them holds up planning."""
 
 
 class JobView(View):
@@ -80,7 +86,9 @@ def enqueue(
                 remedy="Wait until it has ended. If its plan is not what you want, withdraw it.",
             )
         return JobView.model_validate(same)
-    n_waiting = session.scalar(select(func.count()).select_from(Job).where(Job.status == "queued")) or 0
+    queue = AUDITS if kind in AUDITS else PLANNING
+    waiting = select(func.count()).where(Job.status == "queued", Job.kind.in_(queue))
+    n_waiting = session.scalar(waiting) or 0
     if n_waiting >= agency.limits.jobs_waiting:
         raise BusyError(f"{n_waiting} jobs are waiting, which is all that may wait.", retry_after=30)
     job = Job(
@@ -122,8 +130,8 @@ def last_done(session: Session, subject: str) -> JobView | None:
     return None if job is None else JobView.model_validate(job)
 
 
-def claim_job(agency: Agency, worker: str) -> Job | None:
-    """Takes up the oldest job that waits, or that a worker has left behind; None if there is none.
+def claim_job(agency: Agency, worker: str, queue: Sequence[JobKind] = PLANNING + AUDITS) -> Job | None:
+    """Takes up the oldest job of a queue that waits, or that a worker has left behind; None if there is none.
 
     The job, as it is then, is the worker's claim. It holds as long as nobody else takes the job up.
     """
@@ -133,7 +141,10 @@ def claim_job(agency: Agency, worker: str) -> Job | None:
         while True:
             job = session.scalars(
                 select(Job)
-                .where(or_(Job.status == "queued", and_(Job.status == "running", Job.heartbeat_at < lost)))
+                .where(
+                    Job.kind.in_(queue),
+                    or_(Job.status == "queued", and_(Job.status == "running", Job.heartbeat_at < lost)),
+                )
                 .order_by(Job.created_at, Job.id)
                 .limit(1)
                 .with_for_update(skip_locked=True)

@@ -6,37 +6,49 @@ The audit across the registered releases is exact, and computed once for every s
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sqlalchemy import func, select
 
-from elldelta.agency.registration import Registered, Registration, ledger_chain, ledger_export
+from elldelta.agency.admission import (
+    LedgerDamagedError,
+    PlanState,
+    Registered,
+    ledger_chain,
+    ledger_export,
+    line_hash,
+    linked_numbers,
+)
 from elldelta.agency.server.errors import ConflictError
 from elldelta.agency.server.paging import Part, Window, read_part
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
 from elldelta.agency.server.services.plans import load_plan, lock_plan
 from elldelta.agency.server.tables import LedgerLine, Party
+from elldelta.agency.server.tables import LedgerState as LedgerStateRow
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
+from elldelta.core.distribution import frozen
 from elldelta.files import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import Select
+    from numpy.typing import NDArray
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
     from elldelta.ledger import LedgerChain
+    from elldelta.plan.plan import Plan
 
-_KEYS = select(LedgerLine.plan_digest, LedgerLine.sequence, LedgerLine.line).order_by(
-    LedgerLine.plan_digest, LedgerLine.sequence
-)
+    LastLines = Mapping[str, bytes]
+
+_LINES = select(LedgerLine.line).order_by(LedgerLine.sequence)
 
 
 def export_ledger(agency: Agency, plan_digest: str) -> bytes:
@@ -68,21 +80,6 @@ def count_releases(agency: Agency, plan_digest: str) -> int:
         return session.scalar(chosen) or 0
 
 
-def registered_under(session: Session, agency: Agency, plan_digest: str) -> tuple[Registered, ...]:
-    """The releases that were admitted under a plan, in the order of their lines."""
-    return _registered(session, agency, _KEYS.where(LedgerLine.plan_digest == plan_digest))
-
-
-def registered_elsewhere(
-    session: Session, agency: Agency, population_id: int, plan_digest: str
-) -> tuple[Registered, ...]:
-    """The releases about the same people that were admitted under other plans, whether these still count."""
-    other = _KEYS.join(PlanRow, PlanRow.digest == LedgerLine.plan_digest).where(
-        PlanRow.population_id == population_id, LedgerLine.plan_digest != plan_digest
-    )
-    return _registered(session, agency, other)
-
-
 def ask_audit(agency: Agency, caller: Caller, plan_digest: str) -> JobView:
     """The audit of what is registered now: the job that has done it, or the one that will.
 
@@ -111,35 +108,131 @@ def ask_audit(agency: Agency, caller: Caller, plan_digest: str) -> JobView:
 
 
 def run_audit(agency: Agency, plan_digest: str, releases: int) -> dict[str, Any]:
-    """Links the first so many releases of a plan as anybody who holds them could."""
+    """Links releases of a plan as anybody who holds them could: of its first so many the newest."""
     plan = load_plan(agency, plan_digest)
+    first = max(1, releases + 1 - agency.limits.audit_releases)
+    published = []
     with agency.database.reading() as session:
-        entries = registered_under(session, agency, plan_digest)[:releases]
-    published = [
-        replace(item.published, name=f"{item.owner} ({number})") for number, item in enumerate(entries, 1)
-    ]
+        for number in range(first, releases + 1):
+            item = load_registered(session, agency, plan, number)
+            published.append(replace(item.published, name=f"{item.owner} ({number})"))
     audit = summarize(Evidence.from_published(published), plan.ell)
-    return {"plan": plan_digest, "releases": len(entries), "audit": audit.to_dict(labels=True)}
+    return {
+        "plan": plan_digest,
+        "releases": len(published),
+        "registered": releases,
+        "audit": audit.to_dict(labels=True),
+    }
 
 
-def _registered(session: Session, agency: Agency, chosen: Select[str, int, bytes]) -> tuple[Registered, ...]:
-    """Releases. Their lines are read every time; what was registered with them is cached."""
-    return tuple(
-        agency.registered.get((plan, number, line), partial(_load, session, agency, plan, number, line))
-        for plan, number, line in session.execute(chosen).all()
+def load_registered(session: Session, agency: Agency, plan: Plan, sequence: int) -> Registered:
+    """A release that was admitted. What was registered never changes, and is cached by its line."""
+    chosen = (LedgerLine.plan_digest == plan.digest) & (LedgerLine.sequence == sequence)
+    line = session.scalars(select(LedgerLine.line).where(chosen)).one()
+
+    def load() -> Registered:
+        row = session.execute(
+            select(RegistrationRow.counts, Party.name)
+            .join(Party, Party.id == RegistrationRow.party_id)
+            .where(RegistrationRow.plan_digest == plan.digest, RegistrationRow.sequence == sequence)
+        ).one()
+        return Registered(plan, row.name, line, unpacked(row.counts, plan.schema.n_values))
+
+    return agency.registered.get((plan.digest, sequence, line), load)
+
+
+def packed(counts: NDArray[np.int64]) -> bytes:
+    """Counts as they are stored."""
+    return zlib.compress(counts.astype("<i8").tobytes())
+
+
+def unpacked(content: bytes, n_values: int) -> NDArray[np.int64]:
+    """What `packed` has made.
+
+    Raises:
+        LedgerDamagedError: It is something else.
+    """
+    try:
+        return frozen(np.frombuffer(zlib.decompress(content), dtype="<i8").reshape(-1, n_values), np.int64)
+    except (zlib.error, ValueError):
+        raise LedgerDamagedError(
+            "The counts of a registered release cannot be read.",
+            found="They are not what was stored.",
+            remedy="Restore the database from a copy.",
+        ) from None
+
+
+def last_lines(session: Session, population_id: int) -> LastLines:
+    """The last line of every ledger of a population that has one, by plan.
+
+    By itself it may be old at once; whoever has locked the population can rely on it.
+    """
+    last = (
+        select(func.max(LedgerLine.sequence))
+        .where(LedgerLine.plan_digest == PlanRow.digest)
+        .correlate(PlanRow)
+        .scalar_subquery()
     )
+    rows = session.execute(
+        select(LedgerLine.plan_digest, LedgerLine.line)
+        .join(PlanRow, (PlanRow.digest == LedgerLine.plan_digest) & (LedgerLine.sequence == last))
+        .where(PlanRow.population_id == population_id)
+        .order_by(LedgerLine.plan_digest)
+    )
+    return {row.plan_digest: row.line for row in rows}
 
 
-def _load(session: Session, agency: Agency, plan_digest: str, sequence: int, line: bytes) -> Registered:
-    row = session.execute(
-        select(RegistrationRow.document, Party.name)
-        .join(Party, Party.id == RegistrationRow.party_id)
-        .where(RegistrationRow.plan_digest == plan_digest, RegistrationRow.sequence == sequence)
-    ).one()
-    return Registered(load_plan(agency, plan_digest), row.name, Registration.from_bytes(row.document), line)
+def load_states(session: Session, agency: Agency, plan: Plan, last: LastLines) -> list[PlanState]:
+    """What deciding about a release of a plan must know of its ledger, first, and of those of other plans.
+
+    What is stored is taken if it belongs to the last line, and otherwise made again from all lines.
+
+    Raises:
+        LedgerDamagedError: A last line, or what a state is made from, is not what it was.
+    """
+    plans = [plan, *(load_plan(agency, digest) for digest in last if digest != plan.digest)]
+    needed = linked_numbers(plans)
+    return [_load_state(session, agency, own, last.get(own.digest), needed) for own in plans]
+
+
+def store_state(session: Session, state: PlanState) -> None:
+    """Keeps a state, in the transaction of the line that it belongs to, or later."""
+    if not state.is_stored:
+        row = LedgerStateRow(
+            plan_digest=state.plan.digest, n_lines=state.n_lines, head=state.head, content=state.to_bytes()
+        )
+        session.merge(row)
+
+
+def _load_state(
+    session: Session, agency: Agency, plan: Plan, last: bytes | None, needed: frozenset[int]
+) -> PlanState:
+    if last is None:
+        return PlanState.of(plan, (), needed)
+    head = line_hash(plan, last)
+
+    def fits(state: PlanState | None) -> bool:
+        return state is not None and state.head == head and state.linked.keys() >= needed
+
+    state = agency.states.peek(plan.digest)
+    if not fits(state):
+        row = session.get(LedgerStateRow, plan.digest)
+        state = None if row is None else PlanState.from_bytes(plan, row.n_lines, row.head, row.content)
+    if state is None or not fits(state):
+        lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan.digest)).all()
+        state = PlanState.of(
+            plan, lines, needed, lambda entry: load_registered(session, agency, plan, entry.sequence)
+        )
+        if state.head != head:
+            raise LedgerDamagedError(
+                "The agency's ledger has been changed or damaged.",
+                found="Its last line is not the end of its chain.",
+                remedy="Restore the ledger from a copy; a ledger is only ever added to.",
+            )
+    agency.states.put(plan.digest, state)
+    return state
 
 
 def _lines(agency: Agency, plan_digest: str) -> Sequence[bytes]:
-    chosen = select(LedgerLine.line).where(LedgerLine.plan_digest == plan_digest)
     with agency.database.reading() as session:
-        return session.scalars(chosen.order_by(LedgerLine.sequence)).all()
+        return session.scalars(_LINES.where(LedgerLine.plan_digest == plan_digest)).all()

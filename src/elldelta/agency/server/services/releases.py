@@ -1,10 +1,10 @@
 """Registering a release: everything is checked again, and it is admitted in one transaction or not at all.
 
-The check takes long and needs no lock, for lines are only ever added. So it is done before anybody is kept
-waiting. Then whoever registers is alone: the population is locked (releases of all of its plans are linked
-with each other), the release is checked again if lines were added in the meantime, and the line, the counts
-and the answer are written in one commit. The number of a line is unique, so even a mistake in the locking
-could not admit two releases in one place.
+The check needs no lock, for lines are only ever added. So it is done before anybody is kept waiting. Then
+whoever registers is alone: the population is locked (releases of all of its plans are linked with each
+other), the release is checked again if lines were added in the meantime, and the line, the counts, the state
+that follows and the answer are written in one commit. The number of a line is unique, so even a mistake in
+the locking could not admit two releases in one place.
 
 Answers, to be given again to the same key, and refusals are kept for a time only. Forgetting an answer admits
 nothing twice: a release that has its line is known by its content, whatever key it comes with.
@@ -21,16 +21,31 @@ from pydantic import AliasPath, Field
 from sqlalchemy import delete, func, select, tuple_
 from sqlalchemy.exc import IntegrityError
 
+from elldelta.agency.admission import Past, check_registration, totals_digest
 from elldelta.agency.receipt import sign_admission
-from elldelta.agency.registration import Registration, check_registration
+from elldelta.agency.registration import Registration, examine
 from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, document_of
 from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
 from elldelta.agency.server.rights import OWNER
-from elldelta.agency.server.services.ledger import registered_elsewhere, registered_under
-from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan, require_issued
+from elldelta.agency.server.services.ledger import (
+    last_lines,
+    load_registered,
+    load_states,
+    packed,
+    store_state,
+)
+from elldelta.agency.server.services.plans import (
+    find_plan,
+    load_plan,
+    lock_plan,
+    plan_file,
+    require_issued,
+)
+from elldelta.agency.server.settings import KIB
 from elldelta.agency.server.tables import Answer, LedgerLine, Population, Refusal, View
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
+from elldelta.core.diversity import class_diversities
 from elldelta.errors import ElldeltaError, ParameterError, RefusedError
 from elldelta.files import digest
 
@@ -38,16 +53,21 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Select
     from sqlalchemy.orm import Session
 
-    from elldelta.agency.registration import Registered
+    from elldelta.agency.admission import Registered
+    from elldelta.agency.registration import Examined
     from elldelta.agency.server.rights import Caller
+    from elldelta.agency.server.services.ledger import LastLines
     from elldelta.agency.server.state import Agency
     from elldelta.ledger import Admission
     from elldelta.plan.plan import Plan
 
-    State = tuple[tuple[str, int], ...]
-    Registrations = tuple[Registered, ...]
-
 CREATED, KNOWN, REFUSED = 201, 200, 409
+
+CELL_BYTES = 40
+"""The most that a count takes in a registration: with its class, its value, and commas."""
+
+OTHER_BYTES = 64 * KIB
+"""What a registration needs beside its counts and what it repeats of its plan, or the form that brings it."""
 
 BATCH = 500
 """Answers that are removed in one transaction: whoever waits to write must not wait long."""
@@ -109,9 +129,17 @@ def register_release(
     """
     with agency.database.reading() as session:
         population_id, population = _population(session, plan_digest)
+    plan = load_plan(agency, plan_digest)
     with agency.parsing.slot():
         registration = Registration.from_bytes(content)
-    case = _Case(agency, caller, load_plan(agency, plan_digest), population_id, registration, key)
+        examined: Examined | RefusedError
+        try:
+            examined = examine(plan, registration, owner=caller.name)
+        except RefusedError as error:
+            examined = error
+    case = _Case(
+        agency, caller, plan, population_id, registration.digest, registration.content_digest, examined, key
+    )
     with agency.database.reading() as session:
         answer = case.known_answer(session)
     return _signed(agency, population, answer or _decided(case))
@@ -130,6 +158,14 @@ def show_receipt(agency: Agency, caller: Caller, plan_digest: str, content_diges
             raise NotFoundError("release")
         told = _admission(row.plan_digest, caller, row.sequence, row.line.hash, row.content_digest)
     return _signed(agency, population, RegistrationAnswer(KNOWN, told)).document
+
+
+def largest_registration(agency: Agency, plan_digest: str) -> int:
+    """The bytes that a registration of a plan can need: the plan's columns and classes, and its counts."""
+    plan = load_plan(agency, plan_digest)
+    n_cells = plan.n_classes * plan.schema.n_values
+    needed = len(plan_file(agency, plan_digest)) + OTHER_BYTES + CELL_BYTES * n_cells
+    return min(needed, agency.limits.registration_bytes)
 
 
 def list_releases(agency: Agency, plan_digest: str, window: Window = BEGINNING) -> Part[ReleaseView]:
@@ -221,8 +257,9 @@ def _decided(case: _Case) -> RegistrationAnswer:
 class _Judgement:
     """What the check has found: the admission or why there is none, and the lines that it knew."""
 
-    state: State
-    found: Admission | ElldeltaError
+    last: LastLines
+    past: Past
+    found: Admission | RefusedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,13 +270,15 @@ class _Case:
     caller: Caller
     plan: Plan
     population_id: int
-    registration: Registration
+    registration_digest: str
+    content_digest: str
+    examined: Examined | RefusedError
     key: str
 
     @cached_property
     def asked(self) -> str:
         """What the key stands for."""
-        return digest({"plan": self.plan.digest, "registration": self.registration.digest})
+        return digest({"plan": self.plan.digest, "registration": self.registration_digest})
 
     def known_answer(self, session: Session) -> RegistrationAnswer | None:
         """The answer that the key has got before."""
@@ -255,12 +294,15 @@ class _Case:
         return RegistrationAnswer(known.status, known.document)
 
     def judged(self) -> _Judgement | None:
-        """What the check finds, while nobody waits; None if the plan counts no longer, which needs none."""
+        """What the check finds, while nobody waits; None if there is nothing to check it for."""
+        if isinstance(self.examined, RefusedError):
+            return None
         with self.agency.database.reading() as session:
             if find_plan(session, self.plan.digest).status != "issued":
                 return None
-            linked = self._linked(session)
-        return self._checked(*linked)
+            last = last_lines(session, self.population_id)
+            past = self._past(session, last, self.examined)
+        return self._checked(last, past, self.examined)
 
     def answered(self, judged: _Judgement | None) -> RegistrationAnswer:
         """Decides, alone, and keeps the answer."""
@@ -283,56 +325,89 @@ class _Case:
                 )
             return answer
 
-    def _state(self, session: Session) -> State:
-        """How many lines every ledger of the population has; lines never change, so these tell which.
-
-        By itself it may be old at once; whoever has locked the population can rely on it.
-        """
-        rows = session.execute(
-            select(LedgerLine.plan_digest, func.count().label("lines"))
-            .join(PlanRow, PlanRow.digest == LedgerLine.plan_digest)
-            .where(PlanRow.population_id == self.population_id)
-            .group_by(LedgerLine.plan_digest)
-            .order_by(LedgerLine.plan_digest)
+    def _past(self, session: Session, last: LastLines, examined: Examined) -> Past:
+        """What is registered, as far as it matters here; the last lines are those that it is about."""
+        own, *elsewhere = load_states(session, self.agency, self.plan, last)
+        plan_digest = self.plan.digest
+        here = select(RegistrationRow.plan_digest, RegistrationRow.sequence).join(
+            PlanRow, PlanRow.digest == RegistrationRow.plan_digest
         )
-        return tuple((row.plan_digest, row.lines) for row in rows)
+        here = here.where(PlanRow.population_id == self.population_id)
+        is_own, is_here = (
+            RegistrationRow.party_id == self.caller.id,
+            RegistrationRow.plan_digest == plan_digest,
+        )
+        is_same = RegistrationRow.content_digest == examined.content_digest
+        is_linked = is_own & ~is_here & (RegistrationRow.totals == totals_digest(examined.counts))
 
-    def _linked(self, session: Session) -> tuple[State, Registrations, Registrations]:
-        """What the release is linked with; the state first: lines that are added meanwhile make it differ."""
-        state, plan_digest = self._state(session), self.plan.digest
-        return (
-            state,
-            registered_under(session, self.agency, plan_digest),
-            registered_elsewhere(session, self.agency, self.population_id, plan_digest),
+        def found(which: ColumnElement[bool]) -> list[Registered]:
+            rows = session.execute(here.where(which).order_by(RegistrationRow.sequence)).all()
+            return [
+                load_registered(session, self.agency, load_plan(self.agency, plan), number)
+                for plan, number in rows
+            ]
+
+        first = select(func.min(RegistrationRow.sequence)).where(is_own, is_here).scalar_subquery()
+        known = found(is_own & is_here & is_same)
+        kept = found(is_own & is_here & (RegistrationRow.sequence == first))
+        return Past(
+            own=own,
+            elsewhere=tuple(elsewhere),
+            known=known[0].entry if known else None,
+            kept=kept[0].entry.merged if kept else None,
+            is_taken=session.execute(here.where(is_same & ~is_own).limit(1)).first() is not None,
+            same_totals=tuple(found(is_linked)) if elsewhere else (),
         )
 
-    def _checked(self, state: State, entries: Registrations, elsewhere: Registrations) -> _Judgement:
+    def _checked(self, last: LastLines, past: Past, examined: Examined) -> _Judgement:
         """Checks the release; needs no database."""
         try:
-            found = check_registration(
-                self.plan, self.registration, entries, owner=self.caller.name, elsewhere=elsewhere
-            )
-        except ElldeltaError as error:
-            return _Judgement(state, error)
-        return _Judgement(state, found)
+            found = check_registration(examined, past, owner=self.caller.name)
+        except RefusedError as error:
+            return _Judgement(last, past, error)
+        return _Judgement(last, past, found)
 
     def _decided(self, session: Session, judged: _Judgement | None) -> RegistrationAnswer:
         """Admits or refuses the release against everything that is registered now, and writes it down."""
         row = lock_plan(session, self.plan.digest)
         try:
-            if not self._is_registered(session):
+            is_registered = self._is_registered(session)
+            if not is_registered:
                 require_issued(row)
-            if judged is None or judged.state != self._state(session):
-                judged = self._checked(*self._linked(session))
-            if isinstance(judged.found, ElldeltaError):
+            if isinstance(self.examined, RefusedError):
+                raise self.examined
+            if not is_registered:
+                self._check_quota(session, self.examined)
+            last = last_lines(session, self.population_id)
+            if judged is None or judged.last != last:
+                judged = self._checked(last, self._past(session, last, self.examined), self.examined)
+            if isinstance(judged.found, RefusedError):
                 raise judged.found
         except (RefusedError, ConflictError) as error:
             return self._refused(session, error)
-        return self._admitted(session, judged.found)
+        if judged.found.is_new:
+            self._add(session, judged.found, judged.past, self.examined)
+        return self._admitted(judged.found)
+
+    def _check_quota(self, session: Session, examined: Examined) -> None:
+        """Refuses more than one owner may have: what is admitted stays for ever."""
+        limits = self.agency.limits
+        own = select(
+            func.count().label("n"), func.coalesce(func.sum(RegistrationRow.n_bytes), 0).label("size")
+        )
+        used = session.execute(own.where(RegistrationRow.party_id == self.caller.id)).one()
+        size = used.size + len(packed(examined.counts))
+        if used.n >= limits.owner_releases or size > limits.owner_bytes:
+            raise ConflictError(
+                "You have registered as much as one owner may.",
+                found=f"{used.n} releases of {used.size} bytes; {limits.owner_releases} releases and "
+                f"{limits.owner_bytes} bytes are allowed.",
+                remedy="Ask whoever runs the service for a larger quota.",
+            )
 
     def _is_registered(self, session: Session) -> bool:
         """Whether this owner's release has its line: it is told so, even if the plan counts no longer."""
-        known = _registered_by(self.caller, self.plan.digest, self.registration.content_digest)
+        known = _registered_by(self.caller, self.plan.digest, self.content_digest)
         return session.scalars(known).first() is not None
 
     def _refused(self, session: Session, error: ElldeltaError) -> RegistrationAnswer:
@@ -362,31 +437,39 @@ class _Case:
             )
         return RegistrationAnswer(REFUSED, {"accepted": False, **document_of(error)})
 
-    def _admitted(self, session: Session, admission: Admission) -> RegistrationAnswer:
+    def _add(self, session: Session, admission: Admission, past: Past, examined: Examined) -> None:
+        """Adds the line, the counts and the state that follows."""
+        entry = admission.entry
+        line = LedgerLine(
+            plan_digest=self.plan.digest,
+            sequence=entry.sequence,
+            hash=entry.hash,
+            line=admission.line,
+            added_at=self.agency.clock(),
+        )
+        counts, diversities = packed(examined.counts), class_diversities(examined.counts)
+        registered = RegistrationRow(
+            line=line,
+            party_id=self.caller.id,
+            content_digest=entry.content_digest,
+            totals=totals_digest(examined.counts),
+            counts=counts,
+            n_bytes=len(counts),
+            facts={
+                "records": int(examined.counts.sum()),
+                "classes": int((diversities > 0).sum()),
+                "diversity": int(diversities[diversities > 0].min()),
+                "merged_classes": len(entry.merged),
+                "certified": entry.certified,
+            },
+        )
+        session.add_all((line, registered))
+        session.flush()
+        for state in (past.own.after(admission, examined), *past.elsewhere):
+            store_state(session, state)
+
+    def _admitted(self, admission: Admission) -> RegistrationAnswer:
         entry, plan_digest = admission.entry, self.plan.digest
-        if admission.is_new:
-            line = LedgerLine(
-                plan_digest=plan_digest,
-                sequence=entry.sequence,
-                hash=entry.hash,
-                line=admission.line,
-                added_at=self.agency.clock(),
-            )
-            registered = RegistrationRow(
-                line=line,
-                party_id=self.caller.id,
-                content_digest=entry.content_digest,
-                document=self.registration.to_bytes(),
-                facts={
-                    "records": self.registration.n_records,
-                    "classes": self.registration.manifest["classes_published"],
-                    "diversity": self.registration.manifest["diversity"],
-                    "merged_classes": len(entry.merged),
-                    "certified": entry.certified,
-                },
-            )
-            session.add_all((line, registered))
-            session.flush()
         document = _admission(
             plan_digest,
             self.caller,

@@ -1,0 +1,116 @@
+"""Registering a release when ten are registered, and when ten thousand are: it must take no longer.
+
+Owners come and go, each with a release of its own, under one plan and under two plans for the same people.
+The time of a registration is the median of several, from the bytes that were sent to the signed answer.
+"""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._result import SIZES
+from elldelta.agency.registration import Registration
+from elldelta.agency.server.rights import Caller
+from elldelta.agency.server.services.parties import create_party, find_party
+from elldelta.agency.server.services.plans import issue_plan
+from elldelta.agency.server.services.populations import create_population, find_population
+from elldelta.agency.server.services.releases import register_release
+from elldelta.agency.server.settings import Limits, Settings
+from elldelta.agency.server.state import Agency, prepare
+from elldelta.core.tiling import Tiling
+from elldelta.plan.classes import Boxes, class_labels
+from elldelta.plan.plan import Plan
+from elldelta.release import content_digest, recomputed
+from elldelta.schema.domains import Categories, Integers
+from elldelta.schema.schema import Column, Schema
+
+N_FEW, N_MANY, N_MANY_QUICK = 10, 10_000, 1000
+N_MEASURED = 15
+N_OWNERS = 20
+N_AGES, N_VALUES = 100, 14
+MOST = 2.0
+"""With so many releases a registration may take twice as long."""
+
+
+def plan_of(width):
+    """A plan with a class for every few ages; each class may lose nine of its fourteen values."""
+    schema = Schema(
+        (Column("age", Integers(0, N_AGES - 1)),),
+        Column("disease", Categories(tuple(f"d{number}" for number in range(N_VALUES)))),
+    )
+    lows = np.arange(0, N_AGES, width)[:, np.newaxis]
+    classes = Boxes(Tiling(lows, np.minimum(lows + width, N_AGES) - 1, (N_AGES,)))
+    return Plan(
+        schema=schema,
+        classes=classes,
+        ell=5,
+        delta=0.01,
+        releases=2,
+        records=1,
+        failure_upper=0.02,
+        bound="sharp",
+        witnesses=(tuple(range(N_VALUES)),) * classes.n_classes,
+        witness_cells=((0.01,) * N_VALUES,) * classes.n_classes,
+        p=None,
+        eta=0.0,
+        shared_records=None,
+        guarantee="certified",
+        waiting_risk=None,
+        min_records=1,
+        model_digest="sha256:" + "0" * 64,
+    )
+
+
+def registration(rng, plan):
+    """A release that nobody else has: every class misses one of the first three values."""
+    counts = rng.integers(1, 1000, (plan.n_classes, N_VALUES))
+    counts[np.arange(plan.n_classes), rng.integers(0, 3, plan.n_classes)] = 0
+    values = plan.schema.sensitive.released_values().to_pylist()
+    digest = content_digest(class_labels(plan.schema, plan.classes), values, counts)
+    return Registration.of(recomputed(plan, plan.classes, counts, digest), counts).to_bytes()
+
+
+def seconds(agency, owners, rng, plans, n):
+    """Registers so many releases; returns the time of each."""
+    found = []
+    for number in range(n):
+        plan = plans[number % len(plans)]
+        content = registration(rng, plan)
+        owner = owners[int(rng.integers(N_OWNERS))]
+        begun = time.perf_counter()
+        answer = register_release(agency, owner, plan.digest, rng.bytes(16).hex(), content)
+        found.append(time.perf_counter() - begun)
+        if answer.status != 201:
+            raise RuntimeError(answer.document)
+    return found
+
+
+def run(size=SIZES["default"]):
+    n_many = N_MANY_QUICK if size is SIZES["quick"] else N_MANY
+    limits = Limits(owner_releases=10 * n_many)
+    for what, plans in {"one plan": [plan_of(2)], "two plans": [plan_of(2), plan_of(5)]}.items():
+        with tempfile.TemporaryDirectory(prefix="elldelta-growth-") as folder:
+            settings = Settings(folder=Path(folder), limits=limits)
+            prepare(settings)
+            agency = Agency.open(settings)
+            create_population(agency, "region", "")
+            with agency.database.writing() as session:
+                for plan in plans:
+                    issue_plan(session, agency, find_population(session, "region").id, plan)
+            owners = []
+            for number in range(N_OWNERS):
+                create_party(agency, f"owner-{number}", "owner")
+                with agency.database.reading() as session:
+                    owners.append(
+                        Caller(find_party(session, f"owner-{number}").id, f"owner-{number}", "owner")
+                    )
+            rng = np.random.default_rng(1)
+            seconds(agency, owners, rng, plans, N_FEW)
+            few = statistics.median(seconds(agency, owners, rng, plans, N_MEASURED))
+            seconds(agency, owners, rng, plans, n_many - N_FEW - N_MEASURED)
+            many = statistics.median(seconds(agency, owners, rng, plans, N_MEASURED))
+            agency.close()
+        yield f"a registration after {n_many} releases against after {N_FEW}, {what}", many / few, MOST

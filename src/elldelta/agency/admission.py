@@ -1,0 +1,436 @@
+"""Use case: whether a release may join those that were admitted before; what only the agency can know.
+
+Nothing here reads a file, a clock or a database. Whoever keeps the ledger calls `check_registration` while
+nobody else can add a line, and stores `Admission.line`, the counts and the state that follows.
+
+A decision does not read what is registered, however much that is, but a state of every plan (`PlanState`):
+what its releases miss together, and, where a population has releases of several plans, what they leave to
+somebody. A state names the line it belongs to and can always be made again from the lines and the counts.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.audit.evidence import Evidence
+from elldelta.core.differencing import isolate
+from elldelta.core.ledger_state import LedgerState
+from elldelta.core.linked_state import LinkedState, least_left
+from elldelta.core.partition import grouping_from_merged
+from elldelta.errors import DataError, ElldeltaError, FileError, RefusedError
+from elldelta.files import digest
+from elldelta.ledger import (
+    LedgerHeader,
+    Standing,
+    admit,
+    check_owner,
+    check_plan,
+    damaged,
+    first_line,
+    parse_chain,
+    parse_line,
+)
+from elldelta.plan.classes import Classes, Merged, class_labels
+from elldelta.plan.common_cells import common_cells
+from elldelta.release import Published, recomputed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from elldelta.agency.registration import Examined
+    from elldelta.core.partition import Partition
+    from elldelta.ledger import Admission, LedgerChain, LedgerEntry
+    from elldelta.plan.plan import Plan
+
+MOST_NAMED = 3
+"""How many failing classes a refusal names; their labels are what the release shows to everybody."""
+
+_LEDGER = "The agency's ledger"
+
+
+class LedgerDamagedError(FileError):
+    """What the agency has stored is not what it was. Nothing can be admitted until it is restored."""
+
+
+@dataclass(frozen=True, eq=False)
+class Registered:
+    """A release that was admitted before. Worth keeping in memory: it is understood once.
+
+    Attributes:
+        plan: The plan it follows.
+        owner: Who registered it.
+        line: Its line of the plan's ledger, with the newline.
+        counts: What its published classes show, classes x values; numbered by their first base class.
+    """
+
+    plan: Plan
+    owner: str
+    line: bytes
+    counts: NDArray[np.int64]
+
+    @cached_property
+    def entry(self) -> LedgerEntry:
+        """What its line says.
+
+        Raises:
+            LedgerDamagedError: The line is not intact, or is that of another owner.
+        """
+        entry = read_entry(self.plan, self.line)
+        if entry.owner != self.owner:
+            raise _not_what_it_was("A line does not belong to the registration that is stored with it.")
+        return entry
+
+    @property
+    def grouping(self) -> Partition:
+        """The published class of every planned class."""
+        return grouping_from_merged(self.entry.merged, self.plan.n_classes)
+
+    @cached_property
+    def published(self) -> Published:
+        """What it shows.
+
+        Raises:
+            LedgerDamagedError: Its counts are no longer those that were registered.
+        """
+        own, grouping = self.entry.content_digest, self.grouping
+        if self.counts.shape == (grouping.n_classes, self.plan.schema.n_values):
+            published = _published(self.plan, grouping, self.counts, own)
+            if published.digest == own:
+                return replace(published, name=f"of {self.owner}")
+        raise _not_what_it_was("The counts do not have the digest that the line names.")
+
+
+@dataclass(frozen=True, eq=False)
+class PlanState:
+    """What a decision must know of the releases of one plan; it follows from the lines up to one of them.
+
+    Attributes:
+        plan: The plan.
+        n_lines: How many lines its ledger has, with the first one.
+        head: The hash of the last of them.
+        ledger: What the releases miss together (Theorem F).
+        linked: What they leave to somebody, by the records with which a value counts; only as far as it was
+            asked for: by itself a plan does not need it.
+        is_stored: Whether it is stored as it is, and need not be stored again.
+    """
+
+    plan: Plan
+    n_lines: int
+    head: str
+    ledger: LedgerState
+    linked: Mapping[int, LinkedState] = field(default_factory=dict)
+    is_stored: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        lines: Iterable[bytes],
+        min_records: Collection[int] = (),
+        counts_of: Callable[[LedgerEntry], Registered] | None = None,
+    ) -> PlanState:
+        """From the lines themselves, each of which is checked.
+
+        Args:
+            plan: The plan.
+            lines: The line of every release, in order, with its newline.
+            min_records: The numbers of records for which to know what is left to somebody.
+            counts_of: The release of a line; needed for that.
+
+        Raises:
+            LedgerDamagedError: A line or a release is not what it was.
+        """
+        try:
+            chain = ledger_chain(plan, lines)
+        except FileError as problem:
+            raise LedgerDamagedError(problem.problem, found=problem.found, remedy=problem.remedy) from None
+        linked = {n: LinkedState.empty(plan.n_classes, plan.schema.n_values, n) for n in min_records}
+        if linked and counts_of is not None:
+            for entry in chain.active:
+                own = counts_of(entry)
+                counts = own.published.counts[own.grouping.class_of]
+                linked = {n: state.joined(counts) for n, state in linked.items()}
+        return cls(plan, chain.n_lines, chain.head, chain.state(plan.terms), linked)
+
+    def after(self, admission: Admission, examined: Examined) -> PlanState:
+        """The state with one more release."""
+        counts = examined.counts[grouping_from_merged(examined.merged, self.plan.n_classes).class_of]
+        return replace(
+            self,
+            n_lines=admission.entry.sequence + 1,
+            head=admission.entry.hash,
+            ledger=admission.state,
+            linked={n: state.joined(counts) for n, state in self.linked.items()},
+            is_stored=False,
+        )
+
+    def to_bytes(self) -> bytes:
+        """The state as it is stored; `from_bytes` reads it."""
+        arrays: dict[str, NDArray[np.generic]] = {
+            "n_releases": np.array(self.ledger.n_releases),
+            "missed": np.packbits(self.ledger.missed),
+        }
+        for n, state in self.linked.items():
+            arrays |= {f"shown_{n}": np.packbits(state.shown), f"left_{n}": state.left}
+        content = io.BytesIO()
+        np.savez_compressed(content, allow_pickle=False, **arrays)
+        return content.getvalue()
+
+    @classmethod
+    def from_bytes(cls, plan: Plan, n_lines: int, head: str, content: bytes) -> PlanState | None:
+        """What `to_bytes` wrote; None if it is not that, and must be made again."""
+        shape = (plan.n_classes, plan.schema.n_values)
+
+        def table(bits: NDArray[np.uint8]) -> NDArray[np.bool_]:
+            return np.unpackbits(bits, count=shape[0] * shape[1]).reshape(shape).astype(np.bool_)
+
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as found:
+                ledger = LedgerState(plan.terms, table(found["missed"]), int(found["n_releases"]))
+                numbers = [int(name.removeprefix("left_")) for name in found if name.startswith("left_")]
+                linked = {
+                    n: LinkedState(n, table(found[f"shown_{n}"]), found[f"left_{n}"].reshape(*shape, -1))
+                    for n in numbers
+                }
+        except (ElldeltaError, OSError, ValueError, KeyError, EOFError):
+            return None
+        return cls(plan, n_lines, head, ledger, linked, is_stored=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """What a decision about one release of one owner must know.
+
+    Attributes:
+        own: The plan of the release.
+        elsewhere: Other plans for the same population under which something is registered.
+        known: The line of this very release, if it is registered already.
+        kept: The merged classes that the owner has published under this plan; None if there are none.
+        is_taken: Whether another owner has registered the same content, under any of these plans.
+        same_totals: Releases of the owner under the other plans that hold as many records of every value.
+    """
+
+    own: PlanState
+    elsewhere: tuple[PlanState, ...] = ()
+    known: LedgerEntry | None = None
+    kept: tuple[tuple[int, ...], ...] | None = None
+    is_taken: bool = False
+    same_totals: tuple[Registered, ...] = ()
+
+
+def check_registration(examined: Examined, past: Past, *, owner: str) -> Admission:
+    """Decides whether a release is admitted; changes nothing.
+
+    In this order: the owner sends its own release; the plan's ledger has room for what it misses (Theorem F),
+    and the owner keeps its classes; and linked with everything that is registered under other plans, exactly,
+    it leaves everybody as many values as was promised. Under its own plan Theorem F says that.
+
+    A certified plan admits any number of releases. A probabilistic plan is about t releases: the first t
+    that pass the same checks are admitted, and the next one is refused.
+
+    Args:
+        examined: What the owner sent, as `examine` has found it to follow the plan.
+        past: What is registered, for this owner and this release.
+        owner: The name of the owner, as the agency knows it; never from what was sent.
+
+    Returns:
+        The admission; with nothing to be added if the same owner has registered the same content before.
+
+    Raises:
+        RefusedError: It is not admitted; the error says why.
+    """
+    owner = check_owner(owner)
+    plan = past.own.plan
+    if past.is_taken:
+        raise RefusedError(
+            "Another owner has registered exactly this release.",
+            found="Its content has the digest of a release that was admitted before.",
+            remedy="Register your own release. If it is yours, tell the agency that somebody else sent it.",
+        )
+    if past.known is None:
+        _check_number(plan, past.own.ledger.n_releases)
+    grouping = grouping_from_merged(examined.merged, plan.n_classes)
+    admission = admit(
+        Standing(past.own.ledger, past.own.n_lines, past.own.head, past.known, past.kept),
+        grouping,
+        examined.counts,
+        owner=owner,
+        content_digest=examined.content_digest,
+    )
+    if admission.is_new and past.elsewhere:
+        check_linkage(plan, grouping, examined.counts, (past.own, *past.elsewhere))
+        published = _published(plan, grouping, examined.counts, examined.content_digest)
+        _check_subtraction(plan, published, past.same_totals)
+    return admission
+
+
+def totals_digest(counts: NDArray[np.int64]) -> str:
+    """Names the number of records of every value: the same records have the same under any classes."""
+    return digest(counts.sum(axis=0).tolist())
+
+
+def linked_numbers(plans: Collection[Plan]) -> frozenset[int]:
+    """The numbers of records for which states must know what is left, if these plans have releases."""
+    return frozenset(plan.min_records for plan in plans) if len(plans) > 1 else frozenset()
+
+
+def read_entry(plan: Plan, line: bytes) -> LedgerEntry:
+    """The release that a stored line is about.
+
+    Raises:
+        LedgerDamagedError: It is not intact, or about no release.
+    """
+    _, entry = _read_line(plan, line)
+    if entry is None:
+        raise _not_what_it_was("A line that should be about a release is not.")
+    return entry
+
+
+def line_hash(plan: Plan, line: bytes) -> str:
+    """The hash of a stored line.
+
+    Raises:
+        LedgerDamagedError: It is not intact.
+    """
+    return _read_line(plan, line)[0]
+
+
+def ledger_chain(plan: Plan, lines: Iterable[bytes]) -> LedgerChain:
+    """The ledger of a plan, from the lines that were stored, checked like one in a file.
+
+    Args:
+        plan: The plan.
+        lines: The line of every admitted release, in order, with its newline.
+
+    Raises:
+        FileError: A line was changed, removed, put in between, or is no line of this plan's ledger.
+    """
+    chain = parse_chain(ledger_export(plan, lines), _LEDGER)
+    if chain.tail or not chain.ends_in_newline:
+        raise damaged(_LEDGER, chain.n_lines + 1)
+    check_plan(chain, plan.digest, plan.terms, _LEDGER)
+    return chain
+
+
+def ledger_export(plan: Plan, lines: Iterable[bytes]) -> bytes:
+    """The ledger of a plan as a file that `elldelta ledger verify` reads."""
+    return first_line(LedgerHeader.of(plan.digest, plan.terms)) + b"".join(lines)
+
+
+def check_linkage(
+    plan: Plan, grouping: Partition, counts: NDArray[np.int64], states: Sequence[PlanState]
+) -> None:
+    """Links a release with all others, exactly, and refuses it where somebody is left with too little.
+
+    Whoever is in releases of several plans was promised the most that one of these plans promises.
+
+    Args:
+        plan: The plan of the release.
+        grouping: The published class of every base class.
+        counts: What the published classes show.
+        states: What is registered, under this plan and under others.
+    """
+    if any(state.plan.schema.digest != plan.schema.digest for state in states):
+        raise RefusedError(
+            "The release cannot be linked with all that was registered before.",
+            found="Releases for the same population describe their columns differently.",
+            remedy="The agency must keep one schema for a population; ask for a plan with the earlier one.",
+        )
+    base_of, *class_of = common_cells(plan.schema, [plan.classes, *(state.plan.classes for state in states)])
+    rows = grouping.class_of[base_of]
+    promises = [(state.plan.ell, state.plan.min_records) for state in states]
+    for ell, min_records in sorted({*promises, (plan.ell, plan.min_records)}):
+        is_own = (ell, min_records) == (plan.ell, plan.min_records)
+        left = least_left(
+            counts[rows],
+            [state.linked[min_records] for state in states],
+            class_of,
+            also_in=None
+            if is_own
+            else [place for place, own in enumerate(promises) if own == (ell, min_records)],
+            min_records=min_records,
+        )
+        failing = np.flatnonzero((left >= 0) & (left < ell))
+        if failing.size:
+            raise _below(plan, grouping, rows[failing], left[failing], ell)
+
+
+def _below(
+    plan: Plan, grouping: Partition, rows: NDArray[np.intp], left: NDArray[np.int64], ell: int
+) -> RefusedError:
+    """The refusal of a release that would take somebody below ell, with the worst classes."""
+    worst = list(dict.fromkeys(rows[np.argsort(left, kind="stable")].tolist()))
+    labels = class_labels(plan.schema, _classes(plan, grouping))
+    named = "; ".join(
+        ", ".join(f"{column} {label}" for column, label in zip(plan.schema.names, labels[row], strict=True))
+        for row in worst[:MOST_NAMED]
+    )
+    more = f", and {len(worst) - MOST_NAMED} more" if len(worst) > MOST_NAMED else ""
+    return RefusedError(
+        "Linked with what is registered already, the release would leave somebody with fewer than "
+        f"{ell} values.",
+        found=f"{len(worst)} of its classes, at worst with {int(left.min())} values left: {named}{more}.",
+        remedy="Publish coarser classes, or leave the records of these classes out, and register again.",
+    )
+
+
+def _check_number(plan: Plan, n_admitted: int) -> None:
+    """Refuses one more release than a probabilistic plan is about."""
+    if plan.guarantee == "probabilistic" and n_admitted >= plan.releases:
+        raise RefusedError(
+            f"The plan is about {plan.releases} releases, and they are all registered.",
+            found=f"{n_admitted} were admitted; the promise says nothing about one more.",
+            remedy="Ask the agency for a plan for more releases, or for a certified one.",
+        )
+
+
+def _check_subtraction(plan: Plan, published: Published, own: Sequence[Registered]) -> None:
+    """Refuses the same records under other classes, if subtraction shows a group with too few values."""
+    for item in own:
+        first, second = Evidence.from_published([item.published, published]).releases
+        try:
+            groups = isolate(first, second)
+        except DataError:  # not the same records
+            continue
+        ell = max(plan.ell, item.plan.ell)
+        below = [group for group in groups if group.diversity < ell]
+        if below:
+            raise RefusedError(
+                "The same records were registered under another plan, with other classes.",
+                found=f"Subtracting the releases from each other shows {len(below)} groups of people with "
+                f"fewer than {ell} values, which neither release shows.",
+                remedy="Publish these records under one plan only.",
+            )
+
+
+def _classes(plan: Plan, grouping: Partition) -> Classes:
+    return Merged(plan.classes, grouping.class_of) if grouping.n_classes < plan.n_classes else plan.classes
+
+
+def _published(plan: Plan, grouping: Partition, counts: NDArray[np.int64], content_digest: str) -> Published:
+    """A release as if it had been read, with what follows from its counts."""
+    classes = _classes(plan, grouping)
+    manifest = recomputed(plan, classes, counts, content_digest)
+    return Published("that was sent", plan.schema, classes, counts, manifest)
+
+
+def _read_line(plan: Plan, line: bytes) -> tuple[str, LedgerEntry | None]:
+    try:
+        return parse_line(line, LedgerHeader.of(plan.digest, plan.terms), _LEDGER)
+    except FileError as problem:
+        raise LedgerDamagedError(problem.problem, found=problem.found, remedy=problem.remedy) from None
+
+
+def _not_what_it_was(found: str) -> LedgerDamagedError:
+    return LedgerDamagedError(
+        f"{_LEDGER} holds a release that is not what it was.",
+        found=found,
+        remedy="Restore the ledger and its registrations from a copy.",
+    )
