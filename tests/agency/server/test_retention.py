@@ -10,7 +10,8 @@ from tests.agency.server.test_registration import ROOM_FOR_TWO, rows_of
 
 from elldelta.agency.server.services.ledger import show_ledger
 from elldelta.agency.server.services.plans import withdraw_plan
-from elldelta.agency.server.services.releases import forget_answers, list_refusals, register_release
+from elldelta.agency.server.services.releases import list_refusals, register_release
+from elldelta.agency.server.services.retention import forget_answers
 from elldelta.agency.server.state import utc_now
 from elldelta.agency.server.tables import Answer
 from elldelta.agency.server.worker import JobWorkers

@@ -24,7 +24,7 @@ from elldelta.agency.server.services.jobs import (
 )
 from elldelta.agency.server.services.ledger import run_audit
 from elldelta.agency.server.services.planning import plan_and_issue, preview
-from elldelta.agency.server.services.releases import forget_answers
+from elldelta.agency.server.services.retention import forget_answers
 from elldelta.agency.server.state import Agency
 from elldelta.agency.server.tables import Job
 from elldelta.errors import ElldeltaError, InternalError, RefusedError

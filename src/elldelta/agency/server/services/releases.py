@@ -5,9 +5,6 @@ whoever registers is alone: the population is locked (releases of all of its pla
 other), the release is checked again if lines were added in the meantime, and the line, the counts, the state
 that follows and the answer are written in one commit. The number of a line is unique, so even a mistake in
 the locking could not admit two releases in one place.
-
-Answers, to be given again to the same key, and refusals are kept for a time only. Forgetting an answer admits
-nothing twice: a release that has its line is known by its content, whatever key it comes with.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pydantic import AliasPath, Field
-from sqlalchemy import delete, func, select, tuple_
+from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
 
 from elldelta.agency.admission import Past, check_registration, totals_digest
@@ -68,9 +65,6 @@ CELL_BYTES = 40
 
 OTHER_BYTES = 64 * KIB
 """What a registration needs beside its counts and what it repeats of its plan, or the form that brings it."""
-
-BATCH = 500
-"""Answers that are removed in one transaction: whoever waits to write must not wait long."""
 
 
 @dataclass(frozen=True)
@@ -479,43 +473,3 @@ class _Case:
             is_new=admission.is_new,
         )
         return RegistrationAnswer(CREATED if admission.is_new else KNOWN, document)
-
-
-def forget_answers(agency: Agency, *, batch: int = BATCH) -> int:
-    """Removes answers that are older than their time, or more than one party may have; says how many."""
-    limits = agency.limits
-    old = Answer.answered_at < agency.clock() - dt.timedelta(days=limits.answer_days)
-    n_removed = _removed(agency, old, batch)
-    with agency.database.reading() as session:
-        crowded = session.scalars(
-            select(Answer.party_id).group_by(Answer.party_id).having(func.count() > limits.answers_kept)
-        ).all()
-    for party_id in crowded:
-        with agency.database.reading() as session:
-            oldest_kept = session.scalars(
-                select(Answer.answered_at)
-                .where(Answer.party_id == party_id)
-                .order_by(Answer.answered_at.desc())
-                .offset(limits.answers_kept - 1)
-                .limit(1)
-            ).one_or_none()
-        if oldest_kept is not None:
-            too_many = (Answer.party_id == party_id) & (Answer.answered_at < oldest_kept)
-            n_removed += _removed(agency, too_many, batch)
-    return n_removed
-
-
-def _removed(agency: Agency, which: ColumnElement[bool], batch: int) -> int:
-    n_removed = 0
-    while True:
-        with agency.database.writing() as session:
-            keys = session.execute(select(Answer.party_id, Answer.key).where(which).limit(batch)).all()
-            if keys:
-                session.execute(
-                    delete(Answer)
-                    .where(tuple_(Answer.party_id, Answer.key).in_([tuple(key) for key in keys]))
-                    .execution_options(synchronize_session=False)
-                )
-        n_removed += len(keys)
-        if len(keys) < batch:
-            return n_removed
