@@ -111,14 +111,15 @@ def test_a_worker_that_is_killed_is_replaced_and_its_job_taken_up_again(service)
     service.add_model()
     before = set(multiprocessing.active_children())
     with JobWorkers(service.settings):
-        [process] = set(multiprocessing.active_children()) - before
+        workers = set(multiprocessing.active_children()) - before
         number = service.post("client", "/requests", WISH, status=201).json()["id"]
         preview = service.post("agency", f"/requests/{number}/preview", status=202).json()["id"]
         wait_for(lambda: status(service, preview)[0] != "queued")
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
+        for process in workers:
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
         make_overdue(service.agency, preview)
-        wait_for(lambda: set(multiprocessing.active_children()) - before - {process})
+        wait_for(lambda: set(multiprocessing.active_children()) - before - workers)
         wait_for(lambda: status(service, preview)[0] == "done")
         planning = service.post("agency", f"/requests/{number}/plan", status=202).json()["id"]
         wait_for(lambda: status(service, planning)[0] == "done")

@@ -86,7 +86,7 @@ def test_what_an_earlier_revision_has_stored_is_there_afterwards(database, tmp_p
         owner = Caller(1, "hospital-a", "owner")
         content = registration.to_bytes()
         answer = register_release(agency, owner, plan.digest, "before", content)
-        assert (answer.status, answer.document) == (201, {"told": "before"})
+        assert (answer.status, answer.document) == (409, {"told": "before"})
         refusals = list_refusals(agency, owner, plan.digest)
         assert [item.problem for item in refusals] == ([] if revision == "0001" else ["No."])
     finally:
@@ -146,7 +146,7 @@ def insert_before(database, plan, registration, admission):
             party_id=1,
             key="before",
             request_digest=digest({"plan": plan.digest, "registration": registration.digest}),
-            status=201,
+            status=409,
             document={"told": "before"},
             answered_at=MOMENT,
         )
