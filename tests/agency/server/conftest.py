@@ -3,7 +3,9 @@
 import itertools
 import os
 import shutil
+from functools import partial
 
+import argon2
 import pytest
 from tests.agency.server.service import Clock, Service
 
@@ -12,6 +14,12 @@ from elldelta.agency.server.migrations import migrate
 from elldelta.agency.server.settings import Settings
 
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(monkeypatch):
+    """Hashing passwords is slow on purpose; tests need not pay for it, only that it is done."""
+    monkeypatch.setattr(argon2, "PasswordHasher", partial(argon2.PasswordHasher, 1, 1024, 1))
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,8 @@ from tests.agency.registrations import full, make_plan, make_registration
 from tests.agency.server.service import POPULATION
 
 from elldelta.agency.server import logs
-from elldelta.agency.server.services.parties import create_party, log_in
+from elldelta.agency.server.services.parties import create_party
+from elldelta.agency.server.services.sign_in import log_in
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import httpx
 
 from elldelta.agency.server.guarded_route import cookie_name
-from elldelta.agency.server.services.parties import create_party, digest_of_secret, find_party, new_secret
+from elldelta.agency.server.passwords import digest_of_secret, new_secret
+from elldelta.agency.server.services.parties import create_party, find_party
 from elldelta.agency.server.tables import Login
 
 PASSWORD = "correct horse battery"  # noqa: S105 (of nobody)
@@ -106,6 +107,7 @@ def visitor(service, name):
             party_id=party.id,
             created_at=now,
             expires_at=now + dt.timedelta(hours=8),
+            is_strong=True,
         )
         session.add(login)
     browser.cookies.set(cookie_name(service.agency), secret)

@@ -46,9 +46,17 @@ _LOCKED_FILE = "database is locked"
 
 
 class Database:
-    """An engine and the two kinds of transaction."""
+    """An engine and the two kinds of transaction.
 
-    def __init__(self, url: str, *, timeout: float = 15.0) -> None:
+    Args:
+        url: The database, as SQLAlchemy spells it.
+        timeout: Seconds to wait for a connection or a lock.
+        witness: Is given every transaction that writes, before it is committed.
+    """
+
+    def __init__(
+        self, url: str, *, timeout: float = 15.0, witness: Callable[[Session], None] | None = None
+    ) -> None:
         try:
             self.url = make_url(url)
         except ArgumentError:
@@ -59,6 +67,7 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._writer = threading.Lock()
         self._timeout = timeout
+        self._witness = witness
         self.engine: Engine = self._sqlite() if self.is_sqlite else self._postgresql()
         self._writing_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_WRITE)
         self._noting_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_NOTE)
@@ -83,6 +92,8 @@ class Database:
             session.begin(),
         ):
             yield session
+            if self._witness is not None:
+                self._witness(session)
 
     def insert(self, row: object) -> bool:
         """Adds one row; False if the table has one that is the same in what must be unique."""

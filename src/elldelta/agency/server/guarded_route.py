@@ -23,14 +23,17 @@ from elldelta.agency.server.errors import (
     ForbiddenError,
     HttpError,
     NotLoggedInError,
+    SecondFactorError,
     TooLargeError,
     TooSlowError,
     WrongTypeError,
 )
-from elldelta.agency.server.rights import Caller, Declaration, declaration_of
-from elldelta.agency.server.services.parties import identify_login, identify_token
+from elldelta.agency.server.rights import AGENCY, Caller, Declaration, declaration_of
+from elldelta.agency.server.services.parties import identify_token
 from elldelta.agency.server.services.releases import largest_registration
+from elldelta.agency.server.services.sign_in import identify_login
 from elldelta.agency.server.state import Agency
+from elldelta.agency.server.trail import deed, network
 from elldelta.errors import InternalError
 from elldelta.files import is_digest
 
@@ -68,21 +71,47 @@ class GuardedRoute(APIRoute):
                 if not declaration.is_anonymous:
                     raise NotLoggedInError
             else:
-                if declaration.roles and caller.role not in declaration.roles:
-                    raise ForbiddenError(
-                        "You may not do this.",
-                        found=f"You are known as {caller.role}; it takes {_words(declaration)}.",
-                        remedy="Ask the agency.",
-                    )
+                _check_rights(agency, caller, declaration, is_change=is_change)
                 if declaration.is_limited:
                     agency.by_principal.take(str(caller.id))
             if is_change:
                 if _PROOFS.isdisjoint(request.headers.keys()):
                     raise _from_elsewhere("Neither a token nor the browser says where it comes from.")
                 await _read(agency, request, declaration)
-            return await handler(request)
+            if not is_change or caller is None:
+                return await handler(request)
+            subject = " ".join(map(str, request.path_params.values()))
+            with deed(agency, caller.id, f"{request.method} {self.path}", subject, address_of(request)):
+                return await handler(request)
 
         return guarded
+
+
+def _check_rights(agency: Agency, caller: Caller, declaration: Declaration, *, is_change: bool) -> None:
+    """Refuses somebody of another role, a token for something else, and a login that is too weak."""
+    if declaration.is_anonymous:
+        return
+    if caller.role not in declaration.roles:
+        raise ForbiddenError(
+            "You may not do this.",
+            found=f"You are known as {caller.role}; it takes {_words(declaration)}.",
+            remedy="Ask the agency.",
+        )
+    needed = declaration.scope if is_change else "read"
+    if caller.scopes is not None and needed not in caller.scopes:
+        raise ForbiddenError(
+            "Your token is not for this.",
+            found=f"It is for {', '.join(sorted(caller.scopes))}; this takes {needed}.",
+            remedy="Ask the agency for another token.",
+        )
+    is_weak = caller.has_login and caller.role == AGENCY and not caller.is_strong
+    if is_weak and agency.settings.second_factor and not declaration.is_account:
+        raise SecondFactorError
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from."""
+    return request.client.host if request.client else ""
 
 
 def check_all_guarded(app: FastAPI) -> None:
@@ -150,10 +179,8 @@ async def _identify(agency: Agency, request: Request, declaration: Declaration) 
         try:
             return await _asked(agency, identify_token, token.strip())
         except NotLoggedInError:
-            address = request.client.host if request.client else ""
-            agency.by_login.take(
-                f"token {address}"
-            )  # apart from logins, which a stale token must not lock out
+            # Apart from logins, which a stale token must not lock out.
+            agency.by_login.take(f"token {network(address_of(request))}")
             raise
     cookie = request.cookies.get(cookie_name(agency))
     if cookie is None:

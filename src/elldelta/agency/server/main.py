@@ -17,11 +17,18 @@ from elldelta._version import __version__
 from elldelta.agency.admission import LedgerDamagedError
 from elldelta.agency.server import logs
 from elldelta.agency.server.database import POOL_SIZE
-from elldelta.agency.server.errors import TooManyError, document_of, status_of, told, unforeseen
+from elldelta.agency.server.errors import (
+    SecondFactorError,
+    TooManyError,
+    document_of,
+    status_of,
+    told,
+    unforeseen,
+)
 from elldelta.agency.server.guarded_route import CurrentAgency, GuardedRoute, check_all_guarded
 from elldelta.agency.server.migrations import is_current
 from elldelta.agency.server.rights import allow_anybody
-from elldelta.agency.server.routes import parties, plans, populations, releases, rendering, requests
+from elldelta.agency.server.routes import parties, plans, populations, releases, rendering, requests, sign_in
 from elldelta.agency.server.routes.description import answer, describe
 from elldelta.agency.server.services.progress import Batcher, report_batch
 from elldelta.agency.server.state import Agency
@@ -91,7 +98,7 @@ def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (
     for module in (plans, releases, parties, populations, requests):
         app.router.routes.extend(module.api.routes)
     app.router.routes.extend(health.routes)
-    for pages in (rendering, populations, requests, plans, releases, parties):
+    for pages in (rendering, populations, requests, plans, releases, parties, sign_in):
         app.router.routes.extend(pages.pages.routes)
     check_all_guarded(app)
     app.add_exception_handler(ElldeltaError, _known)
@@ -207,6 +214,8 @@ async def _known(request: Request, error: Exception) -> Response:
         logs.log_bug("damaged", error, problem=error.problem)
     elif status == 500:
         logs.log_bug("bug", error, problem=error.problem)
+    if isinstance(error, SecondFactorError) and not request.url.path.startswith("/api/"):
+        return rendering.see("/account", "second-factor-needed")
     headers = rendering.retry_header(error)
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="elldelta"'

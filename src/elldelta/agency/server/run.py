@@ -15,6 +15,7 @@ from elldelta.agency.server import logs
 from elldelta.agency.server.main import create_app
 from elldelta.agency.server.services.parties import create_party
 from elldelta.agency.server.state import Agency, prepare
+from elldelta.agency.server.trail import deed
 from elldelta.agency.server.worker import JobWorkers
 from elldelta.errors import InputError, ParameterError
 
@@ -37,8 +38,9 @@ START_SECONDS = 60
 def create_admin(settings: Settings, name: str, password: str) -> None:
     """Adds a member of the agency's staff."""
     prepare(settings)
-    with contextlib.closing(Agency.open(settings)) as agency:
-        create_party(agency, name, "agency", password)
+    opened = Agency.open(settings)
+    with contextlib.closing(opened), deed(opened, None, "serve --create-admin", "", ""):
+        create_party(opened, name, "agency", password)
 
 
 def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    ValidationError,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from elldelta.errors import ParameterError
@@ -33,6 +41,8 @@ class Limits(BaseSettings):
         address_burst: Requests that one address may make at once.
         login_rate: Logins, and wrong tokens, a second from one address.
         login_burst: Logins that one address may try at once.
+        login_tries: Logins for one name from one address before each further one must wait.
+        login_delay: The longest time, in seconds, that they must wait; it doubles from one second on.
         database_seconds: How long a request waits for the database, or for others who write.
         job_seconds: How long planning or an audit may take.
         job_lease_seconds: After so long without a sign of life a job is taken from its worker.
@@ -65,6 +75,8 @@ class Limits(BaseSettings):
     address_burst: PositiveFloat = 600.0
     login_rate: PositiveFloat = 0.2
     login_burst: PositiveFloat = 10.0
+    login_tries: PositiveInt = 4
+    login_delay: PositiveFloat = 300.0
     database_seconds: PositiveFloat = 15.0
     job_seconds: PositiveFloat = 3600.0
     job_lease_seconds: PositiveFloat = 30.0
@@ -83,6 +95,24 @@ class Limits(BaseSettings):
     page_size: PositiveInt = 500
 
 
+class Provider(BaseSettings):
+    """A service at which people can sign in instead; from variables that begin with ELLDELTA_OIDC_.
+
+    Attributes:
+        issuer: Its address, as it names itself.
+        client_id: The name under which it knows this service.
+        client_secret: The secret of this service.
+        url: The address of this service, https://..., as people type it.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="ELLDELTA_OIDC_", frozen=True)
+
+    issuer: str = ""
+    client_id: str = ""
+    client_secret: SecretStr = SecretStr("")
+    url: str = ""
+
+
 class Settings(BaseModel):
     """Where the service keeps things, where it listens, and its limits.
 
@@ -95,6 +125,8 @@ class Settings(BaseModel):
         job_workers: Processes that plan; one more does audits.
         behind_proxy: Whether a proxy in front ends TLS and names the caller's address. Cookies are then sent
             over https only.
+        second_factor: Whether the agency's people need a second factor to use the pages.
+        oidc: Another service at which people can sign in (OpenID Connect); None if there is none.
         is_demo: Whether this is the demonstration, with well-known passwords.
         log_level: "debug", "info", "warning" or "error".
         limits: What one caller, one request and one job may use.
@@ -109,6 +141,8 @@ class Settings(BaseModel):
     workers: int = Field(default=1, ge=1, le=64)
     job_workers: int = Field(default=1, ge=1, le=64)
     behind_proxy: bool = False
+    second_factor: bool = True
+    oidc: Provider | None = None
     is_demo: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     limits: Limits = Field(default_factory=Limits)
@@ -146,7 +180,7 @@ def read_settings(**chosen: Any) -> Settings:  # noqa: ANN401 (the fields of Set
         ParameterError: One of them cannot be used.
     """
     try:
-        return Settings(**chosen, limits=Limits())
+        return Settings(**chosen, limits=Limits(), oidc=_provider())
     except ValidationError as error:
         wrong = error.errors()[0]
     name = str(wrong["loc"][0])
@@ -155,3 +189,18 @@ def read_settings(**chosen: Any) -> Settings:  # noqa: ANN401 (the fields of Set
     else:
         name = f"option --{name.replace('_', '-')}"
     raise ParameterError(f"The {name} cannot be used.", found=f"{wrong['msg']}.")
+
+
+def _provider() -> Provider | None:
+    """The service at which people sign in instead, if there is one."""
+    found = Provider()
+    missing = [name for name in Provider.model_fields if not getattr(found, name)]
+    if len(missing) == len(Provider.model_fields):
+        return None
+    if missing:
+        raise ParameterError(
+            "Signing in at another service needs four variables.",
+            found=f"Not set: {', '.join('ELLDELTA_OIDC_' + name.upper() for name in missing)}.",
+            remedy="Set all of them, or none.",
+        )
+    return found

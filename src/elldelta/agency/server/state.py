@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from cachetools import LRUCache
 
 from elldelta.agency.server.database import Database
-from elldelta.agency.server.limits import ConcurrencyLimit, RateLimit, StripedLock
+from elldelta.agency.server.limits import ConcurrencyLimit, GrowingDelay, RateLimit, StripedLock
 from elldelta.agency.server.migrations import migrate
 from elldelta.agency.server.settings import MIB
+from elldelta.agency.server.trail import witness
 from elldelta.errors import FileError
 from elldelta.files import (
     AtomicFiles,
@@ -107,6 +108,7 @@ class Agency:
         by_principal: The rate of each party.
         by_address: The rate of each network address.
         by_login: The rate of logins, and of wrong tokens.
+        login_delay: The delay of further logins for a name from an address.
         parsing: For reading registrations, which take many times their size while they are read.
         deciding: For deciding about releases, by population: one that has waited here knows the lines of
             those before it, and need not be checked twice.
@@ -129,6 +131,7 @@ class Agency:
     by_principal: RateLimit
     by_address: RateLimit
     by_login: RateLimit
+    login_delay: GrowingDelay
     parsing: ConcurrencyLimit
     deciding: StripedLock
     models: Cache[int, Model] = field(default_factory=lambda: Cache(4))
@@ -154,7 +157,7 @@ class Agency:
         limits, key, former = settings.limits, _key(settings), _former_keys(settings)
         return cls(
             settings=settings,
-            database=Database(settings.database_url, timeout=limits.database_seconds),
+            database=Database(settings.database_url, timeout=limits.database_seconds, witness=witness),
             key=key,
             former_keys=former,
             key_links=_key_links(settings, key, former),
@@ -163,6 +166,7 @@ class Agency:
             by_principal=RateLimit(limits.principal_rate, limits.principal_burst, monotonic),
             by_address=RateLimit(limits.address_rate, limits.address_burst, monotonic),
             by_login=RateLimit(limits.login_rate, limits.login_burst, monotonic),
+            login_delay=GrowingDelay(limits.login_tries, limits.login_delay, monotonic),
             parsing=ConcurrencyLimit(MOST_PARSING, limits.database_seconds),
             deciding=StripedLock(MOST_DECIDING, limits.database_seconds),
         )

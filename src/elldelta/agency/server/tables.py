@@ -118,6 +118,9 @@ class Party(Base):
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
     role: Mapped[Role] = mapped_column(String(16))
     password_hash: Mapped[str | None] = mapped_column(String(200))
+    totp_secret: Mapped[str | None] = mapped_column(String(64))
+    totp_step: Mapped[int | None] = mapped_column(BigInteger)
+    oidc_subject: Mapped[str | None] = mapped_column(String(255), index=True, unique=True)
     created_at: Mapped[dt.datetime]
     disabled_at: Mapped[dt.datetime | None]
 
@@ -125,6 +128,11 @@ class Party(Base):
     def has_password(self) -> bool:
         """Whether it can log in to the pages."""
         return self.password_hash is not None
+
+    @property
+    def has_second_factor(self) -> bool:
+        """Whether signing in takes a code of its app, too."""
+        return self.totp_secret is not None
 
 
 class Token(Base):
@@ -135,6 +143,7 @@ class Token(Base):
     id: Mapped[str] = mapped_column(String(16), primary_key=True)
     party_id: Mapped[int] = mapped_column(ForeignKey("parties.id"), index=True)
     digest: Mapped[str] = mapped_column(String(64))
+    scopes: Mapped[str | None] = mapped_column(String(200))
     note: Mapped[str] = mapped_column(String(200))
     created_at: Mapped[dt.datetime]
     expires_at: Mapped[dt.datetime]
@@ -152,6 +161,22 @@ class Login(Base):
     party_id: Mapped[int] = mapped_column(ForeignKey("parties.id"), index=True)
     created_at: Mapped[dt.datetime]
     expires_at: Mapped[dt.datetime] = mapped_column(index=True)
+    is_strong: Mapped[bool]
+
+
+class TrailEntry(Base):
+    """Somebody did something, or tried to sign in; the database refuses to change or remove it."""
+
+    __tablename__ = "trail"
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    at: Mapped[dt.datetime] = mapped_column(index=True)
+    party_id: Mapped[int | None] = mapped_column(ForeignKey("parties.id"), index=True)
+    action: Mapped[str] = mapped_column(String(100))
+    subject: Mapped[str] = mapped_column(String(200))
+    address: Mapped[str] = mapped_column(String(64))
+
+    party: Mapped[Party | None] = relationship(lazy="joined")
 
 
 class Population(Base):

@@ -52,6 +52,13 @@ def _serve(
             "and send cookies over https only.",
         ),
     ] = False,
+    second_factor: Annotated[
+        bool,
+        typer.Option(
+            "--second-factor/--no-second-factor",
+            help="Whether the agency's people need the code of an app, too, to use the pages.",
+        ),
+    ] = True,
     demo: Annotated[
         bool,
         typer.Option(
@@ -83,7 +90,7 @@ def _serve(
         "The service",
         "server",
         *("alembic", "argon2", "cachetools", "cryptography", "fastapi", "psycopg", "pydantic_settings"),
-        *("sqlalchemy", "uvicorn"),
+        *("pyotp", "sqlalchemy", "uvicorn", "zxcvbn_rs_py"),
     )
     from elldelta.agency.server.run import create_admin as add_admin
     from elldelta.agency.server.run import serve
@@ -104,6 +111,7 @@ def _serve(
         workers=workers,
         job_workers=job_workers,
         behind_proxy=behind_proxy,
+        second_factor=second_factor and not demo,
         is_demo=demo,
         log_level=log_level,
     )

@@ -30,9 +30,10 @@ parties::
     POST   /parties                   agency  {"name", "role", "password"?} -> 201 PartyView
     GET    /parties                   agency  {"parties": [PartyView]}
     DELETE /parties/{name}            agency  disables it -> PartyView
-    POST   /parties/{name}/tokens     agency  {"note"?, "expires_in_days"?} -> 201 NewToken
+    POST   /parties/{name}/tokens     agency  {"note"?, "expires_in_days"?, "scopes"?} -> 201 NewToken
     GET    /parties/{name}/tokens     agency  {"tokens": [TokenView]}
     DELETE /tokens/{id}               agency  revokes it -> TokenView
+    GET    /trail                     agency, auditor  {"trail": [TrailView]}: who did what, the newest first
 
 populations::
 

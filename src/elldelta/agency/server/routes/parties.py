@@ -1,45 +1,29 @@
-"""Parties, their tokens, who one is, and signing in and out."""
+"""Parties, their tokens, who one is, and the trail of who did what."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, cast, get_args
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from pydantic import Field
 
-from elldelta.agency.server.errors import ConflictError
-from elldelta.agency.server.guarded_route import (
-    CurrentAgency,
-    CurrentVisit,
-    GuardedRoute,
-    PossibleCaller,
-    Visit,
-    cookie_name,
-)
-from elldelta.agency.server.paging import BEGINNING, NameWindow, TokenWindow, Window, part_of
+from elldelta.agency.server.guarded_route import CurrentAgency, CurrentVisit, GuardedRoute, Visit
+from elldelta.agency.server.paging import BEGINNING, NameWindow, NumberWindow, TokenWindow, Window, part_of
 from elldelta.agency.server.rights import (
     AGENCY,
     AUDITOR,
     CLIENT,
     OWNER,
     ROLES,
+    SCOPES,
     Role,
+    Scope,
     allow,
-    allow_anybody,
 )
 from elldelta.agency.server.routes.description import Body, Name, TokenId
-from elldelta.agency.server.routes.rendering import (
-    NOTHING,
-    Posted,
-    PostedForm,
-    local_path,
-    or_form,
-    page,
-    see,
-    sign_in_content,
-)
-from elldelta.agency.server.services import parties
-from elldelta.agency.server.services.parties import NewToken, PartyView, TokenView
+from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
+from elldelta.agency.server.services import parties, sign_in
+from elldelta.agency.server.services.parties import NewToken, PartyView, TokenView, TrailView
 from elldelta.agency.server.tables import NAME_PATTERN, View
 
 api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["parties"])
@@ -69,6 +53,7 @@ class TokenWish(Body):
 
     note: str = Field(default="", max_length=200)
     expires_in_days: int = Field(default=90, ge=1, le=3660)
+    scopes: list[Scope] | None = Field(default=None, min_length=1, max_length=5)
 
 
 @api.get("/me", summary="Who I am")
@@ -103,7 +88,7 @@ def disable(agency: CurrentAgency, name: Name) -> PartyView:
 @allow(AGENCY)
 def create_token(agency: CurrentAgency, name: Name, body: TokenWish) -> NewToken:
     """Makes a token for a party. It is shown in this answer and never again."""
-    return parties.create_token(agency, name, body.note, body.expires_in_days)
+    return parties.create_token(agency, name, body.note, body.expires_in_days, body.scopes)
 
 
 @api.get("/parties/{name}/tokens", summary="Tokens of a party", response_model=part_of("tokens", TokenView))
@@ -120,43 +105,18 @@ def revoke_token(agency: CurrentAgency, id: TokenId) -> TokenView:  # noqa: A002
     return parties.revoke_token(agency, id)
 
 
-def _signing_in(request: Request, posted: Posted, **_: object) -> dict[str, Any]:
-    return sign_in_content(request, name=posted.text("name"), wanted=local_path(posted.text("wanted")))
+@api.get("/trail", summary="Who did what", response_model=part_of("trail", TrailView))
+@allow(AGENCY, AUDITOR)
+def trail(agency: CurrentAgency, window: NumberWindow) -> Any:  # noqa: ANN401
+    """Lists what was done and who tried to sign in, the newest first. Nothing of it can be changed."""
+    return parties.list_trail(agency, window).document("trail")
 
 
-@pages.get("/sign-in")
-@allow_anybody()
-def sign_in_page(request: Request, caller: PossibleCaller) -> Response:
-    """Shows the form; somebody who is signed in is sent on."""
-    return page(request, "sign_in.html", **sign_in_content(request)) if caller is None else see("/")
-
-
-@pages.post("/sign-in")
-@allow_anybody(body="ordinary")
-@or_form("sign_in.html", _signing_in)
-def sign_in(request: Request, agency: CurrentAgency, caller: PossibleCaller, posted: PostedForm) -> Response:
-    """Begins a login and goes on to the page that was wanted."""
-    if caller is not None:
-        raise ConflictError("You are signed in already.", remedy="Sign out first.")
-    address = request.client.host if request.client else ""
-    login = parties.log_in(agency, posted.text("name"), posted.text("password"), address=address)
-    answer, https = see(local_path(posted.text("wanted"))), agency.settings.behind_proxy
-    # No script sees it, and no other site sends it with a form.
-    seconds = int(agency.limits.session_hours * 3600)
-    answer.set_cookie(cookie_name(agency), login.cookie, seconds, httponly=True, samesite="lax", secure=https)
-    return answer
-
-
-@pages.post("/sign-out")
-@allow(*ROLES)
-def sign_out(visit: CurrentVisit) -> Response:
-    """Ends the login."""
-    cookie = visit.request.cookies.get(cookie_name(visit.agency))
-    if cookie is not None:
-        parties.log_out(visit.agency, cookie)
-    answer, https = see("/sign-in", "signed-out"), visit.agency.settings.behind_proxy
-    answer.delete_cookie(cookie_name(visit.agency), httponly=True, samesite="lax", secure=https)
-    return answer
+@pages.get("/trail")
+@allow(AGENCY, AUDITOR)
+def trail_page(visit: CurrentVisit, window: NumberWindow) -> Response:
+    """Lists the same."""
+    return page(visit.request, "trail.html", trail=parties.list_trail(visit.agency, window))
 
 
 def _all(visit: Visit, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
@@ -183,11 +143,14 @@ def add(visit: CurrentVisit, posted: PostedForm) -> Response:
 def _one(
     visit: Visit, name: str, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object
 ) -> dict[str, Any]:
+    party = parties.show_party(visit.agency, name)
     return {
-        "party": parties.show_party(visit.agency, name),
+        "party": party,
         "tokens": parties.list_tokens(visit.agency, name, window),
         "now": visit.agency.clock(),
         "typed": posted.typed,
+        "scopes": SCOPES[party.role],
+        "has_oidc": visit.agency.settings.oidc is not None,
         "new": None,
     }
 
@@ -205,7 +168,8 @@ def show_page(visit: CurrentVisit, name: Name, window: TokenWindow) -> Response:
 def add_token(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Makes a token and shows it at once: it must not travel in an address, nor be kept to show later."""
     days = posted.whole("days", "The number of days")
-    new = parties.create_token(visit.agency, name, posted.text("note"), days)
+    scopes = [scope for scope in get_args(Scope) if posted.text(f"scope-{scope}")]
+    new = parties.create_token(visit.agency, name, posted.text("note"), days, scopes)
     return page(visit.request, "party.html", status=201, **_one(visit, name) | {"new": new})
 
 
@@ -222,8 +186,26 @@ def revoke(visit: CurrentVisit, name: Name, id: TokenId) -> Response:  # noqa: A
 @or_form("party.html", _one)
 def password(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Sets a password."""
-    parties.set_password(visit.agency, name, posted.text("password"))
+    sign_in.set_password(visit.agency, name, posted.text("password"))
     return see(f"/parties/{name}", "password-set")
+
+
+@pages.post("/parties/{name}/second-factor")
+@allow(AGENCY)
+@or_form("party.html", _one)
+def remove_second_factor(visit: CurrentVisit, name: Name) -> Response:
+    """Takes a second factor away, for somebody who has lost it."""
+    sign_in.remove_second_factor(visit.agency, name)
+    return see(f"/parties/{name}", "second-factor-removed")
+
+
+@pages.post("/parties/{name}/subject")
+@allow(AGENCY)
+@or_form("party.html", _one)
+def subject(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
+    """Says what the other service calls somebody who signs in there."""
+    sign_in.set_oidc_subject(visit.agency, name, posted.text("subject"))
+    return see(f"/parties/{name}", "subject-set")
 
 
 def _disabling(visit: Visit, name: str, **_: object) -> dict[str, Any]:

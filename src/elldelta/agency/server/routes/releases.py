@@ -107,7 +107,7 @@ class Refused(View):
     },
     openapi_extra={"requestBody": _REGISTRATION},
 )
-@allow(OWNER, body="registration")
+@allow(OWNER, body="registration", scope="register")
 def register(visit: CurrentVisit, digest: Digest, key: IdempotencyKey, content: RegistrationFile) -> Response:
     """Checks everything again and admits the release, or refuses it with the reason; all or nothing."""
     told = releases.register_release(visit.agency, visit.caller, digest, key, content)
@@ -192,7 +192,7 @@ def register_page(visit: CurrentVisit, digest: Digest) -> Response:
 
 
 @pages.post("/plans/{digest}/register")
-@allow(OWNER, body="registration")
+@allow(OWNER, body="registration", scope="register")
 @or_form("register.html", _registering)
 def register_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Registers a release. A form that is sent twice gets the same answer twice."""

@@ -229,7 +229,8 @@ def sign_in_content(request: Request, *, name: str = "", wanted: str = "/") -> d
         from elldelta.agency.server.demo import LOGINS
 
         logins = LOGINS
-    return {"name": name[:100], "wanted": wanted, "logins": logins}
+    has_oidc = agency.settings.oidc is not None
+    return {"name": name[:100], "wanted": wanted, "logins": logins, "has_oidc": has_oidc}
 
 
 @pages.get("/static/{name}")
