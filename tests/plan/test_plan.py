@@ -1,6 +1,7 @@
 """Plans as files and as promises: what the words say, what is refused, what is not given away."""
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -121,3 +122,60 @@ def test_several_records_of_each_witness(model):
         releases.append(ed.release(table, plan))
     linkage = ed.audit(releases).linkage
     assert ((linkage.counts >= 3).sum(axis=1) >= 3).all()
+
+
+@pytest.mark.parametrize(
+    "wish", [{}, {"guarantee": "probabilistic"}, {"bound": "paper"}, {"min_records": 2}], ids=str
+)
+class TestNumbersThatWereEdited:
+    """Sealed again with fitting words, as somebody would who wants to promise more than is true."""
+
+    @pytest.fixture
+    def plan(self, model, wish):
+        return ed.plan(model, ell=3, releases=2, records=4000, **wish)
+
+    def refused(self, plan, **changes):
+        forged = replace(plan, promise="", conditions=(), **changes)
+        assert forged.promise == forged.to_dict()["promise"]
+        with pytest.raises(FileError, match=r"contradicts itself|changed or damaged") as caught:
+            Plan.from_dict(forged.to_dict())
+        return caught.value
+
+    def test_the_plan_itself_is_read(self, plan):
+        assert Plan.from_dict(plan.to_dict()) == plan
+
+    def test_a_smaller_failure(self, plan):
+        error = self.refused(plan, failure_upper=plan.failure_upper / 1000)
+        assert "from its witness cells follows" in error.found
+
+    def test_fewer_records(self, plan):
+        self.refused(plan, records=plan.records // 4)
+
+    def test_more_releases(self, plan):
+        if plan.bound == "paper":
+            pytest.skip("it rounds up by a number that only the model tells")
+        self.refused(plan, releases=4)
+
+    def test_smaller_cells(self, plan):
+        cells = tuple(tuple(cell / 2 for cell in row) for row in plan.witness_cells)
+        self.refused(plan, witness_cells=cells)
+
+    def test_one_larger_cell(self, plan):
+        """Cells that make some class look safer: then everything else does not follow from them."""
+        if plan.bound == "paper":
+            pytest.skip("its failure depends on p alone, which every cell must reach")
+        first, *others = plan.witness_cells
+        self.refused(plan, witness_cells=(tuple(4 * cell for cell in first), *others))
+
+    def test_cells_of_more_than_everybody(self, plan):
+        cells = tuple((0.9,) * len(row) for row in plan.witness_cells)
+        assert "add up to" in self.refused(plan, witness_cells=cells).found
+
+
+def test_a_waiting_risk_must_be_that_of_the_classes(model):
+    plan = ed.plan(model, ell=3, releases=2, records=3000, waiting_risk=0.3)
+    assert Plan.from_dict(plan.to_dict()) == plan
+    forged = replace(plan, waiting_risk=1e-9, promise="", conditions=())
+    with pytest.raises(FileError, match="contradicts itself") as caught:
+        Plan.from_dict(forged.to_dict())
+    assert "waiting risk" in caught.value.found

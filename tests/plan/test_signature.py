@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519, x25519
@@ -40,6 +41,7 @@ from elldelta.files import (
     write_key,
 )
 from elldelta.plan.classes import Boxes
+from elldelta.plan.consistency import sharp_failures
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.signature import read_signed_plan, sign_plan, signature_path, verified_signature
 from elldelta.schema.domains import Categories, Integers
@@ -50,7 +52,7 @@ KEY = PrivateKey.create()
 
 def make_plan(records=100):
     schema = Schema((Column("age", Integers(0, 3)),), Column("disease", Categories(("a", "b", "c"))))
-    return Plan(
+    made = Plan(
         schema=schema,
         classes=Boxes(Tiling([[0], [2]], [[1], [3]], (4,))),
         ell=2,
@@ -69,6 +71,7 @@ def make_plan(records=100):
         min_records=1,
         model_digest="sha256:" + "0" * 64,
     )
+    return replace(made, failure_upper=sharp_failures(made)[0], promise="")
 
 
 PLAN = make_plan()

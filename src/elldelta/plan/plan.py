@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta.choices import GUARANTEES, PLAN_BOUNDS
 from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
-from elldelta.errors import ElldeltaError, ParameterError
+from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import AtomicFiles, as_bytes, changed, read_json, seal, unseal
 from elldelta.pages.page import Shown
 from elldelta.plan.classes import Merged, Runs, class_labels, classes_from_dict
@@ -371,6 +371,15 @@ class Plan(Shown):
             intact = False
         if not intact:
             raise changed(source)
+        from elldelta.plan.consistency import contradiction
+
+        problem = contradiction(plan)
+        if problem is not None:
+            raise FileError(
+                f"{source} contradicts itself.",
+                found=problem,
+                remedy="Do not rely on it; fetch the original from whoever made it.",
+            )
         return plan
 
 

@@ -1,0 +1,105 @@
+"""Whether the numbers of a plan follow from each other: whoever seals a plan again can write any into it.
+
+What the promise says is computed from the witnesses and their cells, as it was when the plan was made.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.distribution import SparseRows
+from elldelta.core.generalize.bounds import SharpBound
+from elldelta.core.occupancy import class_failures_upper
+from elldelta.core.sample_size import union_bound
+
+if TYPE_CHECKING:
+    from elldelta.core.distribution import MassTable
+    from elldelta.plan.plan import Plan
+
+_SLACK = 1e-6
+"""How far numbers may be from what they are when they are computed again, relatively."""
+
+_MOST_DENSE = 1 << 22
+"""Cells of a table that are written out; of larger ones only those of witnesses."""
+
+
+def contradiction(plan: Plan) -> str | None:
+    """What in a plan does not follow from the rest, in words; None if all of it does."""
+    total = float(sum(map(sum, plan.witness_cells)))
+    if total > 1.0 + _SLACK:
+        return f"Its witness cells add up to {total:.4g}, and probabilities to at most 1."
+    if plan.bound == "sharp":
+        return _sharp(plan)
+    return _by_cells(plan)
+
+
+def sharp_failures(plan: Plan) -> tuple[float, float]:
+    """What the sharp bound says of the witness cells of a plan: the failure of all classes, of the worst."""
+    # r records of a value are one in each of r parts of a release, as in planning.
+    bound = SharpBound(
+        plan.ell,
+        plan.records // plan.min_records,
+        plan.releases * plan.min_records,
+        certifiable=plan.guarantee == "certified",
+        shared_records=plan.shared_records,
+        eta=plan.eta,
+    )
+    found = class_failures_upper(
+        _table(plan),
+        bound.ell,
+        bound.n_records,
+        bound.releases,
+        certifiable=bound.certifiable,
+        shared_records_upper=bound.shared_records,
+    )
+    total = bound.total(found.failures_upper, found.peaks)
+    return min(1.0, total), float(found.failures_upper.max()) * plan.min_records
+
+
+def _sharp(plan: Plan) -> str | None:
+    failure, worst = sharp_failures(plan)
+    if not _is_about(plan.failure_upper, failure, failure):
+        return _wrong(plan, f"{failure:.4g}")
+    if plan.waiting_risk is not None and worst > plan.waiting_risk * (1.0 + _SLACK):
+        return f"A class fails with {worst:.4g}; its waiting risk is {plan.waiting_risk:g}."
+    return None
+
+
+def _by_cells(plan: Plan) -> str | None:
+    """The bounds that ask for particular values: each is missing with (1 - P)^N; the paper rounds up."""
+    rows = np.sort([sorted(cells)[-plan.ell :] for cells in plan.witness_cells], axis=1)
+    least = plan.releases * float(((1.0 - np.maximum(0.0, rows - plan.eta)) ** plan.records).sum())
+    if plan.p is None or plan.p <= plan.eta or rows[:, 0].min() < plan.p * (1.0 - _SLACK):
+        return f"A class has fewer than {plan.ell} witness cells of at least p."
+    most = least
+    if plan.bound == "paper" or plan.eta:
+        n_classes = min(plan.schema.n_combinations, 1.0 / (plan.ell * plan.p))
+        most = max(least, plan.releases * union_bound(n_classes, plan.ell, plan.p - plan.eta, plan.records))
+    if not _is_about(plan.failure_upper, min(least, 1.0), min(most, 1.0)):
+        return _wrong(plan, f"{least:.4g}" if least == most else f"{least:.4g} to {most:.4g}")
+    return None
+
+
+def _is_about(number: float, least: float, most: float) -> bool:
+    return least * (1.0 - _SLACK) <= number <= most * (1.0 + _SLACK)
+
+
+def _wrong(plan: Plan, follows: str) -> str:
+    return f"Its failure probability is {plan.failure_upper:.4g}; from its witness cells follows {follows}."
+
+
+def _table(plan: Plan) -> MassTable:
+    """P(c, s) of the witnesses; other values count as impossible, as everywhere."""
+    if plan.n_classes * plan.schema.n_values <= _MOST_DENSE:
+        return plan.cells()
+    lengths = np.array([len(values) for values in plan.witnesses])
+    rows = np.repeat(np.arange(lengths.size), lengths)
+    values = np.fromiter(chain.from_iterable(plan.witnesses), np.int32, rows.size)
+    cells = np.fromiter(chain.from_iterable(plan.witness_cells), np.float64, rows.size)
+    order = np.lexsort((values, rows))
+    order = order[cells[order] > 0.0]
+    offsets = np.searchsorted(rows[order], np.arange(lengths.size + 1)).astype(np.int64)
+    return SparseRows(offsets, values[order], cells[order], (lengths.size, plan.schema.n_values))
