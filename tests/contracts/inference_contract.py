@@ -9,6 +9,7 @@ from tests.contracts.placement import Placement
 
 from elldelta.errors import DataError, ParameterError, SchemaError
 from elldelta.model.counting import count
+from elldelta.release.mapping import mapped
 from elldelta.schema.infer import propose
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
@@ -174,3 +175,47 @@ class InferenceContract(Placement):
         codes = Categories(("05", "5", "x"))  # a code is no number, and 5.0 is none of its neighbours
         assert codes.encode(pa.array(["05", "5", "5.0", "005", "05.0"])).tolist() == [0, 1, 1, -1, -1]
         assert Categories(("true", "True")).encode(pa.array(["TRUE", "True"])).tolist() == [-1, 1]
+
+    def test_the_words_of_an_owner_are_translated_while_reading(self, engine):
+        schema = Schema(
+            (
+                Column("zip", Categories(("01", "1"))),
+                Column("sex", Categories(("F", "M"))),
+                Column("old", Categories(("no", "yes"))),
+            ),
+            Column("ill", Integers(0, 3)),
+        )
+        rows = {
+            "ZIP": ["01", "1 ", "1", "01"],
+            "sex": pa.array([1, 2, 2, 1]),
+            "over 60": [True, False, False, True],
+            "ill": ["flu", "it's", "3", "flu"],
+        }
+        table = engine.open(self.place(engine, pa.table(rows)))
+        found = mapped(
+            table,
+            schema,
+            {"ZIP": "zip", "over 60": "old"},
+            {
+                "zip": {"1": "1"},
+                "sex": {"1": "M", "2.0": "F"},
+                "old": {"true": "yes", "false": "no"},
+                "ill": {"flu": "0", "it's": "1"},
+            },
+        )
+        counts = count(found, schema).counts
+        assert schema.unrank(counts.ranks).tolist() == [[0, 1, 1], [1, 0, 0]]
+        assert counts.n_records == 4
+        assert count(found, schema).counts.values.tolist() == [0, 1, 3]
+        for columns, values in (
+            ({"ZIP": "zap"}, {}),
+            ({"over 60": "sex"}, {}),
+            ({}, {"sex": {"1": "X"}}),
+            ({}, {"gender": {"1": "F"}}),
+        ):
+            with pytest.raises(ParameterError):
+                mapped(table, schema, columns, values)
+        with pytest.raises(DataError, match="another name"):
+            mapped(table, schema, {"ZIP": "zip"})
+        with pytest.raises(DataError, match="missing"):
+            mapped(table, schema, {"PLZ": "zip"})

@@ -22,7 +22,7 @@ from elldelta.errors import ParameterError
 from elldelta.files import CsvFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from elldelta.engines import Engine, Query, TableName
@@ -295,6 +295,23 @@ class WhereFrom(Where):
 def named_files(texts: list[str] | None, option: str) -> dict[str, Path]:
     """Files by column, from options such as age=age.csv."""
     return {name: Path(path) for name, path in column_rules(texts, option, "age=age.csv").items()}
+
+
+def mappings(texts: list[str] | None, example: str) -> Iterator[tuple[str, str, str]]:
+    """What --map says, as in b.csv:alter=age: where, the own name, and the common one.
+
+    Where is empty if nothing is said, and so is the own name after a colon: there is none.
+    """
+    for text in texts or ():
+        where, colon, rest = text.rpartition(":")
+        own, equals, common = (part.strip() for part in rest.partition("="))
+        if not equals or not common or (not own and not colon):
+            raise ParameterError(
+                f"--map must look like {example}.",
+                found=f"It is {text!r}.",
+                remedy="Write the own name, an equals sign and the common name.",
+            )
+        yield where.strip(), own, common
 
 
 def column_rules(texts: list[str] | None, option: str, example: str) -> dict[str, str]:

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 _PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
 """How an error spells a parameter of Python: `overwrite=True`."""
 _OPTIONS = {
+    "columns": "--map",
     "conf": "--spark-conf",
     "most_suppressed": "--max-suppressed",
     "quasi_identifiers": "--qi",
     "to": "-o",
     "url": "--server",
+    "values": "--map",
 }
 """Options that are not called as the parameter is."""
 

@@ -15,7 +15,7 @@ from elldelta.engines.cells import REAL_PATTERN, numbers_among
 from elldelta.errors import InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from elldelta.engines.table import ValueKind
 
@@ -100,6 +100,24 @@ def released_rows(
         f"JOIN {classes} AS classes ON classes.rank = {rank}"
         + (f" ORDER BY {order_by}" if order == "sorted" else "")
     )
+
+
+def mapped_rows(relation: str, shown: Sequence[tuple[str, str]]) -> str:
+    """A relation with other columns: expressions and their names."""
+    listed = ", ".join(f"{expression} AS {identifier(name)}" for expression, name in shown)
+    return f"(SELECT {listed} FROM {relation}) AS mapped"  # noqa: S608
+
+
+def mapped_value(expression: str, kind: ValueKind, values: Mapping[str, str]) -> str:
+    """A column as text, some values of it written differently."""
+    written = expression if kind == "text" else f"({expression} || '')"
+    cases = []
+    for own, other in values.items():
+        # Texts are compared as texts, so that 01 is not 1; numbers and days as such.
+        is_typed = kind not in {"text", "boolean"}
+        test = among(expression, kind, [own]) if is_typed else f"TRIM({written}) = {text(own)}"
+        cases += [f"WHEN {test} THEN {text(other)}"] if test else []
+    return f"CASE {' '.join(cases)} ELSE {written} END" if cases else written
 
 
 def quarantined_rows(relation: str, keys: Sequence[str], unknown: Sequence[str], names: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from elldelta.release.database_table import (
     write_table,
 )
 from elldelta.release.manifest import SUMMARY, Manifest, describe, manifest_path
+from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Publishable, publishable
 from elldelta.release.rows import Order, release_frame, write_quarantine, write_release
 
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
 
 
 NOT_IN_DOMAIN = (
-    "Correct the data; put such records into a file and release the others (`quarantine=FILE`); or ask "
-    "whoever made the plan for one whose domains hold these values."
+    "Correct the data; map what is only written differently (`values`); put such records into a file and "
+    "release the others (`quarantine=FILE`); or ask whoever made the plan for one whose domains hold these "
+    "values."
 )
 """What an owner can do who has a plan and no schema."""
 
@@ -107,6 +109,8 @@ def release(
     plan: Plan | str | os.PathLike[str],
     *,
     to: str | os.PathLike[str] | TableName | None = None,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, Mapping[str, str]] | None = None,
     quarantine: str | os.PathLike[str] | None = None,
     show_values: ShowValues | None = None,
     ledger: AdmittingLedger | None = None,
@@ -130,6 +134,9 @@ def release(
         to: Where the release goes. By default nowhere: it is returned as a table in memory. A .parquet or
             .csv file has its manifest beside it; a `TableName`, with a database as the engine, has it in a
             table whose name ends in `_manifest`.
+        columns: The plan's names of columns that are called differently here: {"ZIP": "zip"}.
+        values: The plan's values for values that are written differently, by the plan's columns:
+            {"sex": {"female": "F"}}. Texts are compared without spaces around them.
         quarantine: A file for records with a value outside its domain, which holds personal data; without it
             a table with such records is refused.
         show_values: Is told every column with such values, and examples of them, which are personal data.
@@ -164,7 +171,7 @@ def release(
             is_folder = "write folder" in active.capabilities and path in (place, apart)
             check_writable(path, overwrite=overwrite, folder=is_folder)
         home = check_target(active, place, overwrite=overwrite) if isinstance(place, TableName) else None
-        opened = active.open(source, csv_format)
+        opened = mapped(active.open(source, csv_format), known.schema, columns, values)
         _check_apart(outputs, [*plan_files, *opened.files])
         if home is not None:
             check_unread(active, home)

@@ -96,7 +96,7 @@ class Columns:
             )
         for column, file in options.named_files(self.hierarchy, "--hierarchy").items():
             rules.setdefault(column, {})["hierarchy"] = read_rows(file).checked()
-        mapped = list(self._mapped())
+        mapped = list(options.mappings(self.names, "b.csv:alter=age or alter=age"))
         return ForeignColumns(
             quasi_identifiers=tuple(part.strip() for part in (self.qi or "").split(",") if part.strip()),
             sensitive=self.sensitive or "",
@@ -108,19 +108,6 @@ class Columns:
                 missing.added.get(self.sensitive or "", ()), missing.spared.get(self.sensitive or "", ())
             ),
         )
-
-    def _mapped(self) -> Iterator[tuple[str, str, str]]:
-        """Release, own name and common name; no own name says that the release has no such column."""
-        for text in self.names or ():
-            release, colon, rest = text.rpartition(":")
-            own, equals, common = (part.strip() for part in rest.partition("="))
-            if not equals or not common or (not own and not colon):
-                raise ParameterError(
-                    "--map must look like b.csv:alter=age or alter=age.",
-                    found=f"It is {text!r}.",
-                    remedy="Write the column of the release, an equals sign and the common name.",
-                )
-            yield release.strip(), own, common
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,14 @@ def _release(
             "ends in _manifest, in one transaction.",
         ),
     ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            help="A column or value that is called differently in the plan: ZIP=zip, or sex:female=F for a "
+            "value of the plan's column sex. May be given several times.",
+        ),
+    ] = None,
     order: Annotated[
         Literal["sorted", "any"],
         typer.Option("--order", help="sorted hides the order of the input; any is faster with kept columns."),
@@ -101,6 +109,7 @@ def _release(
 
     source = where.source(sources)
     place = _target(target, table, where.engine)
+    columns, values = _mapped(names)
     book = _ledger(ledger, owner, to_come)
     if where.engine != "duckdb":
         given_plan(plan, agency_key)  # a plan that cannot be used is told before the engine has started
@@ -109,6 +118,8 @@ def _release(
             source,
             plan,
             to=place,
+            columns=columns,
+            values=values,
             quarantine=quarantine,
             show_values=output.show_values if show_values else None,
             ledger=book,
@@ -128,6 +139,22 @@ def _release(
     if ledger is not None:
         written.append(f"Wrote a line to {ledger}.")
     output.print_result(made.to_dict(), *made.manifest.sentences, *written, as_json=json)
+
+
+def _mapped(texts: list[str] | None) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """Columns and values of the plan by the own ones."""
+    columns: dict[str, str] = {}
+    values: dict[str, dict[str, str]] = {}
+    for column, own, other in options.mappings(texts, "ZIP=zip or sex:female=F"):
+        target = values.setdefault(column, {}) if column else columns
+        if not own or own in target:
+            raise ParameterError(
+                "--map says twice, or not at all, what is mapped.",
+                found=f"What it is mapped to is {other!r}.",
+                remedy="Write ZIP=zip or sex:female=F, once for each.",
+            )
+        target[own] = other
+    return columns, values
 
 
 def _ledger(path: Path | None, owner: str | None, to_come: int | None) -> Ledger | None:

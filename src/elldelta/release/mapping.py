@@ -1,0 +1,98 @@
+"""An owner's names and values in the words of a plan; the engine translates them while it reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from elldelta.engines import TableColumn, sql
+from elldelta.errors import DataError, ParameterError
+from elldelta.schema.domains import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from elldelta.engines import Table
+    from elldelta.schema.schema import Schema
+
+
+def mapped(
+    table: Table,
+    schema: Schema,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, Mapping[str, str]] | None = None,
+) -> Table:
+    """A table with the columns and values of a schema; nothing is read or copied for it.
+
+    Args:
+        table: The table.
+        schema: What the columns are to be.
+        columns: The name in the schema of columns that are called differently.
+        values: Per column of the schema, the value in its domain for values that are written differently.
+
+    Raises:
+        DataError: A column is missing.
+        ParameterError: What is mapped to is not in the schema, or two columns would have one name.
+    """
+    columns, values = dict(columns or {}), dict(values or {})
+    if not columns and not values:
+        return _complete(table, schema)
+    table.require(columns)
+    unknown = sorted({*columns.values(), *values} - set(schema.columns))
+    if unknown:
+        raise ParameterError(
+            f"The plan has no column {unknown[0]!r}.",
+            found=f"Its columns are {', '.join(map(repr, schema.columns))}.",
+            remedy="Map your columns and values to these.",
+        )
+    names = [columns.get(name, name) for name in table.names]
+    twice = sorted(
+        {name for name in names if sum(name.casefold() == other.casefold() for other in names) > 1}
+    )
+    if twice:
+        raise ParameterError(
+            f"Two columns would be called {twice[0]!r}.",
+            found="One of them is mapped to that name.",
+            remedy="Rename or remove the other one.",
+        )
+    for column in schema.counted_columns:
+        _check_values(schema, column.name, values.get(column.name, {}))
+    shown, kinds = [], []
+    for own, name in zip(table.columns, names, strict=True):
+        changed = values.get(name, {})
+        if changed and own.kind in {"timestamp", "other"}:
+            raise ParameterError(
+                f"The values of column {own.name!r} cannot be mapped.",
+                found="They are neither numbers, days, texts nor truth values.",
+                remedy="Convert the column.",
+            )
+        expression = sql.identifier(own.name)
+        kinds.append(TableColumn(name, "text" if changed else own.kind))
+        shown.append((sql.mapped_value(expression, own.kind, changed) if changed else expression, name))
+    relation = sql.mapped_rows(table.relation, shown)
+    return _complete(replace(table, relation=relation, columns=tuple(kinds)), schema)
+
+
+def _complete(table: Table, schema: Schema) -> Table:
+    """The table, if it has all columns of the schema; whoever lacks one may have it under another name."""
+    problem: DataError | None = None
+    try:
+        table.require(schema.columns)
+    except DataError as error:
+        problem = error
+    if problem is not None:
+        remedy = f'{problem.remedy} If it has another name: `columns={{"OWN": "NAME"}}`.'
+        raise DataError(problem.problem, found=problem.found, remedy=remedy)
+    return table
+
+
+def _check_values(schema: Schema, name: str, values: Mapping[str, str]) -> None:
+    import pyarrow as pa
+
+    [column] = [column for column in schema.counted_columns if column.name == name]
+    if (column.encode(pa.array(list(values.values()), pa.string())) == UNKNOWN).any():
+        raise ParameterError(
+            f"Values of column {name!r} are mapped to values that the plan does not have.",
+            found=f"The domain of the column is {column.whole if len(column.whole) < 200 else column.size}.",
+            remedy="Map them to values of the domain.",
+        )
