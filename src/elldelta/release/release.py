@@ -171,13 +171,13 @@ def release(
             is_folder = "write folder" in active.capabilities and path in (place, apart)
             check_writable(path, overwrite=overwrite, folder=is_folder)
         home = check_target(active, place, overwrite=overwrite) if isinstance(place, TableName) else None
-        opened = mapped(active.open(source, csv_format), known.schema, columns, values)
+        opened = active.open(source, csv_format)
         _check_apart(outputs, [*plan_files, *opened.files])
         if home is not None:
             check_unread(active, home)
         unknown: UnknownPolicy = "refuse" if apart is None else "quarantine"
         counted = count(
-            opened,
+            mapped(opened, known.schema, columns, values),
             known.schema,
             unknown=unknown,
             remedy=NOT_IN_DOMAIN,
