@@ -345,6 +345,20 @@ class TestCommit:
         assert not (tmp_path / "b.csv").exists()
         assert not pending_path(path).exists()
 
+    def test_a_full_disk_names_the_file_that_has_no_room(self, path, tmp_path, monkeypatch):
+        def full(self, target):
+            raise OSError(28, "full")
+
+        staged = stage(tmp_path, "b.csv")
+        with monkeypatch.context() as patched:
+            publish(path, without())
+            replace = Path.replace
+            patched.setattr(
+                Path, "replace", lambda own, to: (full if to.name == "b.csv" else replace)(own, to)
+            )
+            with pytest.raises(FileError, match=r"no room for .*b\.csv"):
+                publish(path, without(), owner="B", number=2, staged=staged)
+
     @pytest.mark.parametrize("moment", ["append", "place"])
     def test_an_interrupt_leaves_all_or_nothing(self, path, tmp_path, monkeypatch, moment):
         if moment == "append":

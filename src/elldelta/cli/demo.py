@@ -15,14 +15,15 @@ from elldelta.audit.targets import values_left
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 from elldelta.engines import running
-from elldelta.files import AtomicFiles, check_writable, unwritable
+from elldelta.engines.task import part
+from elldelta.files import AtomicFiles, check_writable, hidden_folder, unwritable
 from elldelta.model import estimate, write_model
 from elldelta.model.demo_hospitals import HOSPITALS, make_region
 from elldelta.pages.charts import as_png, draw_before_after, draw_frontier, draw_patients
 from elldelta.pages.page import inline_svg, render
-from elldelta.plan.frontier import frontier, frontier_rows
+from elldelta.plan.frontier import frontier
 from elldelta.plan.plan import write_plan
-from elldelta.plan.planner import Planner
+from elldelta.plan.planner import make_plan
 from elldelta.plan.wish import Wish
 from elldelta.release.release import release
 from elldelta.schema.schema import Schema
@@ -35,48 +36,60 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.engines import Engine
+    from elldelta.engines import Engine, Progress
     from elldelta.plan.frontier import Frontier
 
 ELL = 3
 DELTA = 0.01
 
 
-def run_demo(folder: Path, *, seed: int = 1, overwrite: bool = False) -> dict[str, Any]:
-    """Runs the story, writes its files and one page into a folder, and returns what the page shows."""
-    page = folder / "demo.html"
+def run_demo(
+    folder: Path, *, seed: int = 1, overwrite: bool = False, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Runs the story, writes its files and one page into a folder, and returns what the page shows.
+
+    The files appear together at the end: a demonstration that was interrupted can be run again.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise unwritable(folder, problem) from None
-    check_writable(page, overwrite=overwrite)
-    rng = np.random.default_rng(seed)
+    for name in ("demo.html", "demo.png", "past.parquet", "schema.toml", "model.parquet", "plan.json"):
+        check_writable(folder / name, overwrite=overwrite)
+    with AtomicFiles(overwrite=overwrite) as files, hidden_folder(folder) as work:
+        numbers = _story(work, np.random.default_rng(seed), progress)
+        for path in sorted(work.iterdir()):
+            path.replace(files.stage(folder / path.name))
+    return {**numbers, "page": folder / "demo.html"}
+
+
+def _story(folder: Path, rng: np.random.Generator, progress: Progress | None) -> dict[str, Any]:
+    """The story in an empty folder."""
     region = make_region(rng)
     past = folder / "past.parquet"
     own = [folder / f"hospital_{name.lower()}.parquet" for name in HOSPITALS]
-    _write_tables([past, *own], [region.past.table(), *(h.table() for h in region.hospitals)], overwrite)
+    _write_tables([past, *own], [region.past.table(), *(h.table() for h in region.hospitals)])
     with running(None) as engine:
         schema = Schema.infer(past, ("postal_code", "gender", "age"), "disease", engine=engine)
-        write_schema(schema, folder / "schema.toml", overwrite=overwrite)
+        write_schema(schema, folder / "schema.toml")
         people = region.common.table()
-        alone = _alone(folder, own, schema, engine, overwrite)
+        alone = _alone(folder, own, schema)
         without = _side(alone, schema, people, engine)
 
         model = estimate(past, schema, engine=engine)
-        write_model(model, folder / "model.parquet", overwrite=overwrite)
+        write_model(model, folder / "model.parquet")
         records = min(len(hospital) for hospital in region.hospitals)
         wish = Wish(ell=ELL, delta=DELTA, releases=len(HOSPITALS), records=records)
-        planner = Planner(model, wish)
-        plan = planner.made()
-        write_plan(plan, folder / "plan.json", overwrite=overwrite)
+        plan = make_plan(model, wish, progress=part(progress, 0.1, 0.3))
+        write_plan(plan, folder / "plan.json")
         released = [folder / f"release_{name.lower()}.parquet" for name in HOSPITALS]
         for source, target in zip(own, released, strict=True):
-            release(source, plan, to=target, overwrite=overwrite, engine=engine)
+            release(source, plan, to=target, engine=engine)
         with_plan = _side(released, schema, people, engine)
-    (at_records,) = frontier_rows(planner, [records])
-    curve = frontier(model, ell=ELL, delta=DELTA, releases=len(HOSPITALS), n_points=8)
-    numbers = {
-        "page": page,
+    asked: dict[str, Any] = {"ell": ELL, "delta": DELTA, "releases": len(HOSPITALS)}
+    at_records = frontier(model, **asked, records=[records], progress=part(progress, 0.4, 0.5)).rows[0]
+    curve = frontier(model, **asked, n_points=8, progress=part(progress, 0.5, 1.0))
+    numbers: dict[str, Any] = {
         "table_2": table_2(),
         "ell": ELL,
         "n_hospitals": len(HOSPITALS),
@@ -90,9 +103,8 @@ def run_demo(folder: Path, *, seed: int = 1, overwrite: bool = False) -> dict[st
     }
     before, after = (side["patients_by_values"] for side in (without, with_plan))
     titles = ("Each hospital by itself, linked", "One plan for all, linked")
-    with AtomicFiles(overwrite=overwrite) as files:
-        files.stage(page).write_text(_page(numbers, curve), encoding="utf-8")
-        files.stage(folder / "demo.png").write_bytes(as_png(draw_before_after(before, after, ELL, titles)))
+    (folder / "demo.html").write_text(_page(numbers, curve), encoding="utf-8")
+    (folder / "demo.png").write_bytes(as_png(draw_before_after(before, after, ELL, titles)))
     return numbers
 
 
@@ -116,7 +128,7 @@ def table_2() -> tuple[int, int, int]:
     return each, left(own_classes, [first, second]), left(together, [first, second])
 
 
-def _alone(folder: Path, own: Sequence[Path], schema: Schema, engine: Engine, overwrite: bool) -> list[Path]:
+def _alone(folder: Path, own: Sequence[Path], schema: Schema) -> list[Path]:
     """Every hospital anonymizes its own table, by itself."""
     import pyarrow.parquet as pq
 
@@ -133,7 +145,7 @@ def _alone(folder: Path, own: Sequence[Path], schema: Schema, engine: Engine, ov
         )
         values = schema.sensitive.encode(table.column(schema.sensitive.name).combine_chunks())
         tables.append(anonymize_alone(schema, positions, values, ELL))
-    _write_tables(targets, tables, overwrite)
+    _write_tables(targets, tables)
     return targets
 
 
@@ -153,12 +165,11 @@ def _side(releases: Sequence[Path], schema: Schema, people: pa.Table, engine: En
     }
 
 
-def _write_tables(paths: Sequence[Path], tables: Sequence[pa.Table], overwrite: bool) -> None:
+def _write_tables(paths: Sequence[Path], tables: Sequence[pa.Table]) -> None:
     import pyarrow.parquet as pq
 
-    with AtomicFiles(overwrite=overwrite) as files:
-        for path, table in zip(paths, tables, strict=True):
-            pq.write_table(table, files.stage(path), compression="zstd")
+    for path, table in zip(paths, tables, strict=True):
+        pq.write_table(table, path, compression="zstd")
 
 
 def _page(numbers: dict[str, Any], curve: Frontier) -> str:

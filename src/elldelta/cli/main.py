@@ -6,6 +6,8 @@ Exit codes: 0 done; 2 bad input; 3 refused, because the guarantee would not hold
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
 import sys
 import traceback
@@ -81,7 +83,14 @@ def run() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.default_int_handler)
-    sys.exit(execute(sys.argv[1:]))
+    code = execute(sys.argv[1:])
+    if code == INTERRUPTED:
+        # What was being computed, or compiled, goes on beside us, and must not meet an interpreter that ends.
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _bug(error: Exception) -> InternalError:

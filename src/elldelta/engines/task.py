@@ -5,18 +5,19 @@ from __future__ import annotations
 import _thread
 import contextlib
 import itertools
-import secrets
 import shutil
 import tempfile
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from elldelta.files import unwritable
+from elldelta.files import claim, engine_name, give_up, unwritable
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
+
+    from elldelta.engines.table import Progress
 
 Result = TypeVar("Result")
 
@@ -29,14 +30,53 @@ PATIENCE = 50
 def private_folder(owner: object, place: str | os.PathLike[str] | None) -> tuple[Path, Callable[[], object]]:
     """A folder that only this user may read, and what removes it; it goes with its owner at the latest."""
     place = Path(place if place is not None else tempfile.gettempdir()).absolute()
-    folder = place / f"elldelta-{secrets.token_hex(8)}"
+    folder = place / engine_name()
+    claims: list[int | None] = []
     # Announced before it exists: an interrupt at any moment after this still removes the folder.
-    removal = weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    removal = weakref.finalize(owner, _remove, folder, claims)
     try:
         folder.mkdir(mode=0o700)
     except OSError as problem:
         raise unwritable(place, problem) from None
+    claims.append(claim(folder))
     return folder, removal
+
+
+def _remove(folder: Path, claims: list[int | None]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    while claims:
+        give_up(claims.pop())
+
+
+def part(progress: Progress | None, start: float, stop: float) -> Progress | None:
+    """What to tell the progress of a part of some work to, whose shares run from start to stop."""
+    return None if progress is None else lambda share: progress(start + share * (stop - start))
+
+
+def computed(action: Callable[[Callable[[float], None]], Result], progress: Progress | None) -> Result:
+    """What a long computation returns; inside it Ctrl-C is heard at once, and its progress is told.
+
+    Compiled code, and even more the compiler, would hold an interrupt back for minutes, or lose it. The
+    computation must change nothing that anybody else sees: after an interrupt it goes on by itself until it
+    next tells how far it is, or the process ends.
+
+    Args:
+        action: The computation; it is given what to tell the share of the work to that is done.
+        progress: Is told that share from time to time, by the thread that waits.
+    """
+    shares = [0.0]
+    stopped: list[bool] = []
+
+    def tell(share: float) -> None:
+        if stopped:
+            raise KeyboardInterrupt
+        shares[0] = share
+
+    def watch() -> None:
+        if progress is not None:
+            progress(shares[0])
+
+    return Task(lambda: action(tell)).run(lambda: stopped.append(True), watch=watch, patience=1)
 
 
 class Task(Generic[Result]):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from elldelta.errors import FileError, ParameterError
+from elldelta.files.leftovers import claim, give_up, staged_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -46,6 +47,7 @@ class AtomicFiles:
         self._overwrite = overwrite
         self._place = place
         self._staged: dict[Path, Path] = {}
+        self._claims: list[int | None] = []
 
     def stage(self, path: str | os.PathLike[str], *, private: bool = False, folder: bool = False) -> Path:
         """The temporary name under which to write a file; refuses where the file cannot come to stand.
@@ -59,7 +61,7 @@ class AtomicFiles:
         if target in self._staged:
             raise ParameterError("Two files cannot have one name.", found=f"{target} is to be written twice.")
         check_writable(target, overwrite=self._overwrite, folder=folder)
-        temporary = _hidden(target, "part")
+        temporary = target.with_name(staged_name(target.name, journaled=self._place is not None))
         try:
             if folder:
                 temporary.mkdir(0o700 if private else 0o777)
@@ -68,6 +70,7 @@ class AtomicFiles:
         except OSError as problem:
             raise unwritable(target, problem) from None
         self._staged[target] = temporary
+        self._claims.append(claim(temporary))
         return temporary
 
     def __enter__(self) -> Self:
@@ -82,6 +85,8 @@ class AtomicFiles:
         finally:
             for temporary in self._staged.values():
                 remove(temporary)
+            for descriptor in self._claims:
+                give_up(descriptor)
         if isinstance(problem, OSError) and self._staged:
             raise unwritable(next(iter(self._staged)), problem) from None
         if isinstance(problem, FileError):
@@ -106,7 +111,7 @@ class AtomicFiles:
             for target, temporary in self._staged.items():
                 existed = target.exists()
                 # A folder does not give way to a renaming, as a file does.
-                aside = _hidden(target, "old") if existed and _is_folder(target, temporary) else None
+                aside = _aside(target) if existed and _is_folder(target, temporary) else None
                 if aside is not None:
                     target.replace(aside)
                     placed.append((target, aside))
@@ -288,12 +293,12 @@ def is_table_in_parts(path: Path) -> bool:
     )
 
 
+def _aside(target: Path) -> Path:
+    return target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.old")
+
+
 def _is_folder(*paths: Path) -> bool:
     return any(path.is_dir() for path in paths)
-
-
-def _hidden(target: Path, purpose: str) -> Path:
-    return target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.{purpose}")
 
 
 def folders_to_disk(folders: Iterable[Path]) -> None:

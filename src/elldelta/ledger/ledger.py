@@ -235,7 +235,7 @@ class OpenLedger:
                 raise
         try:
             files.place()
-        except (OSError, FileError) as problem:
+        except FileError as problem:
             raise self._taken_back(admission, pending, problem) from None
         except BaseException:
             files.place()
@@ -244,9 +244,8 @@ class OpenLedger:
         pending.remove()
         return admission.entry
 
-    def _taken_back(self, admission: Admission, pending: Pending, problem: OSError | FileError) -> FileError:
+    def _taken_back(self, admission: Admission, pending: Pending, error: FileError) -> FileError:
         """Takes back a release whose files cannot get their names, and returns the error to raise."""
-        error = unwritable(self.path, problem) if isinstance(problem, OSError) else problem
         if not pending.files.take_back():
             return FileError(
                 "The release is in the ledger, but not all of its files have their names yet.",
@@ -272,10 +271,7 @@ class OpenLedger:
             return
         names = tuple(file.final for file in pending.files.files)
         if any(pending.hash == entry.hash for entry in self.chain.active):
-            try:
-                lost = pending.files.place()
-            except OSError as problem:
-                raise unwritable(names[0] if names else self.path, problem) from None
+            lost = pending.files.place()
             self.recovered = Recovery("incomplete" if lost else "completed", names, lost)
         else:
             pending.files.discard()

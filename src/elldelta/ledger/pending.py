@@ -107,7 +107,10 @@ class StagedFiles:
                         found="It appeared while a release was about to get this name.",
                         remedy="Move it away, then open the ledger again: that completes the release.",
                     )
-                file.temporary.replace(file.final)
+                try:
+                    file.temporary.replace(file.final)
+                except OSError as problem:
+                    raise unwritable(file.final, problem) from None
             elif not file.is_at(file.final):
                 lost.append(file.final)
         folders_to_disk(file.final.parent for file in self.files)

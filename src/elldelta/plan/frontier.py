@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.engines.task import computed, part
 from elldelta.errors import RefusedError
 from elldelta.files import loaded
 from elldelta.model import Model, read_model
@@ -15,9 +16,10 @@ from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from elldelta.choices import PlanBound, ShapeName
+    from elldelta.engines import Progress
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def frontier(
     eta: float = 0.0,
     shape: ShapeName | None = None,
     n_points: int = 12,
+    progress: Progress | None = None,
 ) -> Frontier:
     """Classes under each bound for several numbers of records.
 
@@ -92,23 +95,36 @@ def frontier(
         eta: An error of the model in total variation.
         shape: The shape of the classes; as for a plan by default.
         n_points: How many numbers of records to try by default.
+        progress: Is told how far the work is.
     """
     wish = Wish(ell=ell, delta=delta, releases=releases, eta=eta, shape=shape, classes=1)
-    planner = Planner(loaded(model, Model, read_model), wish)
-    if records is None:
-        fewest = planner.records()
-        most = 10 * max(planner.model.n_records, fewest)
-        records = np.unique(np.geomspace(fewest, most, n_points).astype(int)).tolist()
-    tried = [replace(wish, classes=None, records=number).records or 0 for number in records]
-    return Frontier(wish.ell, wish.delta, wish.releases, planner.shape, tuple(frontier_rows(planner, tried)))
+    tried = [replace(wish, classes=None, records=number).records or 0 for number in records or ()]
+    past = loaded(model, Model, read_model)
+
+    def rows(tell: Progress) -> tuple[ShapeName, list[FrontierRow]]:
+        planner = Planner(past, wish)
+        numbers = tried
+        if records is None:
+            fewest = planner.records()
+            most = 10 * max(past.n_records, fewest)
+            numbers = np.unique(np.geomspace(fewest, most, n_points).astype(int)).tolist()
+        return planner.shape, list(frontier_rows(planner, numbers, tell))
+
+    chosen, found = computed(rows, progress)
+    return Frontier(wish.ell, wish.delta, wish.releases, chosen, tuple(found))
 
 
-def frontier_rows(planner: Planner, records: Iterable[int]) -> Iterator[FrontierRow]:
+def frontier_rows(
+    planner: Planner, records: Sequence[int], progress: Progress | None = None
+) -> Iterator[FrontierRow]:
     """What each bound gives for each number of records, one after the other: it may take a while."""
-    for n_records in records:
+    n_plans = len(records) * len(planner.bounds)
+    for place, n_records in enumerate(records):
         classes: dict[PlanBound, int | None] = {}
         failures: dict[PlanBound, float | None] = {}
-        for bound in planner.bounds:
+        for turn, bound in enumerate(planner.bounds):
+            n_before = place * len(planner.bounds) + turn
+            planner.progress = part(progress, n_before / n_plans, (n_before + 1) / n_plans)
             try:
                 made = planner.plan(bound, n_records)
             except RefusedError:

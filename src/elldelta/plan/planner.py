@@ -15,6 +15,7 @@ from elldelta.core.generalize.bounds import Admissible, SharpBound
 from elldelta.core.generalize.boxes import boxes
 from elldelta.core.generalize.runs import greedy, sharp_runs
 from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
+from elldelta.engines.task import computed
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model, reordered
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from elldelta.core.generalize.bounds import Criterion, SharpPlan
     from elldelta.core.partition import Partition
     from elldelta.core.utility import Utility
+    from elldelta.engines import Progress
     from elldelta.plan.classes import Classes
     from elldelta.plan.frontier import FrontierRow
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
@@ -61,6 +63,7 @@ def plan(
     fewest_past: int = 1,
     category_order: CategoryOrder = "given",
     hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None,
+    progress: Progress | None = None,
 ) -> Plan:
     """Makes a plan from a model, for example ``plan(model, ell=5, releases=2, records=30_000)``.
 
@@ -88,6 +91,7 @@ def plan(
         fewest_past: A value is a witness of a class only if it occurs so often in its past records.
         category_order: "profile" orders unordered categories by their sensitive profiles.
         hierarchies: Groups of the values of some quasi-identifiers, or files that hold them.
+        progress: Is told how far the work is.
 
     Raises:
         ParameterError: The wish contradicts itself, or a number is of the wrong type or out of range.
@@ -112,15 +116,25 @@ def plan(
         fewest_past=fewest_past,
         category_order=category_order,
     )
-    return make_plan(loaded(model, Model, read_model), wish, hierarchies)
+    return make_plan(loaded(model, Model, read_model), wish, hierarchies, progress)
 
 
 def make_plan(
     model: Model,
     wish: Wish,
     hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None,
+    progress: Progress | None = None,
 ) -> Plan:
     """Makes the plan that a wish asks for; see `plan`."""
+    return computed(lambda tell: _made(model, wish, hierarchies or {}, tell), progress)
+
+
+def _made(
+    model: Model,
+    wish: Wish,
+    hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]],
+    progress: Progress,
+) -> Plan:
     notes: tuple[str, ...] = ()
     if hierarchies:
         from elldelta.model.rearrange import with_hierarchies
@@ -136,7 +150,7 @@ def make_plan(
 
         model, changed = order_categories(model)
         notes = tuple(order_note(name, model.schema.sensitive.name) for name in changed)
-    return Planner(model, wish, notes).made()
+    return Planner(model, wish, notes, progress).made()
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +189,7 @@ def plan_to_file(
     picture: Path | None = None,
     picture_columns: Sequence[str] | None = None,
     overwrite: bool = False,
+    progress: Progress | None = None,
 ) -> Planned:
     """Makes the plan that a wish asks for and writes it, if it and its picture can be written at all.
 
@@ -187,35 +202,53 @@ def plan_to_file(
         picture: A file for a picture of the classes.
         picture_columns: The two columns to draw.
         overwrite: Whether to replace what is there.
+        progress: Is told how far the work is.
     """
     check_writable(path, overwrite=overwrite)
     check_picture(picture, overwrite=overwrite)
     past = read_model(model)
-    made = make_plan(past, wish, hierarchies)
+    made = make_plan(past, wish, hierarchies, progress)
+    bounds = None
+    if compare:
+        from elldelta.plan.frontier import frontier_rows
+
+        again = replace(wish, waiting_risk=made.waiting_risk)
+        planner = Planner(reordered(past, made.schema), again)
+        (bounds,) = computed(lambda tell: list(frontier_rows(planner, [made.records], tell)), progress)
+    planned = Planned(path, made, computed(lambda _: made.utility(past), progress), bounds)
     if picture is not None:
         from elldelta.plan.picture import picture_of_classes
 
         write_picture(picture_of_classes(made, past, picture_columns), picture, overwrite=overwrite)
     write_plan(made, path, overwrite=overwrite)
-    bounds = None
-    if compare:
-        from elldelta.plan.frontier import frontier_rows
-
-        planner = Planner(reordered(past, made.schema), replace(wish, waiting_risk=made.waiting_risk))
-        (bounds,) = frontier_rows(planner, [made.records])
-    return Planned(path, made, made.utility(past), bounds)
+    return planned
 
 
 class Planner:
-    """One model in its final order, one wish, and the plans that the bounds make of them."""
+    """One model in its final order, one wish, and the plans that the bounds make of them.
+
+    Attributes:
+        model: The model.
+        wish: The wish.
+        notes: What the plans say besides.
+        is_draft: Whether plans are made quickly, to be measured and thrown away.
+        progress: Is told how far the plan is that is being made.
+    """
 
     def __init__(
-        self, model: Model, wish: Wish, notes: tuple[str, ...] = (), *, is_draft: bool = False
+        self,
+        model: Model,
+        wish: Wish,
+        notes: tuple[str, ...] = (),
+        progress: Progress | None = None,
+        *,
+        is_draft: bool = False,
     ) -> None:
         self.model = model
+        self.progress = progress
         self.wish = wish
         self.notes = notes
-        self.is_draft = is_draft  # made quickly, to be measured and thrown away
+        self.is_draft = is_draft
         self.distribution = model.to_distribution()
         self.shape: ShapeName = wish.shape or default_shape(model)
         self._risk = self._chosen_risk() if wish.waiting_risk == "auto" else wish.waiting_risk
@@ -320,7 +353,13 @@ class Planner:
             trees = [column.cut_tree for column in model.schema.quasi_identifiers]
             positions, sizes = model.positions, model.schema.sizes
             partition, tiling = boxes(
-                distribution, positions, sizes, criterion, trees=trees, is_draft=self.is_draft
+                distribution,
+                positions,
+                sizes,
+                criterion,
+                trees=trees,
+                is_draft=self.is_draft,
+                progress=self.progress,
             )
             return partition, Boxes(tiling)
         if isinstance(criterion, Admissible):

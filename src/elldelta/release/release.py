@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from elldelta.engines import Engine, Progress, TableName, format_of, running
+from elldelta.engines.task import computed
 from elldelta.errors import ParameterError
 from elldelta.files import AtomicFiles, CsvFormat, PublicKey, TrustedKeys, as_bytes, check_writable
 from elldelta.model import ShowValues, UnknownPolicy, count
@@ -186,15 +187,18 @@ def release(
         )
         book: Any
         with nullcontext() if ledger is None else ledger.open(known) as book:
-            content = publishable(
-                counted.counts,
-                known,
-                on_failure=on_failure,
-                most_suppressed=most_suppressed,
-                price_left_out=price_left_out,
-                state=None if ledger is None else book.state,
-                grouping=None if ledger is None else book.grouping_of(ledger.owner),
-                to_come=None if ledger is None else ledger.to_come,
+            content = computed(
+                lambda _: publishable(
+                    counted.counts,
+                    known,
+                    on_failure=on_failure,
+                    most_suppressed=most_suppressed,
+                    price_left_out=price_left_out,
+                    state=None if ledger is None else book.state,
+                    grouping=None if ledger is None else book.grouping_of(ledger.owner),
+                    to_come=None if ledger is None else ledger.to_come,
+                ),
+                None,
             )
             line, commit = None, None
             if ledger is not None:

@@ -9,6 +9,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
+from elldelta.cli.progress import progress_bar
 
 
 @command("compare", example="compare plan1.json plan2.json --model model.parquet --picture compare.png")
@@ -22,11 +23,13 @@ def _run(
     json: options.Json = False,
 ) -> None:
     """How much information plans keep: classes and their sizes, widths of ranges, errors of range queries."""
+    from elldelta.engines.task import computed
     from elldelta.pages.charts import check_picture, draw_comparison, write_picture
     from elldelta.plan.compare import compare
 
     check_picture(picture, overwrite=overwrite)
-    measured = compare(plans, model, seed=seed, n_queries=queries)
+    with progress_bar("Measuring") as progress:
+        measured = computed(lambda _: compare(plans, model, seed=seed, n_queries=queries), progress)
     names = [path.name for path in plans]
     if picture is not None:
         bars = [(item.utility.ncp, item.queries.median) for item in measured]

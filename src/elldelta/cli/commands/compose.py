@@ -9,6 +9,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
+from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
 
@@ -20,10 +21,12 @@ def _run(
     json: options.Json = False,
 ) -> None:
     """What linking releases of one or several plans leaves: for every ell, how likely it fails."""
+    from elldelta.engines.task import computed
     from elldelta.plan.compose import compose
 
     events = [_event(text) for text in plans]
-    composed = compose(events)
+    with progress_bar("Computing") as progress:
+        composed = computed(lambda _: compose(events), progress)
     if json:
         output.print_json(composed.to_dict())
         return

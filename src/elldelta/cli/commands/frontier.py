@@ -10,6 +10,7 @@ import typer
 from elldelta.choices import BOUNDS, ShapeName
 from elldelta.cli import options, output
 from elldelta.cli.app import command
+from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
 
@@ -37,15 +38,18 @@ def _run(
     from elldelta.plan.frontier import frontier
 
     check_picture(picture, overwrite=overwrite)
-    result = frontier(
-        read_model(model),
-        ell=ell,
-        delta=delta,
-        releases=releases,
-        records=_numbers(records) if records else None,
-        eta=eta,
-        shape=shape,
-    )
+    numbers = _numbers(records) if records else None
+    with progress_bar("Planning") as progress:
+        result = frontier(
+            read_model(model),
+            ell=ell,
+            delta=delta,
+            releases=releases,
+            records=numbers,
+            eta=eta,
+            shape=shape,
+            progress=progress,
+        )
     bounds = tuple(reversed(BOUNDS))
     if picture is not None:
         curves = {str(bound): [row.classes[bound] for row in result.rows] for bound in bounds}

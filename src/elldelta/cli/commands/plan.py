@@ -11,6 +11,7 @@ import typer
 from elldelta.choices import Bound, CategoryOrder, Guarantee, ShapeName
 from elldelta.cli import options, output
 from elldelta.cli.app import command
+from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
 
@@ -120,16 +121,22 @@ def _run(
     from elldelta.plan.planner import plan_to_file
     from elldelta.plan.wish import Wish
 
-    planned = plan_to_file(
-        model,
-        Wish(ell=ell, **{**vars(wishes), "waiting_risk": _risk(wishes.waiting_risk)}),
-        target,
-        hierarchies=options.named_files(hierarchy, "--hierarchy"),
-        compare=compare,
-        picture=picture,
-        picture_columns=[name.strip() for name in picture_columns.split(",")] if picture_columns else None,
-        overwrite=overwrite,
-    )
+    wish = Wish(ell=ell, **{**vars(wishes), "waiting_risk": _risk(wishes.waiting_risk)})
+    groups = options.named_files(hierarchy, "--hierarchy")
+    with progress_bar("Planning") as progress:
+        planned = plan_to_file(
+            model,
+            wish,
+            target,
+            hierarchies=groups,
+            compare=compare,
+            picture=picture,
+            picture_columns=[name.strip() for name in picture_columns.split(",")]
+            if picture_columns
+            else None,
+            overwrite=overwrite,
+            progress=progress,
+        )
     told = planned.to_dict()
     if json:
         output.print_json(told)

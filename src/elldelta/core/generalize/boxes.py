@@ -21,7 +21,7 @@ from elldelta.core.tiling import Tiling, check_positions
 from elldelta.errors import InternalError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -62,6 +62,7 @@ def boxes(
     *,
     trees: Sequence[CutTree | None] | None = None,
     is_draft: bool = False,
+    progress: Callable[[float], None] | None = None,
 ) -> tuple[Partition, Tiling]:
     """Boxes with little information loss that fulfil a criterion; deterministic.
 
@@ -77,6 +78,7 @@ def boxes(
         criterion: What the classes must fulfil.
         trees: Per attribute, a hierarchy that cuts must follow, or None.
         is_draft: Whether to do without the repetitions: ten times as fast, a few percent more loss.
+        progress: Is told the share of the search that is done, between two of its runs.
 
     Returns:
         The class of every row, and the box of every class; together they hold every combination once.
@@ -92,9 +94,8 @@ def boxes(
             found=f"There are {points.shape[0]} rows of positions.",
         )
     refuse_if_impossible(distribution, criterion)
-    search = _Search(distribution, points, sizes, criterion, trees)
-    best = search.best_trade_off()
-    return search.result(best if is_draft else search.with_emphases(best))
+    search = _Search(distribution, points, sizes, criterion, trees, progress, is_draft=is_draft)
+    return search.result(search.with_emphases(search.best_trade_off()))
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,9 @@ class _Search:
         sizes: tuple[int, ...],
         criterion: Criterion,
         trees: Sequence[CutTree | None] | None,
+        progress: Callable[[float], None] | None,
+        *,
+        is_draft: bool,
     ) -> None:
         from elldelta.core.generalize import boxes_kernels
 
@@ -170,6 +174,10 @@ class _Search:
         # All cells, stored or not: the same table in another form must give the same boxes.
         self.n_cells = self.occupied.size * distribution.n_values
         self.many = self.occupied.size >= MANY_ROWS
+        self.progress = progress
+        self.n_runs = 0
+        is_worth_more = not (is_draft or self.many) and len(sizes) > 1
+        self.n_emphases = min(MOST_RUNS, EFFORT // max(1, self.n_cells)) if is_worth_more else 0
 
     def best_trade_off(self) -> _Found:
         """The best of a few searches that differ in how they weigh loss against what is left to cut."""
@@ -194,8 +202,7 @@ class _Search:
 
     def with_emphases(self, best: _Found) -> _Found:
         """Makes one attribute at a time more or less urgent, or the floor, while that lowers the loss."""
-        is_worth_it = not (self.many or len(self.sizes) == 1 or best.is_finest)
-        n_left = min(MOST_RUNS, EFFORT // self.n_cells) if is_worth_it else 0
+        n_left = 0 if best.is_finest else self.n_emphases
         for factor in EMPHASES:
             improves = True
             while improves and n_left > 0:
@@ -218,6 +225,9 @@ class _Search:
             self._rule(trade_off.floor, trade_off.power, slack),
             np.array(self.sizes, dtype=np.int32),
         )
+        self.n_runs += 1
+        if self.progress is not None:
+            self.progress(min(1.0, self.n_runs / (len(FLOORS) + self.n_emphases)))
         loss = self._loss(box_of, lows.shape[0])
         return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), loss, trade_off)
 

@@ -1,0 +1,89 @@
+"""Ctrl-C is heard in compiled code and in the compiler, and leaves nothing. Long work tells how far it is."""
+
+import _thread
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import elldelta as ed
+from elldelta.engines.task import computed, part
+
+
+def test_an_interrupt_does_not_wait_for_what_is_computed():
+    go_on, ended = threading.Event(), []
+
+    def deaf(tell):
+        _thread.interrupt_main()
+        go_on.wait()  # as compiled code, which hears nothing
+        try:
+            tell(0.5)
+        finally:
+            ended.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        computed(deaf, None)
+    assert not ended
+    go_on.set()  # now it may tell how far it is, and learns that nobody waits
+    while not ended:
+        time.sleep(0.01)
+
+
+def test_what_is_computed_is_returned_raised_and_told():
+    seen = []
+    assert computed(lambda tell: (tell(0.5), 7)[1], seen.append) == 7
+    with pytest.raises(ed.RefusedError, match="no"):
+        computed(lambda _: (_ for _ in ()).throw(ed.RefusedError("no")), None)
+    assert part(None, 0.0, 1.0) is None
+    part(seen.append, 0.2, 0.4)(0.5)
+    assert seen[-1] == pytest.approx(0.3)
+
+
+def test_plans_and_frontiers_tell_how_far_they_are(story, monkeypatch):
+    monkeypatch.setattr("elldelta.engines.task.WAIT_SECONDS", 0.001)
+    for make in (
+        lambda tell: ed.plan(story.model, ell=3, releases=2, records=2500, progress=tell),
+        lambda tell: ed.frontier(story.model, ell=3, releases=2, progress=tell),
+    ):
+        seen = []
+        make(seen.append)
+        assert seen == sorted(seen)
+        assert 0.0 < seen[-1] <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["plan", "frontier", "demo"])
+def test_an_interrupt_inside_the_compiler_is_heard(in_process, story, tmp_path, command):
+    """The compiler calls back into Python and would swallow the interrupt there."""
+    cache, out = tmp_path / "cache", tmp_path / "out"
+    cache.mkdir()
+    out.mkdir()
+    arguments = {
+        "plan": (story.model, "--ell", "3", "--records", "2500", "-o", out / "plan.json"),
+        "frontier": (story.model, "--ell", "3", "--picture", out / "frontier.png"),
+        "demo": ("-o", out),
+    }[command]
+    running = in_process(command, *arguments, env={**os.environ, "NUMBA_CACHE_DIR": str(cache)})
+    while not any(cache.rglob("*.nbc")):  # something is compiled, more is to come
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=300)
+    assert running.returncode == 130
+    assert "Interrupted. Nothing was left half written." in err
+    assert "Traceback" not in err
+    assert not list(out.iterdir())
+
+
+def test_a_demonstration_that_was_interrupted_leaves_nothing_in_the_way(elldelta, tmp_path, monkeypatch):
+    """Its files appear together at the end."""
+
+    def interrupted(past, *_, **__):
+        assert past.exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("elldelta.cli.demo.estimate", interrupted)
+    assert elldelta("demo", "-o", tmp_path, code=130).out == ""
+    assert not list(tmp_path.iterdir())
