@@ -197,6 +197,18 @@ def test_what_was_written_is_said(elldelta, story, strange, two):
     assert f"Wrote {model}" in elldelta("model", "show", story.model, "--picture", model).out
 
 
+def test_the_audit_of_one_release_does_not_speak_of_linking(elldelta, two):
+    page = two / "alone.html"
+    told = elldelta("audit", two / "one.csv", "--report", page).out
+    text = re.sub(r"<(style|svg).*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    body, _, _ = text.partition("What to do next")
+    for words in (told, body):
+        assert "Safe by itself" in words
+        assert not re.search(r"link|all releases|side by side", words, flags=re.IGNORECASE)
+    together = elldelta("audit", two / "one.csv", two / "two.csv").out
+    assert "Safe against linking" in together
+
+
 def test_a_report_is_a_page(elldelta, two):
     error = refusal(elldelta, "audit", two / "one.csv", "--report", two / "x.pdf")
     assert ".html" in error["remedy"]

@@ -104,11 +104,11 @@ def test_documents_that_are_no_wish(document):
 def test_what_is_said_in_python_is_what_is_wished(monkeypatch):
     """Every field of a wish is a parameter of `plan` with the same default, and comes to its place."""
     parameters = dict(inspect.signature(planner.plan).parameters)
-    assert set(parameters) == {field.name for field in fields(Wish)} | {"model", "hierarchies"}
+    assert set(parameters) == {field.name for field in fields(Wish)} | {"model", "hierarchies", "progress"}
     for field in fields(Wish)[1:]:
         assert parameters[field.name].default == field.default
     monkeypatch.setattr(planner, "loaded", lambda *_: None)
-    monkeypatch.setattr(planner, "make_plan", lambda _model, wish, _hierarchies: wish)
+    monkeypatch.setattr(planner, "make_plan", lambda _model, wish, _hierarchies, _progress: wish)
     given = {
         "ell": 7, "delta": 0.03, "releases": 4, "eta": 0.002, "shared_records": 11, "shape": "runs",
         "guarantee": "probabilistic", "fewest_past": 6, "category_order": "profile",

@@ -158,7 +158,7 @@ def _guesses(
         BestGuess(
             "largest share of the min-counts",
             *best(shares),
-            "the paper's adversary: every linked record is equally likely to be the person's",
+            "the paper's adversary: every record that fits is equally likely to be the person's",
         ),
         BestGuess("posterior", *best(beliefs), CONDITION, source),
     )

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from elldelta.core.linkage import Linkage
 
 LIMITS = (
-    "Linking is counted as in the paper: a value is left if the person's class in every linked release shows "
-    "it. People are matched by their quasi-identifiers alone.",
+    "A value is left for a person if the person's class in every release that the person is in shows it. "
+    "People are found by their quasi-identifiers alone.",
     "What somebody learns from other sources, or from how a release was made, is not in these numbers.",
 )
 """What every audit takes for granted."""
@@ -274,21 +274,23 @@ class Audit(Shown):
         """The verdict in one sentence."""
         fewest = self.diversity_min_any
         if fewest is None:
-            return "There is nobody in these releases, so nothing can be learned from linking them."
+            return "There is nobody in these releases, so nothing can be learned from them."
+        alone = len(self.releases) == 1
         if fewest < self.ell:
-            return (
-                f"Not safe: somebody is left with {fewest} of {self.ell} values when "
-                f"{'the release is read' if len(self.releases) == 1 else 'releases are put side by side'}."
-            )
+            when = "the release is read" if alone else "releases are put side by side"
+            return f"Not safe: somebody is left with {fewest} of {self.ell} values when {when}."
         if not self.holds and self.differencing is not None:
             return (
                 f"Not safe: subtracting one release from another isolates people with "
                 f"{self.differencing.diversity_min} of {self.ell} values."
             )
-        return (
-            f"Safe against linking: whichever of the releases somebody is in, at least {fewest} values are "
-            f"left ({self.ell} wanted)." + counted_missing(self.assumptions)
+        safe = (
+            "Safe by itself: in every class"
+            if alone
+            else "Safe against linking: whichever of the releases somebody is in,"
         )
+        left = f" at least {fewest} values are left ({self.ell} wanted)."
+        return safe + left + counted_missing(self.assumptions)
 
     @property
     def next_steps(self) -> list[str]:

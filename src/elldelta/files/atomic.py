@@ -62,14 +62,15 @@ class AtomicFiles:
             raise ParameterError("Two files cannot have one name.", found=f"{target} is to be written twice.")
         check_writable(target, overwrite=self._overwrite, folder=folder)
         temporary = target.with_name(staged_name(target.name, journaled=self._place is not None))
+        self._staged[target] = temporary  # before it is there: an interrupt after this still removes it
         try:
             if folder:
                 temporary.mkdir(0o700 if private else 0o777)
             else:
                 temporary.touch(0o600 if private else 0o666, exist_ok=False)
         except OSError as problem:
+            del self._staged[target]
             raise unwritable(target, problem) from None
-        self._staged[target] = temporary
         self._claims.append(claim(temporary))
         return temporary
 

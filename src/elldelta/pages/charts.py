@@ -59,7 +59,7 @@ def draw_histogram(bars: Sequence[Mapping[str, int]], ell: int) -> Figure:
     """
     figure, axes = _canvas()
     _bars(axes, {bar["diversity"]: bar["records"] for bar in bars}, ell)
-    axes.set(xlabel="sensitive values left after linkage", ylabel="linked records")
+    axes.set(xlabel="sensitive values left", ylabel="records")
     _finish(axes, "What linking the releases leaves")
     return figure
 
@@ -105,7 +105,7 @@ def histogram_words(bars: Sequence[Mapping[str, Any]], ell: int) -> str:
     below = sum(bar["records"] for bar in bars if bar["diversity"] < ell)
     total = sum(bar["records"] for bar in bars)
     return (
-        f"Bar chart: linked records by the number of sensitive values left, from {bars[0]['diversity']} to "
+        f"Bar chart: records by the number of sensitive values left, from {bars[0]['diversity']} to "
         f"{bars[-1]['diversity']}. About {below / max(total, 1):.0%} lie below {ell}. "
         "The table below has every number."
     )

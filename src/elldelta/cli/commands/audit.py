@@ -293,8 +293,9 @@ def _say(found: dict[str, Any], in_words: Callable[[dict[str, Any]], None], *, j
 
 def _print_audit(found: dict[str, Any]) -> None:
     ell = found["ell"]
+    alone = len(found["releases"]) == 1
     output.print_table(
-        "Each release by itself",
+        "The release" if alone else "Each release by itself",
         ("release", "records", "classes", "fewest values", "fewest records"),
         [
             (
@@ -314,11 +315,11 @@ def _print_audit(found: dict[str, Any]) -> None:
             [(row["column"], str(row["kinds"])) for row in found["labels_understood"]],
         )
     output.print_table(
-        "Linked",
-        ("values left", "classes", "linked records"),
+        "Values left" if alone else "Linked",
+        ("values left", "classes", "records" if alone else "linked records"),
         [(str(bar["diversity"]), f"{bar['classes']:,}", f"{bar['records']:,}") for bar in found["histogram"]],
     )
-    if len(found["releases"]) > 1:
+    if not alone:
         output.print_table(
             "By number of releases (worst group)",
             ("releases", "fewest values", f"below {ell}", "one value left"),
@@ -340,10 +341,11 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
 
     yield from about_missing(found["assumptions"])
     ell, subtracted, people = found["ell"], found["differencing"], found["targets"]
+    everywhere = "the release" if len(found["releases"]) == 1 else "all releases"
     if found["diversity_min"] is None:
-        yield "Nobody can be in all of these releases."
+        yield f"Nobody can be in {everywhere}."
     else:
-        yield f"Everybody who is in all releases is left among at least {found['diversity_min']} values."
+        yield f"Everybody who is in {everywhere} is left among at least {found['diversity_min']} values."
         yield (
             f"The best guess about them is right {found['guesses'][0]['mean']:.1%} of the time; without any "
             f"release it is {found['baseline']:.1%}."
@@ -355,13 +357,13 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
         )
     if people is not None:
         yield (
-            f"Of {people['targets']:,} targets, {people['in_all']:,} can be in all releases; "
+            f"Of {people['targets']:,} targets, {people['in_all']:,} can be in {everywhere}; "
             f"{people['below']:,} are left with fewer than {ell} values, {people['exposed']:,} with one."
         )
     yield found["verdict"]
     if found["share_below"]:
         yield (
-            f"Of the records in all releases, {found['share_below']:.1%} are in classes below {ell}, "
+            f"Of the records in {everywhere}, {found['share_below']:.1%} are in classes below {ell}, "
             f"{found['share_exposed']:.1%} in classes with a single value."
         )
 

@@ -28,6 +28,12 @@ def _run(
         ShapeName | None,
         typer.Option("--shape", help="Shape of the classes: boxes or runs; as for a plan by default."),
     ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Search for boxes as thoroughly as for a plan: ten times as long, or more."
+        ),
+    ] = False,
     picture: options.Picture = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -48,6 +54,7 @@ def _run(
             records=numbers,
             eta=eta,
             shape=shape,
+            exact=exact,
             progress=progress,
         )
     bounds = tuple(reversed(BOUNDS))
@@ -70,6 +77,10 @@ def _run(
             for row in result.rows
         ],
     )
+    if not result.exact:
+        output.print_text(
+            "Searched quickly: a plan may have about a tenth more or fewer classes. --exact tells its number."
+        )
     output.print_written(picture)
 
 
