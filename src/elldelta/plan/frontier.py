@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from elldelta.engines import Progress
 
 
+MOST_CELLS = 1 << 17
+"""Cells of the model, times numbers of records, that are searched thoroughly without being asked to."""
+
+
 @dataclass(frozen=True)
 class FrontierRow:
     """What each bound can promise for so many records; None where it can promise nothing.
@@ -107,26 +111,28 @@ def frontier(
         eta: An error of the model in total variation.
         shape: The shape of the classes; as for a plan by default.
         n_points: How many numbers of records to try by default.
-        exact: Whether boxes are searched as thoroughly as for a plan, which takes ten times as long or
-            more. Otherwise a plan may have about a tenth more or fewer classes than is told here.
+        exact: Whether boxes are searched as thoroughly as for a plan even where that takes long. Without it
+            models with many combinations are searched ten times as fast, or faster, and a plan may have
+            about a tenth more or fewer classes than is told here.
         progress: Is told how far the work is.
     """
     wish = Wish(ell=ell, delta=delta, releases=releases, eta=eta, shape=shape, classes=1)
     tried = [replace(wish, classes=None, records=number).records or 0 for number in records or ()]
     past = loaded(model, Model, read_model)
 
-    def rows(tell: Progress) -> tuple[ShapeName, list[FrontierRow]]:
-        planner = Planner(past, wish, is_draft=not exact)
+    def rows(tell: Progress) -> tuple[Planner, list[FrontierRow]]:
+        planner = Planner(past, wish)
         numbers = tried
         if records is None:
             fewest = planner.records()
             most = 10 * max(past.n_records, fewest)
             numbers = np.unique(np.geomspace(fewest, most, n_points).astype(int)).tolist()
-        return planner.shape, list(frontier_rows(planner, numbers, tell))
+        n_cells = len(past.ranks) * past.schema.n_values * len(numbers)
+        planner.is_draft = planner.shape == "boxes" and n_cells > MOST_CELLS and not exact
+        return planner, list(frontier_rows(planner, numbers, tell))
 
-    chosen, found = computed(rows, progress)
-    is_exact = bool(exact) or chosen == "runs"
-    return Frontier(wish.ell, wish.delta, wish.releases, chosen, is_exact, tuple(found))
+    planner, found = computed(rows, progress)
+    return Frontier(wish.ell, wish.delta, wish.releases, planner.shape, not planner.is_draft, tuple(found))
 
 
 def frontier_rows(

@@ -31,7 +31,7 @@ def _run(
     exact: Annotated[
         bool,
         typer.Option(
-            "--exact", help="Search for boxes as thoroughly as for a plan: ten times as long, or more."
+            "--exact", help="Search for boxes as thoroughly as for a plan, also where that takes long."
         ),
     ] = False,
     picture: options.Picture = None,
