@@ -1,13 +1,17 @@
 """What a schema inferred through any engine must be."""
 
 import datetime as dt
+import gzip
+import json
 
 import pyarrow as pa
 import pytest
+from pyarrow import feather
 from tests.contracts.engine_contract import write_csv
-from tests.contracts.placement import Placement
+from tests.contracts.placement import Placement, needs
 
-from elldelta.errors import DataError, ParameterError, SchemaError
+from elldelta.errors import DataError, FileError, ParameterError, SchemaError
+from elldelta.files import CsvFormat
 from elldelta.model.counting import count
 from elldelta.release.mapping import mapped
 from elldelta.schema.infer import propose
@@ -219,3 +223,34 @@ class InferenceContract(Placement):
             mapped(table, schema, {"ZIP": "zip"})
         with pytest.raises(DataError, match="missing"):
             mapped(table, schema, {"PLZ": "zip"})
+
+    def test_a_table_is_the_same_in_every_format(self, engine, tmp_path):
+        needs(engine, "files")
+        rows = [{"zip": "01", "age": "5", "s": "é"}, {"zip": "1", "age": None, "s": "x,y"}]
+        names = ("zip", "age", "s")
+        write_csv(tmp_path / "a.csv", rows, names)
+        for encoding in ("utf-16", "utf-16-le", "latin-1"):
+            write_csv(tmp_path / f"{encoding}.csv", rows, names, encoding=encoding)
+        lines = "".join(json.dumps({**row, "more": [1, {}]}) + "\n\n" for row in rows)
+        (tmp_path / "b.jsonl").write_text(lines, encoding="utf-8")
+        (tmp_path / "b.ndjson.gz").write_bytes(gzip.compress(lines.replace('"5"', "5").encode("utf-8")))
+        table = pa.Table.from_pylist(rows)
+        feather.write_feather(table, tmp_path / "c.feather", compression="zstd")
+        typed = table.set_column(1, "age", table["age"].cast(pa.int64()))
+        typed = typed.set_column(2, "s", table["s"].dictionary_encode())
+        with (
+            pa.OSFile(str(tmp_path / "d.arrow"), "wb") as file,
+            pa.ipc.new_file(file, typed.schema) as writer,
+        ):
+            writer.write_table(typed)
+        schema = propose(engine.open(tmp_path / "a.csv"), ["zip", "age"], "s").schema
+        wanted = count(engine.open(tmp_path / "a.csv"), schema).counts
+        assert wanted.n_records == 2
+        for name in ("utf-16.csv", "b.jsonl", "b.ndjson.gz", "c.feather", "d.arrow"):
+            found = count(engine.open(tmp_path / name), schema).counts
+            assert (found.ranks.tolist(), found.n_records) == (wanted.ranks.tolist(), 2)
+        for name in ("utf-16-le.csv", "latin-1.csv"):
+            with pytest.raises(FileError, match="encoding"):
+                count(engine.open(tmp_path / name), schema)
+            told = engine.open(tmp_path / name, CsvFormat(encoding=name.removesuffix(".csv")))
+            assert count(told, schema).counts.n_records == 2

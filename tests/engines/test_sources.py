@@ -3,9 +3,11 @@ import gzip
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from elldelta.engines import connect, from_arrow, is_frame, to_arrow
-from elldelta.engines.sources import find_files, format_of, inspect_file
+from elldelta.engines.formats import format_of
+from elldelta.engines.sources import find_files, inspect_file
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import CsvFormat, read_header
 
@@ -93,3 +95,65 @@ def test_the_engine_stays_offline_and_within_its_limits():
         assert "elldelta-" in settings["temp_directory"]
         with pytest.raises(FileError, match="https"):
             engine.open("https://example.org/a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("t.xlsx", "CSV UTF-8"),
+        ("t.sav", "read_spss"),
+        ("t.RData", "write_parquet"),
+        ("t.json", "jsonl"),
+        ("t.zip", "Unpack"),
+        ("t", "Convert"),
+    ],
+)
+def test_other_formats_are_refused_with_a_way_to_convert_them(tmp_path, name, words):
+    (tmp_path / name).write_bytes(b"PK")
+    with pytest.raises(FileError, match="not in a format that is read") as refused:
+        inspect_file(tmp_path / name, CsvFormat())
+    assert words in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1]\n", '"abc"\n', '{"": 1}\n', "{canary\n", '{"a": 1}\ncanary\n', "\xff"]
+)
+def test_what_is_no_record_per_line_is_refused(tmp_path, text):
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(FileError, match="one JSON object per line") as refused:
+        inspect_file(path, CsvFormat())
+    assert "canary" not in str(refused.value)
+    path.with_suffix(".feather").write_bytes(text.encode("latin-1"))
+    with pytest.raises(FileError, match="whole Arrow file"):
+        inspect_file(path.with_suffix(".feather"), CsvFormat())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet", ".feather"])
+def test_standard_input_is_read_as_what_it_is(tmp_path, monkeypatch, suffix):
+    table = pa.table({"a": ["1", "2"], "b": ["x", "y"]})
+    path = tmp_path / f"t{suffix}"
+    written = {".csv": b"a,b\n1,x\n2,y\n", ".jsonl": b'{"a": 1, "b": "x"}\n{"a": 2, "b": "y"}\n'}
+    if suffix == ".parquet":
+        pq.write_table(table, path)
+    elif suffix == ".feather":
+        feather.write_feather(table, path)
+    else:
+        content = written[suffix.removesuffix(".gz")]
+        path.write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
+    with path.open() as file, connect() as engine:
+        monkeypatch.setattr("sys.stdin", file)
+        opened = engine.open("-")
+        assert (opened.origin, opened.names) == ("standard input", ("a", "b"))
+        assert sorted(row["k1"] for batch in opened.count_texts(["a", "b"]) for row in batch.to_pylist()) == [
+            "x",
+            "y",
+        ]
+        with pytest.raises(FileError, match="twice"):
+            engine.open(["-", "-"])
+
+
+def test_nothing_is_waited_for_at_a_terminal(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", type("Terminal", (), {"isatty": lambda _: True, "buffer": None})())
+    with connect() as engine, pytest.raises(FileError, match="Nothing comes"):
+        engine.open("-")

@@ -74,7 +74,8 @@ Picture = Annotated[Path | None, typer.Option("--picture", help="Also draw it, i
 Sources = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Files (.csv, .tsv, .parquet, also .gz), folders or globs; with --engine postgres a table.",
+        help="Files (.csv, .tsv, .parquet, .feather, .jsonl, also .gz), folders, globs, - (standard input); "
+        "with --engine postgres a table.",
         show_default=False,
     ),
 ]

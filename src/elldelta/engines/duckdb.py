@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -16,7 +17,6 @@ import pyarrow as pa
 
 from elldelta.engines import sql
 from elldelta.engines.sources import (
-    FileFormat,
     Query,
     SourceFile,
     SourceTable,
@@ -32,6 +32,8 @@ from elldelta.files import CsvFormat, transcode, unwritable, wrong_encoding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from elldelta.engines.formats import FileFormat
+
     Result = TypeVar("Result")
 
 MEMORY_LIMIT = "576MiB"
@@ -44,7 +46,7 @@ _KINDS: dict[str, ValueKind] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
     **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "integer"),
     **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "real"),
-    "VARCHAR": "text",
+    **dict.fromkeys(("VARCHAR", "ENUM"), "text"),
     "DATE": "date",
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
 }
@@ -116,7 +118,7 @@ class DuckDBEngine:
         if isinstance(source, Query | TableName):
             require(self, "tables", "read a database")
         csv_format = csv_format or CsvFormat()
-        found = SourceTable.find(source, csv_format)
+        found = SourceTable.find(source, csv_format, self._folder)
         parts = [self._scan(group, found.columns, csv_format) for group in found.groups]
         view = self._view(" UNION ALL ".join(parts))
         return Table(
@@ -248,14 +250,15 @@ class DuckDBEngine:
 
     def _scan(self, files: Sequence[SourceFile], columns: Iterable[str], csv_format: CsvFormat) -> str:
         """A query for the columns of files that can be read together."""
-        if files[0].header is None:
-            listed = ", ".join(self._path(file.path) for file in files)
+        header = files[0].header
+        if header is None:
             shown = ", ".join(map(sql.identifier, columns))
-            return f"SELECT {shown} FROM read_parquet([{listed}], hive_partitioning = false)"  # noqa: S608
+            return f"SELECT {shown} FROM {self._scanned(files, columns)}"  # noqa: S608
         paths = [file.path for file in files]
-        is_gzip = files[0].header.is_gzip
-        if csv_format.encoding not in {"utf-8", "ascii"}:
-            paths, is_gzip = [self._transcoded(path, csv_format) for path in paths], False
+        is_gzip = header.is_gzip
+        if header.encoding not in {"utf-8", "ascii"}:
+            own = replace(csv_format, encoding=header.encoding)
+            paths, is_gzip = [self._transcoded(path, own) for path in paths], False
         # Columns are read by their places: what they are called cannot disturb the reader.
         places = {name: f"c{place}" for place, name in enumerate(files[0].names)}
         options = [
@@ -263,7 +266,7 @@ class DuckDBEngine:
             "auto_detect = false",
             "header = true",
             "columns = {" + ", ".join(f"{place}: 'VARCHAR'" for place in places.values()) + "}",
-            f"delim = {sql.text(files[0].header.separator)}",
+            f"delim = {sql.text(header.separator)}",
             f"quote = {sql.text(csv_format.quote)}",
             f"escape = {sql.text(csv_format.quote)}",
             "nullstr = ''",
@@ -273,6 +276,25 @@ class DuckDBEngine:
         ]
         shown = ", ".join(f"{places[name]} AS {sql.identifier(name)}" for name in columns)
         return f"SELECT {shown} FROM read_csv({', '.join(options)})"  # noqa: S608
+
+    def _scanned(self, files: Sequence[SourceFile], columns: Iterable[str]) -> str:
+        """What reads files that know their columns."""
+        listed = ", ".join(self._path(file.path) for file in files)
+        if files[0].format == "parquet":
+            return f"read_parquet([{listed}], hive_partitioning = false)"
+        if (
+            files[0].format == "json"
+        ):  # as text, like CSV: 01234 stays what it is, and numbers are read by the schema
+            types = ", ".join(f"{sql.text(name)}: 'VARCHAR'" for name in columns)
+            packed = sql.text("gzip" if files[0].is_gzip else "none")
+            form = "format = 'newline_delimited', records = 'true', hive_partitioning = false"
+            return f"read_json([{listed}], {form}, compression = {packed}, columns = {{{types}}})"
+        from pyarrow import dataset
+
+        view = self._name()
+        table = dataset.dataset([os.fspath(file.path) for file in files], format="ipc")
+        self._run(lambda: self._connection.register(view.strip('"'), table), "read")
+        return view
 
     def _transcoded(self, path: Path, csv_format: CsvFormat) -> Path:
         copy = self._folder / f"utf8_{next(self._numbers)}.csv"

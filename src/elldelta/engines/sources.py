@@ -1,8 +1,8 @@
 """What can be read as a table: files, folders and globs; tables in memory; a table or query of a database.
 
-Files are CSV or Parquet. None of the libraries for tables in memory but Arrow is needed to run elldelta, so a
-table is recognised by what it can do (the Arrow PyCapsule interface), not by its class; the same kind goes
-out again.
+Files are CSV, Parquet, Arrow (Feather) or JSON lines. None of the libraries for tables in memory but Arrow is
+needed to run elldelta, so a table is recognised by what it can do (the Arrow PyCapsule interface), not by its
+class; the same kind goes out again.
 """
 
 from __future__ import annotations
@@ -14,27 +14,29 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from elldelta.engines import sql
-from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
-from elldelta.files import CsvFormat, CsvHeader, read_header, unreadable
+from elldelta.engines.formats import (
+    READABLE,
+    STANDARD_INPUT,
+    SourceFormat,
+    arrow_head,
+    json_keys,
+    parquet_head,
+    source_format,
+    standard_input,
+    suffix_is_gz,
+    suffix_of,
+)
+from elldelta.errors import DataError, FileError, ParameterError
+from elldelta.files import CsvFormat, CsvHeader, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
-FileFormat = Literal["csv", "parquet"]
-
-_SUFFIXES: dict[str, FileFormat] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-}
-_KNOWN = ", ".join(_SUFFIXES)
 _PART = r'(?:[a-z_][a-z0-9_$]*|"(?:[^"\0]|"")+")'
 _NAME = re.compile(rf"(?:(?P<schema>{_PART})[.])?(?P<name>{_PART})", re.IGNORECASE)
 _MOST_BYTES = 63
@@ -49,16 +51,26 @@ class SourceFile:
         names: Its columns, in their order.
         signature: Files with equal signatures can be read together: format, names, and types or separator.
         n_rows: The number of records, where the file tells.
-        header: What the beginning of a CSV file tells; None for Parquet.
-        types: The Arrow types of the columns of a Parquet file, as text.
+        header: What the beginning of a CSV file tells; None for other files.
+        types: The Arrow types of the columns of a Parquet or Arrow file, as text.
     """
 
     path: Path
     names: tuple[str, ...]
     signature: tuple[object, ...]
-    n_rows: int | None
-    header: CsvHeader | None
+    n_rows: int | None = None
+    header: CsvHeader | None = None
     types: tuple[str, ...] = ()
+
+    @property
+    def format(self) -> SourceFormat:
+        """How it is written."""
+        return source_format(self.path)
+
+    @property
+    def is_gzip(self) -> bool:
+        """Whether it is compressed as a whole."""
+        return suffix_is_gz(self.path) if self.header is None else self.header.is_gzip
 
 
 @dataclass(frozen=True)
@@ -78,9 +90,15 @@ class SourceTable:
     hidden: frozenset[str]
 
     @classmethod
-    def find(cls, source: Any, csv_format: CsvFormat) -> SourceTable:  # noqa: ANN401 (checked by find_files)
-        """Finds the files of a source and reads their columns; refuses what is no table."""
-        files = tuple(inspect_file(path, csv_format) for path in find_files(source))
+    def find(cls, source: Any, csv_format: CsvFormat, folder: Path) -> SourceTable:  # noqa: ANN401 (checked)
+        """Finds the files of a source and reads their columns; refuses what is no table.
+
+        Args:
+            source: Files, folders, globs, or `-` for standard input.
+            csv_format: How CSV files are written.
+            folder: A private folder for what comes from standard input.
+        """
+        files = tuple(inspect_file(path, csv_format) for path in find_files(source, folder))
         names = [set(file.names) for file in files]
         hidden = frozenset(itertools.chain.from_iterable(hidden_names(file.names) for file in files))
         shared = set.intersection(*names) - hidden
@@ -110,7 +128,10 @@ class SourceTable:
     @property
     def origin(self) -> str:
         """Words for the files, for messages."""
-        return str(self.files[0].path) if len(self.files) == 1 else f"the {len(self.files)} files"
+        if len(self.files) > 1:
+            return f"the {len(self.files)} files"
+        path = self.files[0].path
+        return STANDARD_INPUT if path.name.startswith(STANDARD_INPUT) else str(path)
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -118,23 +139,13 @@ class SourceTable:
         return tuple(file.path for file in self.files)
 
 
-def format_of(path: str | os.PathLike[str]) -> FileFormat:
-    """CSV or Parquet, told by the end of the name (before .gz)."""
-    name = Path(path).name.lower().removesuffix(".gz")
-    try:
-        return _SUFFIXES[Path(name).suffix]
-    except KeyError:
-        raise FileError(
-            f"The format of {os.fspath(path)} is not known.",
-            found="The end of its name does not tell.",
-            remedy=f"Use a name that ends in one of {_KNOWN}.",
-        ) from None
-
-
-def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
+def find_files(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], folder: Path | None = None
+) -> tuple[Path, ...]:
     """The files of a source: a file, a folder (searched to its bottom), a glob, or several of them.
 
-    A name that exists is taken as it is, even if it holds characters of a glob.
+    A name that exists is taken as it is, even if it holds characters of a glob. What comes from standard
+    input (`-`) becomes a file in the folder that is given.
     """
     parts: list[Any] = list(source) if isinstance(source, list | tuple) else [source]
     if not all(isinstance(part, str | os.PathLike) for part in parts):
@@ -143,7 +154,11 @@ def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
             found=f"It is of type {type(source).__name__}.",
             remedy="Give a path, a list of paths, or a table of pandas, Polars or Arrow.",
         )
-    files = [file for part in parts for file in _expand(part)]
+    files = [
+        file
+        for part in parts
+        for file in ([standard_input(folder)] if folder and os.fspath(part) == "-" else _expand(part))
+    ]
     if not files:
         raise FileError("There is no file to read.", found="The list of files is empty.")
     if len({file.resolve() for file in files}) < len(files):
@@ -157,16 +172,22 @@ def find_files(source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 def inspect_file(path: Path, csv_format: CsvFormat) -> SourceFile:
     """Reads the columns of a file; refuses what is no table."""
-    if format_of(path) == "csv":
+    kind = source_format(path)
+    if kind == "csv":
         header = read_header(path, csv_format)
         names = _named(header.names)
         check_distinct(str(path), names)
-        return SourceFile(path, names, ("csv", names, header.separator, header.is_gzip), None, header)
-    schema, n_rows = _parquet_head(path)
+        return SourceFile(
+            path, names, (kind, names, header.separator, header.encoding, header.is_gzip), None, header
+        )
+    if kind == "json":
+        names = json_keys(path)
+        return SourceFile(path, names, (kind, names, suffix_is_gz(path)))
+    schema, n_rows = (parquet_head if kind == "parquet" else arrow_head)(path)
     names = tuple(schema.names)
     check_distinct(str(path), names)
     types = tuple(map(str, schema.types))
-    return SourceFile(path, names, ("parquet", names, types), n_rows, None, types)
+    return SourceFile(path, names, (kind, names, types), n_rows, None, types)
 
 
 def hidden_names(names: tuple[str, ...]) -> frozenset[str]:
@@ -183,7 +204,7 @@ def _expand(part: str | os.PathLike[str]) -> Iterator[Path]:
         if not found:
             raise FileError(
                 f"The folder {text} holds no table.",
-                found=f"No file in it ends in one of {_KNOWN}.",
+                found=f"No file in it ends in one of {', '.join(READABLE)}.",
                 remedy="Name the files.",
             )
         yield from found
@@ -204,27 +225,11 @@ def _expand(part: str | os.PathLike[str]) -> Iterator[Path]:
 def _is_table_in(folder: Path, file: Path) -> bool:
     # Names that begin with . or _ are how engines mark what is not data: unfinished files, success marks.
     parts = file.relative_to(folder).parts
-    known = Path(file.name.lower().removesuffix(".gz")).suffix in _SUFFIXES
-    return known and file.is_file() and not any(part.startswith((".", "_")) for part in parts)
-
-
-def _parquet_head(path: Path) -> tuple[Any, int]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    problem: ElldeltaError
-    try:
-        with pq.ParquetFile(path) as file:
-            return file.schema_arrow, file.metadata.num_rows
-    except PermissionError as denied:
-        problem = unreadable(path, "file", denied)
-    except (pa.ArrowException, OSError):
-        problem = FileError(
-            f"{path} is not a whole Parquet file.",
-            found="Its end, which describes the table, is missing or damaged.",
-            remedy="Check that it is a Parquet file and was copied completely.",
-        )
-    raise problem
+    return (
+        suffix_of(file) in READABLE
+        and file.is_file()
+        and not any(part.startswith((".", "_")) for part in parts)
+    )
 
 
 def _named(names: tuple[str, ...]) -> tuple[str, ...]:

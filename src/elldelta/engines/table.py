@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from elldelta.engines.sources import FileFormat
+    from elldelta.engines.formats import FileFormat
     from elldelta.files import CsvFormat
 
 Progress = Callable[[float], None]
@@ -39,7 +39,7 @@ Progress = Callable[[float], None]
 Capability = Literal["files", "frames", "tables", "write file", "write folder", "write table", "order"]
 """What an engine may be able to do beyond counting.
 
-* "files": open CSV and Parquet files, folders and globs that this machine sees.
+* "files": open CSV, Parquet, Arrow and JSON files, folders and globs that this machine sees.
 * "frames": open tables in memory.
 * "tables": open a table or a query by its name, where the records already are.
 * "write file", "write folder", "write table": what the rows of a release can become.

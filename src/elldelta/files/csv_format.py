@@ -58,19 +58,23 @@ class CsvHeader:
     names: tuple[str, ...]
     separator: str
     is_gzip: bool
+    encoding: str
 
 
 def read_header(path: Path, csv_format: CsvFormat) -> CsvHeader:
     """Reads the header of a CSV file; finds the separator where none was given."""
-    is_gzip = False
+    is_gzip, encoding = False, csv_format.encoding
     separators = (csv_format.separator,) if csv_format.separator else _CANDIDATES
     found: tuple[list[str], str] | None = None
     problem: str | None = None
     try:
         is_gzip = _is_gzip(path)
+        encoding = _marked_encoding(path, csv_format.encoding, is_gzip=is_gzip)
         for separator in separators:
-            with _open_text(path, csv_format.encoding, is_gzip=is_gzip) as file:
+            with _open_text(path, encoding, is_gzip=is_gzip) as file:
                 names = next(csv.reader(file, delimiter=separator, quotechar=csv_format.quote), [])
+            if any("\0" in name for name in names):
+                raise UnicodeError
             if found is None or len(names) > len(found[0]):
                 found = names, separator
     except UnicodeError:
@@ -92,11 +96,11 @@ def read_header(path: Path, csv_format: CsvFormat) -> CsvHeader:
         raise FileError(
             f"{path} is empty.", found="It has no header.", remedy="Give a file with a line of column names."
         )
-    return CsvHeader(tuple(found[0]), found[1], is_gzip)
+    return CsvHeader(tuple(found[0]), found[1], is_gzip, encoding)
 
 
 def transcode(path: Path, csv_format: CsvFormat, target: Path) -> None:
-    """Writes a copy of a file in UTF-8, uncompressed, piece by piece."""
+    """Writes a copy of a file in UTF-8, uncompressed, piece by piece; without its byte order mark."""
     problem: FileError | None = None
     try:
         with (
@@ -117,7 +121,7 @@ def wrong_encoding(path: Path, csv_format: CsvFormat) -> FileError:
     return FileError(
         f"{path} cannot be read as {csv_format.encoding}.",
         found="It holds bytes that mean nothing in this encoding.",
-        remedy="Give its encoding, for example latin-1 or cp1252.",
+        remedy="Give its `encoding`, for example latin-1, cp1252 or utf-16.",
     )
 
 
@@ -129,6 +133,13 @@ def damaged_csv(path: Path, found: str) -> FileError:
 def _is_gzip(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(2) == _GZIP
+
+
+def _marked_encoding(path: Path, encoding: str, *, is_gzip: bool) -> str:
+    """UTF-16 where a file begins with its mark and nothing else was said, as Excel writes "Unicode text"."""
+    with gzip.open(path) if is_gzip else path.open("rb") as file:
+        is_marked = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return "utf-16" if is_marked and encoding == "utf-8" else encoding
 
 
 def _open_text(path: Path, encoding: str, *, is_gzip: bool) -> IO[str]:

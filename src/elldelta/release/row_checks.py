@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.engines import format_of, to_arrow
+from elldelta.engines import source_format, to_arrow
 from elldelta.engines.cells import as_text
 from elldelta.files import CsvFormat, digest_of_parts
 from elldelta.files.csv_format import read_header
@@ -242,7 +242,7 @@ def _batches(table: Table, manifest: Manifest, csv_format: CsvFormat) -> Iterato
         return in_memory
     if not table.files:
         return None
-    formats = {format_of(path) for path in table.files}
+    formats = {source_format(path) for path in table.files}
     if formats == {"parquet"}:
         return _parquet_batches(table.files, names, schema.names)
     if formats == {"csv"}:
@@ -265,11 +265,13 @@ def _csv_batches(files: Sequence[Path], names: list[str], csv_format: CsvFormat)
     from pyarrow import csv
 
     for path in files:
-        separator = read_header(path, csv_format).separator
+        header = read_header(path, csv_format)
         with csv.open_csv(
             path,
-            csv.ReadOptions(encoding=csv_format.encoding),
-            csv.ParseOptions(delimiter=separator, quote_char=csv_format.quote, newlines_in_values=True),
+            csv.ReadOptions(encoding=header.encoding),
+            csv.ParseOptions(
+                delimiter=header.separator, quote_char=csv_format.quote, newlines_in_values=True
+            ),
             csv.ConvertOptions(
                 column_types={name: pa.string() for name in names},
                 include_columns=names,

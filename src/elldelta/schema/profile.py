@@ -73,7 +73,7 @@ class Profile:
         """Where its values lie, in words."""
         domain = self.domain
         if isinstance(domain, Categories):
-            return f"{domain.size:,} values"
+            return f"({domain.size:,})"
         whole = domain.label(0, domain.size - 1)
         return f"{whole} in {domain.size:,} bins" if isinstance(domain, Bins) else whole
 

@@ -119,12 +119,18 @@ def _print(proposal: Proposal) -> None:
     roles = [*(["quasi-identifier"] * len(schema.names)), "sensitive"]
     counted = zip(schema.counted_columns, roles, proposal.profiles, strict=True)
     rows = [
-        (column.name, role, column.domain.kind, profile.range, f"{profile.n_distinct:,}", profile.missing)
+        (
+            column.name,
+            role,
+            f"{column.domain.kind} {profile.range}",
+            f"{profile.n_distinct:,}",
+            profile.missing,
+        )
         for column, role, profile in counted
     ]
-    rows += [(name, "kept unchanged", "", "", "", "") for name in schema.kept]
-    rows += [(name, "dropped", "", "", "", "") for name in schema.dropped]
-    output.print_table("Columns", ("column", "role", "kind", "range", "distinct", "missing"), rows)
+    rows += [(name, "kept unchanged", "", "", "") for name in schema.kept]
+    rows += [(name, "dropped", "", "", "") for name in schema.dropped]
+    output.print_table("Columns", ("column", "role", "values", "distinct", "missing"), rows)
     for warning in proposal.warnings:
         output.print_text(f"WARNING  {output.as_options(warning)}")
 

@@ -33,7 +33,6 @@ from elldelta.engines.postgres.types import (
     type_query,
 )
 from elldelta.engines.sources import (
-    FileFormat,
     Query,
     TableName,
     check_distinct,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
+    from elldelta.engines.formats import FileFormat
     from elldelta.files import CsvFormat
 
 OLDEST = 15

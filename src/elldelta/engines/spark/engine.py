@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from elldelta.engines.sources import FileFormat
+    from elldelta.engines.formats import FileFormat
 
     Result = TypeVar("Result")
 

@@ -137,10 +137,10 @@ class Sources:
         raise problem
 
     def _open_files(self, source: Any, csv_format: CsvFormat) -> Opened:  # noqa: ANN401
-        found = SourceTable.find(source, csv_format)
+        found = SourceTable.find(source, csv_format, self._folder)
         opened = [
             self._parquet(group, found.columns)
-            if group[0].header is None
+            if group[0].format == "parquet"
             else self._csv(group, found.columns, csv_format)
             for group in found.groups
         ]
