@@ -496,6 +496,16 @@ class TestNewKeys:
         assert read_receipt(receipt_path(release)).sequence == told["sequence"]
 
 
+class TestStates:
+    def test_an_owner_says_that_a_release_is_published_or_never_was(self, remote, tiny, released, plan_file):
+        remote("register", released, "--plan", plan_file)
+        assert remote("publish", released).json["state"] == "published"
+        assert remote("void", released).json["state"] == "voided"
+        assert tiny.states == [("A", "published"), ("A", "voided")]
+        tiny.spoil = tampered("/state", lambda _: {"state": "published"})
+        remote("void", released, code=2)
+
+
 class TestEndedPlans:
     @pytest.mark.parametrize("status", ["withdrawn", "superseded"])
     def test_a_plan_that_was_withdrawn_says_so_and_is_not_released_with(

@@ -39,6 +39,7 @@ class TinyAgency:
         self.progress = {}
         self.answers = {}
         self.receipts = {}
+        self.states = []
         self.keys = []
         self.requests = []
         self.spoil = None
@@ -107,6 +108,10 @@ class TinyAgency:
         if is_linked:
             self.former.append(old)
             self.links.append(link_keys(old, self.key.public_key, "successor"))
+
+    def _put_state(self, plan, owner, headers, body):
+        self.states.append((owner, json.loads(body)["state"]))
+        return 200, {"plan": plan.digest, "content_digest": "", "state": self.states[-1][1]}
 
     def _get_receipt(self, plan, owner, headers, body):
         [told] = [told for key, told in self.receipts.items() if key[:2] == (plan.digest, owner)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from elldelta.agency.http import MOST_FILE_BYTES, shown, unexpected
 from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
@@ -328,6 +328,20 @@ def fetch_receipt(
     receipt, _ = _receipt(server.get(*named), server, None, manifest)
     _keep_receipt(receipt, path, ring)
     return receipt
+
+
+def tell_state(server: AgencyServer, release: Path, state: Literal["published", "voided"]) -> str:
+    """Tells the agency that a release was published, or that it never was and never will be.
+
+    Raises:
+        RemoteError: The agency knows no such release of this owner, or was told the opposite before.
+    """
+    manifest = read_manifest(manifest_path(release))
+    named = ("plans", manifest.plan_digest, "releases", manifest.content_digest, "state")
+    told = server.put(*named, document={"state": state}).json().get("state")
+    if told != state:
+        raise unexpected("It has noted something else.")
+    return state
 
 
 def write_registration(

@@ -18,3 +18,4 @@ from elldelta.ledger.chain import (
     parse_line,
 )
 from elldelta.ledger.ledger import Ledger, OpenLedger, verify_ledger
+from elldelta.ledger.sealed import sealed_lines

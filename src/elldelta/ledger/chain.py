@@ -20,6 +20,8 @@ from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import canonical_json, digest, json_object, newer
+from elldelta.ledger.sealed import KIND as SEALED
+from elldelta.ledger.sealed import SealedLine, is_sealed, read_sealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -171,6 +173,8 @@ class LedgerChain:
         ends_in_newline: Whether the last of them is followed by its newline.
         tail: What follows in the file: a line that is not complete, or has been damaged.
         is_pending: Whether a commit was interrupted; the next release completes or undoes it.
+        sealed: Lines of releases that were not published when the ledger was handed out.
+        on_word: Those of `voided` that were taken back on the word of their owner.
     """
 
     header: LedgerHeader
@@ -182,6 +186,8 @@ class LedgerChain:
     ends_in_newline: bool
     tail: bytes
     is_pending: bool = False
+    sealed: tuple[SealedLine, ...] = ()
+    on_word: frozenset[int] = frozenset()
 
     @property
     def active(self) -> tuple[LedgerEntry, ...]:
@@ -191,7 +197,7 @@ class LedgerChain:
     @property
     def n_releases(self) -> int:
         """How many releases count."""
-        return len(self.active)
+        return len(self.active) + sum(line.sequence not in self.voided for line in self.sealed)
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -208,12 +214,25 @@ class LedgerChain:
             f"is in all of them among at least {header.ell} sensitive values{each}."
         )
 
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What must be true for the promise, beyond what the lines themselves say."""
+        if not self.on_word:
+            return ()
+        numbers = ", ".join(map(str, sorted(self.on_word)))
+        return (
+            f"Taken back on the word of the owners, who say that they were never published: {numbers}. If "
+            "one of these was published, nothing is promised about it together with the others.",
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """What is promised, which releases were admitted and what room is left, as plain JSON values."""
         return {
             "plan_digest": self.header.plan_digest,
             "ell": self.header.ell,
             "promise": self.promise,
+            "conditions": list(self.conditions),
+            "sealed": len(self.sealed),
             "releases": [
                 {
                     "sequence": entry.sequence,
@@ -237,6 +256,9 @@ class LedgerChain:
         union = np.zeros((self.header.n_classes, self.header.n_values), dtype=np.bool_)
         for entry in self.active:
             union |= entry.missed(self.header)
+        for line in self.sealed:
+            for base, *values in line.misses:
+                union[base, values] = True
         union.setflags(write=False)
         return union
 
@@ -250,7 +272,7 @@ class LedgerChain:
 
     def state(self, terms: CertificateTerms) -> LedgerState:
         """The state of Theorem F, for a plan that the header describes."""
-        return LedgerState(terms, self.missed, len(self.active))
+        return LedgerState(terms, self.missed, self.n_releases)
 
     def standing(self, terms: CertificateTerms, owner: str, content_digest: str) -> Standing:
         """What deciding about a release of an owner must know."""
@@ -308,7 +330,8 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     except (ElldeltaError, KeyError, TypeError, ValueError):
         raise damaged(source, 1) from None
     entries: list[LedgerEntry] = []
-    voided: set[int] = set()
+    sealed: list[SealedLine] = []
+    voided: dict[int, bool] = {}
     head = str(first["hash"])
     n_bytes = len(lines[0])
     n_lines = 1
@@ -317,9 +340,11 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     for number in range(1, n_complete):
         document = json_object(lines[number])
         try:
-            if document is None or not _is_intact(lines[number], document, head):
+            if document is None or not (
+                is_sealed(lines[number], document, head) or _is_intact(lines[number], document, head)
+            ):
                 raise ParameterError("The line is not intact.")
-            _take(document, number, header, entries, voided)
+            _take(document, number, header, entries, sealed, voided)
         except (ElldeltaError, KeyError, TypeError, ValueError):
             if number < n_complete - 1:
                 raise damaged(source, number + 1) from None
@@ -333,6 +358,8 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
         header=header,
         entries=tuple(entries),
         voided=frozenset(voided),
+        sealed=tuple(sealed),
+        on_word=frozenset(number for number, is_word in voided.items() if is_word),
         head=head,
         n_lines=n_lines,
         n_bytes=n_bytes,
@@ -432,14 +459,19 @@ def _take(
     number: int,
     header: LedgerHeader,
     entries: list[LedgerEntry],
-    voided: set[int],
+    sealed: list[SealedLine],
+    voided: dict[int, bool],
 ) -> None:
     if not _is_whole(document.get("sequence")) or document["sequence"] != number:
         raise ParameterError("A line of a ledger has the wrong number.")
     if document.get("kind") == "release":
         entries.append(LedgerEntry.from_dict(document, header))
-    elif document.get("kind") == "void" and document["voids"] in {entry.sequence for entry in entries}:
-        voided.add(document["voids"])
+    elif document.get("kind") == SEALED:
+        sealed.append(read_sealed(document, header.n_classes, header.n_values))
+    elif document.get("kind") == "void" and document["voids"] in (
+        {entry.sequence for entry in entries} | {line.sequence for line in sealed}
+    ):
+        voided[document["voids"]] = "word" in document
     else:
         raise ParameterError("A line of a ledger is of an unknown kind.")
 

@@ -133,6 +133,10 @@ class Service:
             headers={"Idempotency-Key": key, "Content-Type": "application/json"},
         )
 
+    def publish(self, who, plan, content):
+        """Lets an owner say that a release is published."""
+        self.put(who, f"/plans/{plan.digest}/releases/{content}/state", {"state": "published"})
+
     def issue(self, plan=None, *, population=POPULATION):
         """Issues a plan that was made by hand."""
         plan = plan or make_plan()

@@ -43,6 +43,7 @@ def filled(make_service):
     receipt = "/api/v1/plans/{digest}/releases/{content}/receipt"
     service.there = {
         receipt: {"digest": plan.digest, "content": content},
+        receipt.replace("receipt", "state"): {"digest": plan.digest, "content": content},
         "/api/v1/parties/{name}": {"name": "victim"},
         "/api/v1/parties/{name}/tokens": {"name": "victim"},
         "/api/v1/tokens/{id}": {"id": token},

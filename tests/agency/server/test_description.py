@@ -3,6 +3,7 @@
 import pytest
 from tests.agency.server.expected_rights import API
 
+DIGEST = "sha256:" + "5e" * 32
 VERBS = {"get", "put", "post", "delete"}
 
 
@@ -49,7 +50,10 @@ def test_the_examples_of_bodies_are_accepted_by_their_own_description(document, 
         if content is None or path.endswith("/releases"):
             continue
         filled = (
-            path.replace("{digest}", "sha256:" + "5e" * 32).replace("{name}", "region").replace("{id}", "1")
+            path.replace("{digest}", DIGEST)
+            .replace("{content}", DIGEST)
+            .replace("{name}", "region")
+            .replace("{id}", "1")
         )
         role = sorted(API[verb, path])[0]
         answer = service.ask(role, verb, filled.removeprefix("/api/v1"), json=content["example"])

@@ -79,9 +79,11 @@ def test_what_an_earlier_revision_has_stored_is_there_afterwards(database, tmp_p
     try:
         [view] = list_plans(agency)
         assert (view.digest, view.classes, view.status) == (plan.digest, plan.n_classes, "issued")
-        [release] = list_releases(agency, plan.digest)
+        other = Caller(99, "another", "owner")
+        [release] = list_releases(agency, other, plan.digest)
+        assert release.state == "published"  # everybody has seen it
         assert (release.owner, release.records) == ("hospital-a", 72)
-        assert export_ledger(agency, plan.digest).endswith(admission.line)
+        assert export_ledger(agency, other, plan.digest).endswith(admission.line)
         assert [entry.owner for entry in show_ledger(agency, plan.digest).entries] == ["hospital-a"]
         owner = Caller(1, "hospital-a", "owner")
         content = registration.to_bytes()
@@ -177,7 +179,7 @@ STATEMENTS = [
     "UPDATE registrations SET content_digest = 'x'",
     "DELETE FROM registrations",
     "TRUNCATE ledger_lines CASCADE",  # SQLite has no such thing
-    "TRUNCATE registrations",
+    "TRUNCATE registrations CASCADE",
 ]
 
 

@@ -71,6 +71,8 @@ def play(pages):
     files = {"registration": ("registration.json", content, "application/json")}
     key = hidden(owner.see(f"/plans/{digest}/register"), "key")
     assert owner.post(f"/plans/{digest}/register", files=files, key=key).status_code == 303
+    [item] = pages.get("owner", f"/plans/{digest}/releases").json()["releases"]
+    pages.publish("owner", plan, item["content_digest"])
     owner.see(f"/plans/{digest}/audit")
     pages.work()
     pages.plan = plan

@@ -103,6 +103,9 @@ def test_the_whole_protocol(service, tmp_path):
     assert first.status_code == 201, first.text
     second = register(service, "other-owner", plan, records_of(plan, 3000, 2), "second")
     assert second.status_code == 201, second.text
+    assert service.get("client", f"/plans/{digest}/releases").json()["releases"] == []
+    for who, told in (("owner", first), ("other-owner", second)):
+        service.publish(who, plan, told.json()["content_digest"])
     assert [
         item["owner"] for item in service.get("client", f"/plans/{digest}/releases").json()["releases"]
     ] == [

@@ -16,11 +16,13 @@ import numpy as np
 
 from elldelta.agency.registration import registration_of
 from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, Role
+from elldelta.agency.server.services.ledger import count_releases
 from elldelta.agency.server.services.parties import create_party, find_party
 from elldelta.agency.server.services.plans import list_plans, load_plan
 from elldelta.agency.server.services.populations import create_population, upload_model
 from elldelta.agency.server.services.progress import Report, report_progress
-from elldelta.agency.server.services.releases import list_releases, register_release
+from elldelta.agency.server.services.publications import tell_state
+from elldelta.agency.server.services.releases import register_release
 from elldelta.agency.server.services.requests import asked_wish, begin_job, file_request, show_request
 from elldelta.agency.server.state import Agency, prepare
 from elldelta.agency.server.worker import run_next
@@ -76,7 +78,7 @@ def _is_complete(settings: Settings) -> bool:
     """Whether the last step was done: a release, which nobody can remove, is registered."""
     prepare(settings)
     with contextlib.closing(Agency.open(settings)) as agency:
-        return any(list_releases(agency, plan.digest) for plan in list_plans(agency, POPULATION))
+        return any(count_releases(agency, plan.digest) for plan in list_plans(agency, POPULATION))
 
 
 def _play(agency: Agency) -> None:
@@ -104,7 +106,9 @@ def _play(agency: Agency) -> None:
         report_progress(agency, Report(_caller(agency, f"hospital-{letter}"), digest, records))
     released = release(region.hospitals[0].table(), plan)
     content = registration_of(released, plan).to_bytes()
-    register_release(agency, _caller(agency, "hospital-a"), digest, "demonstration", content)
+    owner = _caller(agency, "hospital-a")
+    register_release(agency, owner, digest, "demonstration", content)
+    tell_state(agency, owner, digest, released.manifest.content_digest, "published")
 
 
 def _caller(agency: Agency, name: str) -> Caller:

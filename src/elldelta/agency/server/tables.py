@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import (
@@ -39,6 +39,8 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 
 NAME_LENGTH = 64
+ReleaseState = Literal["registered", "published", "voided"]
+
 DIGEST_LENGTH = 71
 """`sha256:` and 64 hexadecimal digits."""
 
@@ -321,6 +323,32 @@ class Registration(Base):
 
     party: Mapped[Party] = relationship()
     line: Mapped[LedgerLine] = relationship(lazy="joined", innerjoin=True)
+    publication: Mapped[Publication | None] = relationship(lazy="joined", viewonly=True)
+
+    @property
+    def state(self) -> ReleaseState:
+        """Whether its owner has published it, or has said that it never did and never will."""
+        return "registered" if self.publication is None else self.publication.state
+
+
+class Publication(Base):
+    """What an owner says about a release that it has registered; the database refuses to change or remove it.
+
+    The line that takes a release back stands in the ledger, too.
+    """
+
+    __tablename__ = "publications"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["plan_digest", "sequence"], ["registrations.plan_digest", "registrations.sequence"]
+        ),
+        CheckConstraint("state IN ('published', 'voided')", name="state"),
+    )
+
+    plan_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH), primary_key=True)
+    sequence: Mapped[int] = mapped_column(Integer, primary_key=True)
+    state: Mapped[ReleaseState] = mapped_column(String(16))
+    told_at: Mapped[dt.datetime]
 
 
 class Answer(Base):

@@ -152,7 +152,8 @@ def run_claim(agency: Agency, claim: Job) -> ElldeltaError | None:
             result = preview(agency, claim, tell)
         else:
             tell(0.05, "linking the releases")
-            result = run_audit(agency, claim.arguments["plan"], claim.arguments["releases"])
+            asked = claim.arguments
+            result = run_audit(agency, asked["plan"], asked["linked"], asked["releases"])
         with agency.database.writing() as session:
             finish_job(session, agency, claim, result)
     except BusyError:

@@ -33,7 +33,9 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
     if json:
         output.print_json(shown)
         return
-    output.print_text(shown["promise"], "")
+    output.print_text(shown["promise"], *shown["conditions"], "")
+    if shown["sealed"]:
+        output.print_text(f"{shown['sealed']} lines are sealed: these releases are not published yet.", "")
     names = ("sequence", "owner", "merged_classes", "classes_missing_values")
     output.print_table(
         "Releases",

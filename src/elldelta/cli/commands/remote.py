@@ -228,6 +228,7 @@ def _register(
         f"Its line has the hash {done.hash}.",
         *(["The agency has signed it."] if agency_key is not None else []),
         *([f"The receipt is {kept}."] if kept else []),
+        "Others see it once you have published it and say so: elldelta remote publish.",
         as_json=json,
     )
 
@@ -260,6 +261,37 @@ def _receipt(
     )
 
 
+@command("publish", example="remote publish release_a.parquet", home=_FAMILY)
+def _publish(
+    release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
+    connection: agency.Connection,
+    json: options.Json = False,
+) -> None:
+    """Tell the agency that you have published a release; others then see it."""
+    from elldelta.agency.remote import tell_state
+
+    state = tell_state(connection.open(), release, "published")
+    output.print_result({"release": str(release), "state": state}, "Noted as published.", as_json=json)
+
+
+@command("void", example="remote void release_a.parquet", home=_FAMILY)
+def _void(
+    release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
+    connection: agency.Connection,
+    json: options.Json = False,
+) -> None:
+    """Take back a release that you have never published, and never will."""
+    from elldelta.agency.remote import tell_state
+
+    state = tell_state(connection.open(), release, "voided")
+    output.print_result(
+        {"release": str(release), "state": state},
+        "Taken back. The ledger says that this rests on your word: delete the release, and give it to "
+        "nobody.",
+        as_json=json,
+    )
+
+
 @command("ledger", example="remote ledger sha256:... -o releases.ledger", home=_FAMILY)
 def _ledger(
     digest: agency.PlanDigest,
@@ -276,8 +308,17 @@ def _ledger(
 
     chain = fetch_ledger(connection.open(), digest, target, plan=plan, overwrite=overwrite)
     output.print_result(
-        {"ledger": str(target), "releases": len(chain.active), "head": chain.head, "intact": True},
-        f"The chain is intact: {len(chain.active)} releases, the last line has the hash {chain.head}.",
+        {
+            "ledger": str(target),
+            "releases": chain.n_releases,
+            "sealed": len(chain.sealed),
+            "conditions": list(chain.conditions),
+            "head": chain.head,
+            "intact": True,
+        },
+        f"The chain is intact: {chain.n_releases} releases, the last line has the hash {chain.head}.",
+        *([f"{len(chain.sealed)} lines are sealed: not published yet."] if chain.sealed else []),
+        *chain.conditions,
         f"Wrote {target}.",
         as_json=json,
     )

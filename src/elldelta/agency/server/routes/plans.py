@@ -224,7 +224,7 @@ def _one(
         "frontier": frontier,
         "frontier_words": frontier_words(frontier.rows) if frontier.rows else "",
         "has_map": can_draw(visit.agency, digest),
-        "releases": list_releases(visit.agency, digest, window),
+        "releases": list_releases(visit.agency, visit.caller, digest, window),
         "n_releases": count_releases(visit.agency, digest),
         "refusals": None
         if visit.caller.role == CLIENT

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Header, Response
 from fastapi.responses import JSONResponse
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.guarded_route import CurrentAgency, CurrentVisit, GuardedRoute, Visit
+from elldelta.agency.server.guarded_route import CurrentVisit, GuardedRoute, Visit
 from elldelta.agency.server.paging import NumberWindow, part_of
 from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER, ROLES, allow
-from elldelta.agency.server.routes.description import DIGEST, Digest, answer, error_answer, file_body
+from elldelta.agency.server.routes.description import DIGEST, Body, Digest, answer, error_answer, file_body
 from elldelta.agency.server.routes.pictures import Width, picture
 from elldelta.agency.server.routes.rendering import PostedForm, or_form, page, see
-from elldelta.agency.server.services import ledger, releases
+from elldelta.agency.server.services import ledger, publications, releases
 from elldelta.agency.server.services.jobs import JobView
 from elldelta.agency.server.services.plans import show_plan
 from elldelta.agency.server.services.releases import KNOWN, REFUSED, RefusalView, ReleaseView
-from elldelta.agency.server.tables import DIGEST_PATTERN, View
+from elldelta.agency.server.tables import DIGEST_PATTERN, ReleaseState, View
 from elldelta.errors import FileError, ParameterError
 from elldelta.pages.charts import curve_words, draw_exposure_curve, draw_histogram, histogram_words
 
@@ -88,6 +88,20 @@ class Admitted(View):
     signature: str
 
 
+class NewState(Body):
+    """What an owner says about its release."""
+
+    state: Literal["published", "voided"]
+
+
+class StateView(View):
+    """What is known about a release now."""
+
+    plan: str
+    content_digest: str
+    state: ReleaseState
+
+
 class Refused(View):
     """Why a release is not admitted: problem, found and remedy."""
 
@@ -118,9 +132,17 @@ def register(visit: CurrentVisit, digest: Digest, key: IdempotencyKey, content: 
     "/plans/{digest}/releases", summary="Registered releases", response_model=part_of("releases", ReleaseView)
 )
 @allow(*ROLES)
-def index(agency: CurrentAgency, digest: Digest, window: NumberWindow) -> Any:  # noqa: ANN401
-    """Lists what everybody may know about the registered releases of a plan."""
-    return releases.list_releases(agency, digest, window).document("releases")
+def index(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Any:  # noqa: ANN401
+    """Lists the releases that the caller may see: the published ones and its own; the agency sees all."""
+    return releases.list_releases(visit.agency, visit.caller, digest, window).document("releases")
+
+
+@api.put("/plans/{digest}/releases/{content}/state", summary="Say that my release is published, or never was")
+@allow(OWNER, scope="register")
+def tell_state(visit: CurrentVisit, digest: Digest, content: Digest, body: NewState) -> StateView:
+    """Takes an owner's word about its release: "published", or "voided", which takes it back for ever."""
+    told = publications.tell_state(visit.agency, visit.caller, digest, content, body.state)
+    return StateView(plan=digest, content_digest=content, state=told)
 
 
 @api.get("/plans/{digest}/releases/{content}/receipt", summary="The receipt of my release")
@@ -154,9 +176,10 @@ def refusals(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Any: 
     },
 )
 @allow(*ROLES)
-def export(agency: CurrentAgency, digest: Digest) -> Response:
-    """Gives the ledger of a plan, byte for byte a ledger file."""
-    return Response(ledger.export_ledger(agency, digest), media_type="application/x-ndjson")
+def export(visit: CurrentVisit, digest: Digest) -> Response:
+    """Gives the ledger of a plan, byte for byte a ledger file; lines of what is not published are sealed."""
+    content = ledger.export_ledger(visit.agency, visit.caller, digest)
+    return Response(content, media_type="application/x-ndjson")
 
 
 @api.get(
@@ -206,6 +229,17 @@ def register_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Re
     return see(f"/plans/{digest}", "registered-before" if told.status == KNOWN else "registered")
 
 
+@pages.post("/plans/{digest}/releases/{content}/state")
+@allow(OWNER, scope="register")
+def state_form(visit: CurrentVisit, digest: Digest, content: Digest, posted: PostedForm) -> Response:
+    """Takes an owner's word about its release."""
+    state = posted.choice("state", ("published", "voided"))
+    if state is None:
+        raise ParameterError("The form is not complete.", remedy="Load the page again.")
+    told = publications.tell_state(visit.agency, visit.caller, digest, content, cast("Any", state))
+    return see(f"/plans/{digest}", f"release-{told}")
+
+
 @pages.get("/plans/{digest}/refusals")
 @allow(AGENCY, OWNER, AUDITOR)
 def refusals_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Response:
@@ -219,8 +253,10 @@ def refusals_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> 
 def ledger_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Response:
     """Shows the ledger, line by line, after checking every line of it."""
     problem, room = None, None
+    conditions: tuple[str, ...] = ()
     try:
-        left = ledger.show_ledger(visit.agency, digest).room
+        chain = ledger.show_ledger(visit.agency, digest)
+        left, conditions = chain.room, chain.conditions
         room = {"least": int(left.min()), "full": int((left == 0).sum()), "classes": left.size}
     except FileError as error:  # the page must say so, and still show what there is
         problem = error
@@ -229,9 +265,12 @@ def ledger_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Re
         "ledger.html",
         plan=show_plan(visit.agency, digest).plan,
         first=ledger.first_line(visit.agency, digest),
-        n_lines=1 + ledger.count_releases(visit.agency, digest),
-        lines=ledger.list_lines(visit.agency, digest, window),
-        releases={item.sequence: item for item in releases.list_releases(visit.agency, digest, window)},
+        n_lines=1 + ledger.count_lines(visit.agency, digest),
+        conditions=conditions,
+        lines=ledger.list_lines(visit.agency, visit.caller, digest, window),
+        releases={
+            item.sequence: item for item in releases.list_releases(visit.agency, visit.caller, digest, window)
+        },
         problem=problem,
         room=room,
     )

@@ -14,7 +14,7 @@ from pydantic import Field
 from sqlalchemy import and_, func, or_, select, update
 
 from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, document_of
-from elldelta.agency.server.rights import AGENCY
+from elldelta.agency.server.rights import AGENCY, AUDITOR
 from elldelta.agency.server.tables import Job, View
 
 if TYPE_CHECKING:
@@ -111,10 +111,16 @@ def enqueue(
 
 
 def show_job(agency: Agency, caller: Caller, job_id: str) -> JobView:
-    """A job. The agency sees all; an audit is for everybody; of the rest everybody sees their own."""
+    """A job. The agency sees all; of an audit everybody sees what is published; of the rest their own."""
     with agency.database.reading() as session:
         job = session.get(Job, job_id)
-        if job is None or not (caller.role == AGENCY or job.kind == "audit" or job.created_by == caller.id):
+        if job is None:
+            raise NotFoundError("job")
+        if job.kind == "audit":
+            is_seen = caller.role == AUDITOR or bool(job.arguments.get("is_public"))
+        else:
+            is_seen = job.created_by == caller.id
+        if not (is_seen or caller.role == AGENCY):
             raise NotFoundError("job")
         return JobView.model_validate(job)
 

@@ -26,6 +26,7 @@ from elldelta.agency.server.errors import ConflictError
 from elldelta.agency.server.paging import Part, Window, read_part
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
 from elldelta.agency.server.services.plans import load_plan, lock_plan
+from elldelta.agency.server.services.publications import SEE_ALL, has_state, hidden_from
 from elldelta.agency.server.tables import LedgerLine, Party
 from elldelta.agency.server.tables import LedgerState as LedgerStateRow
 from elldelta.agency.server.tables import Plan as PlanRow
@@ -34,11 +35,13 @@ from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
 from elldelta.core.distribution import frozen
 from elldelta.files import digest
+from elldelta.ledger import sealed_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+    from sqlalchemy import Row
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.rights import Caller
@@ -51,9 +54,13 @@ if TYPE_CHECKING:
 _LINES = select(LedgerLine.line).order_by(LedgerLine.sequence)
 
 
-def export_ledger(agency: Agency, plan_digest: str) -> bytes:
-    """The ledger of a plan as a file, byte for byte as `elldelta ledger verify` reads it."""
-    return ledger_export(load_plan(agency, plan_digest), _lines(agency, plan_digest))
+def export_ledger(agency: Agency, caller: Caller, plan_digest: str) -> bytes:
+    """The ledger of a plan as a file that `elldelta ledger verify` reads; what is not published is sealed."""
+    plan = load_plan(agency, plan_digest)
+    with agency.database.reading() as session:
+        lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan_digest)).all()
+        hidden = hidden_from(session, caller, plan_digest)
+    return ledger_export(plan, sealed_lines(lines, hidden) if hidden else lines)
 
 
 def show_ledger(agency: Agency, plan_digest: str) -> LedgerChain:
@@ -67,34 +74,62 @@ def first_line(agency: Agency, plan_digest: str) -> dict[str, Any]:
     return document
 
 
-def list_lines(agency: Agency, plan_digest: str, window: Window) -> Part[dict[str, Any]]:
-    """The lines of admitted releases as documents, whatever they say."""
-    chosen = select(LedgerLine.line).where(LedgerLine.plan_digest == plan_digest)
-    return read_part(agency, chosen, window, LedgerLine.sequence, view=lambda row: json.loads(row.line))
+def list_lines(agency: Agency, caller: Caller, plan_digest: str, window: Window) -> Part[dict[str, Any]]:
+    """The lines of a ledger as documents, whatever they say; of what is not published only hashes."""
+    with agency.database.reading() as session:
+        hidden = hidden_from(session, caller, plan_digest)
+
+    def view(row: Row[bytes, int]) -> dict[str, Any]:
+        return (
+            dict(json.loads(sealed_lines([row.line], hidden)[0]))
+            if row.sequence in hidden
+            else json.loads(row.line)
+        )
+
+    chosen = select(LedgerLine.line, LedgerLine.sequence).where(LedgerLine.plan_digest == plan_digest)
+    return read_part(agency, chosen, window, LedgerLine.sequence, view=view)
 
 
-def count_releases(agency: Agency, plan_digest: str) -> int:
-    """How many releases were admitted under a plan; lines are only ever added."""
+def count_lines(agency: Agency, plan_digest: str) -> int:
+    """How many lines a ledger has, without the first one; lines are only ever added."""
     chosen = select(func.count()).select_from(LedgerLine).where(LedgerLine.plan_digest == plan_digest)
     with agency.database.reading() as session:
         return session.scalar(chosen) or 0
 
 
+def count_releases(agency: Agency, plan_digest: str) -> int:
+    """How many releases were admitted under a plan, and not taken back."""
+    chosen = select(func.count()).select_from(RegistrationRow)
+    chosen = chosen.where(RegistrationRow.plan_digest == plan_digest, ~has_state("voided"))
+    with agency.database.reading() as session:
+        return session.scalar(chosen) or 0
+
+
 def ask_audit(agency: Agency, caller: Caller, plan_digest: str) -> JobView:
-    """The audit of what is registered now: the job that has done it, or the one that will.
+    """The audit of what is there now: the job that has done it, or the one that will.
+
+    For the agency and auditors of what is registered, for everybody else of what is published.
 
     Raises:
-        ConflictError: Nothing is registered yet.
+        ConflictError: There is nothing yet.
     """
     load_plan(agency, plan_digest)  # there must be one
-    releases = count_releases(agency, plan_digest)
+    sees_all = caller.role in SEE_ALL
+    own = select(RegistrationRow.sequence, has_state("published").label("is_published")).where(
+        RegistrationRow.plan_digest == plan_digest, ~has_state("voided")
+    )
+    with agency.database.reading() as session:
+        rows = session.execute(own.order_by(RegistrationRow.sequence)).all()
+    releases = [row.sequence for row in rows if sees_all or row.is_published]
     if not releases:
         raise ConflictError(
             "There is nothing to link yet.",
-            found="No release is registered under this plan.",
-            remedy="Wait until owners have registered theirs.",
+            found=f"No release is {'registered' if sees_all else 'published'} under this plan.",
+            remedy="Wait until owners have registered and published theirs.",
         )
-    arguments = {"plan": plan_digest, "releases": releases}
+    is_public = not sees_all or all(row.is_published for row in rows)
+    linked = releases[-agency.limits.audit_releases :]
+    arguments = {"plan": plan_digest, "linked": linked, "releases": len(releases), "is_public": is_public}
     subject = digest({"kind": "audit", **arguments})
     with agency.database.reading() as session:
         done = last_done(session, subject)
@@ -107,13 +142,12 @@ def ask_audit(agency: Agency, caller: Caller, plan_digest: str) -> JobView:
         )
 
 
-def run_audit(agency: Agency, plan_digest: str, releases: int) -> dict[str, Any]:
-    """Links releases of a plan as anybody who holds them could: of its first so many the newest."""
+def run_audit(agency: Agency, plan_digest: str, linked: Sequence[int], releases: int) -> dict[str, Any]:
+    """Links releases of a plan, by their numbers, as anybody who holds them could; of so many the newest."""
     plan = load_plan(agency, plan_digest)
-    first = max(1, releases + 1 - agency.limits.audit_releases)
     published = []
     with agency.database.reading() as session:
-        for number in range(first, releases + 1):
+        for number in linked:
             item = load_registered(session, agency, plan, number)
             published.append(replace(item.published, name=f"{item.owner} ({number})"))
     audit = summarize(Evidence.from_published(published), plan.ell)

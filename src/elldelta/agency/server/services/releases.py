@@ -38,8 +38,9 @@ from elldelta.agency.server.services.plans import (
     plan_file,
     require_issued,
 )
+from elldelta.agency.server.services.publications import has_state, is_visible
 from elldelta.agency.server.settings import KIB
-from elldelta.agency.server.tables import Answer, LedgerLine, Population, Refusal, View
+from elldelta.agency.server.tables import Answer, LedgerLine, Population, Refusal, ReleaseState, View
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.core.diversity import class_diversities
@@ -92,6 +93,7 @@ class ReleaseView(View):
     diversity: int | None = Field(validation_alias=AliasPath("facts", "diversity"))
     merged_classes: int = Field(validation_alias=AliasPath("facts", "merged_classes"))
     certified: bool = Field(validation_alias=AliasPath("facts", "certified"))
+    state: ReleaseState
     registered: dt.datetime = Field(validation_alias=AliasPath("line", "added_at"))
 
 
@@ -162,12 +164,18 @@ def largest_registration(agency: Agency, plan_digest: str) -> int:
     return min(needed, agency.limits.registration_bytes)
 
 
-def list_releases(agency: Agency, plan_digest: str, window: Window = BEGINNING) -> Part[ReleaseView]:
-    """The releases that were admitted under a plan, in the order of their lines."""
+def list_releases(
+    agency: Agency, caller: Caller, plan_digest: str, window: Window = BEGINNING
+) -> Part[ReleaseView]:
+    """The releases of a plan that a caller may see, in the order of their lines."""
     load_plan(agency, plan_digest)  # there must be one
+    chosen, seen = (
+        select(RegistrationRow).where(RegistrationRow.plan_digest == plan_digest),
+        is_visible(caller),
+    )
     return read_part(
         agency,
-        select(RegistrationRow).where(RegistrationRow.plan_digest == plan_digest),
+        chosen if seen is None else chosen.where(seen),
         window,
         RegistrationRow.sequence,
         view=lambda row: ReleaseView.model_validate(row.Registration),
@@ -327,10 +335,8 @@ class _Case:
             PlanRow, PlanRow.digest == RegistrationRow.plan_digest
         )
         here = here.where(PlanRow.population_id == self.population_id)
-        is_own, is_here = (
-            RegistrationRow.party_id == self.caller.id,
-            RegistrationRow.plan_digest == plan_digest,
-        )
+        is_mine = RegistrationRow.party_id == self.caller.id
+        is_own, is_here = is_mine & ~has_state("voided"), RegistrationRow.plan_digest == plan_digest
         is_same = RegistrationRow.content_digest == examined.content_digest
         is_linked = is_own & ~is_here & (RegistrationRow.totals == totals_digest(examined.counts))
 
@@ -349,7 +355,7 @@ class _Case:
             elsewhere=tuple(elsewhere),
             known=known[0].entry if known else None,
             kept=kept[0].entry.merged if kept else None,
-            is_taken=session.execute(here.where(is_same & ~is_own).limit(1)).first() is not None,
+            is_taken=session.execute(here.where(is_same & ~is_mine).limit(1)).first() is not None,
             same_totals=tuple(found(is_linked)) if elsewhere else (),
         )
 
@@ -401,8 +407,15 @@ class _Case:
 
     def _is_registered(self, session: Session) -> bool:
         """Whether this owner's release has its line: it is told so, even if the plan counts no longer."""
-        known = _registered_by(self.caller, self.plan.digest, self.content_digest)
-        return session.scalars(known).first() is not None
+        chosen = _registered_by(self.caller, self.plan.digest, self.content_digest)
+        known = session.scalars(chosen).one_or_none()
+        if known is not None and known.state == "voided":
+            raise ConflictError(
+                "You have taken this release back.",
+                found="Its line does not count any more, on your word that it was never published.",
+                remedy="Make a release of other records, and register that.",
+            )
+        return known is not None
 
     def _refused(self, session: Session, error: ElldeltaError) -> RegistrationAnswer:
         """Keeps the newest refusals of an owner about a population; nobody pushes out those of others."""

@@ -1,0 +1,119 @@
+"""What owners say about the releases that they have registered, and what others see of them.
+
+A release is registered before it is published. Until its owner says that it is published, other owners and
+clients see of it only which values survive in each class, together with all others of its kind. An owner can
+take back what it never published: that it never did rests on its word, which the ledger says.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Literal
+
+from sqlalchemy import exists, select
+
+from elldelta.agency.server.errors import ConflictError, NotFoundError
+from elldelta.agency.server.rights import AGENCY, AUDITOR, Caller
+from elldelta.agency.server.services.plans import find_plan, lock_plan
+from elldelta.agency.server.tables import LedgerLine, Population, Publication
+from elldelta.agency.server.tables import Registration as RegistrationRow
+from elldelta.agency.server.trail import about
+from elldelta.ledger import line_bytes
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement
+    from sqlalchemy.orm import Session
+
+    from elldelta.agency.server.state import Agency
+    from elldelta.agency.server.tables import ReleaseState
+
+SEE_ALL = frozenset({AGENCY, AUDITOR})
+
+
+def has_state(state: Literal["published", "voided"]) -> ColumnElement[bool]:
+    """Whether the owner of a registration has said this about it."""
+    return exists().where(
+        Publication.plan_digest == RegistrationRow.plan_digest,
+        Publication.sequence == RegistrationRow.sequence,
+        Publication.state == state,
+    )
+
+
+def is_visible(caller: Caller) -> ColumnElement[bool] | None:
+    """Which registrations a caller may see: what was published and its own; None for all."""
+    if caller.role in SEE_ALL:
+        return None
+    return has_state("published") | (RegistrationRow.party_id == caller.id)
+
+
+def hidden_from(session: Session, caller: Caller, plan_digest: str) -> frozenset[int]:
+    """The lines of a ledger that a caller may not see."""
+    seen = is_visible(caller)
+    if seen is None:
+        return frozenset()
+    chosen = select(RegistrationRow.sequence).where(RegistrationRow.plan_digest == plan_digest, ~seen)
+    return frozenset(session.scalars(chosen))
+
+
+def tell_state(
+    agency: Agency,
+    caller: Caller,
+    plan_digest: str,
+    content_digest: str,
+    state: Literal["published", "voided"],
+) -> ReleaseState:
+    """Notes what an owner says about its release; saying it again changes nothing.
+
+    Raises:
+        NotFoundError: The caller has registered no such release under this plan.
+        ConflictError: It has said the opposite before.
+    """
+    with agency.database.writing() as session:
+        # Nobody decides about a release of these people until this transaction ends.
+        population = find_plan(session, plan_digest).population_id
+        session.execute(
+            select(Population.id).where(Population.id == population).with_for_update(key_share=True)
+        )
+        lock_plan(session, plan_digest)
+        row = session.scalars(
+            select(RegistrationRow).where(
+                RegistrationRow.plan_digest == plan_digest,
+                RegistrationRow.party_id == caller.id,
+                RegistrationRow.content_digest == content_digest,
+            )
+        ).one_or_none()
+        if row is None:
+            raise NotFoundError("release")
+        if row.state == state:
+            return state
+        if row.state != "registered":
+            raise ConflictError(
+                f"You have said before that this release is {row.state}.",
+                found="What was published stays published, and what was taken back cannot be published.",
+                remedy="Register another release."
+                if row.state == "voided"
+                else "Nothing can be done; it counts for ever.",
+            )
+        about(state)
+        now = agency.clock()
+        session.add(Publication(plan_digest=plan_digest, sequence=row.sequence, state=state, told_at=now))
+        if state == "voided":
+            _take_back(session, agency, row, caller)
+        return state
+
+
+def _take_back(session: Session, agency: Agency, row: RegistrationRow, caller: Caller) -> None:
+    """Adds the line that takes a release back, and says on whose word."""
+    last = session.scalars(
+        select(LedgerLine.line)
+        .where(LedgerLine.plan_digest == row.plan_digest)
+        .order_by(LedgerLine.sequence.desc())
+        .limit(1)
+    ).one()
+    before = json.loads(last)
+    number = before["sequence"] + 1
+    document = {"kind": "void", "sequence": number, "voids": row.sequence, "word": caller.name}
+    line, own = line_bytes(document, before["hash"])
+    session.add(
+        LedgerLine(plan_digest=row.plan_digest, sequence=number, hash=own, line=line, added_at=agency.clock())
+    )

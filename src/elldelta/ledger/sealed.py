@@ -1,0 +1,92 @@
+"""Lines of a ledger that are not shown to everybody: of a release that its owner has not published yet.
+
+A sealed line keeps its place and its hash, so the chain holds and the line can be compared once it is shown.
+It names no owner and no content. What the releases behind all sealed lines miss together stands in the last
+of them: which values survive in a class, and not whose release misses the others.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from elldelta.errors import ParameterError
+from elldelta.files import canonical_json, is_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+KIND = "sealed"
+_KEYS = frozenset({"kind", "sequence", "previous", "hash", "misses"})
+
+
+@dataclass(frozen=True)
+class SealedLine:
+    """A line that is not shown.
+
+    Attributes:
+        sequence: Its number.
+        hash: Its hash.
+        misses: Of the last one: per base class what all releases behind sealed lines miss, as in an entry.
+    """
+
+    sequence: int
+    hash: str
+    misses: tuple[tuple[int, ...], ...]
+
+
+def sealed_lines(lines: Sequence[bytes], hidden: Collection[int]) -> list[bytes]:
+    """The lines of a ledger with some of them sealed.
+
+    Args:
+        lines: All lines after the first one, with their newlines.
+        hidden: The numbers of releases that are not to be shown.
+    """
+    documents = [json.loads(line) for line in lines]
+    voided = {document["voids"] for document in documents if document["kind"] == "void"}
+    counted = [document for document in documents if document["sequence"] in set(hidden) - voided]
+    union: dict[int, set[int]] = {}
+    for document in counted:
+        for base, *values in document["misses"]:
+            union.setdefault(base, set()).update(values)
+    together = [[base, *sorted(union[base])] for base in sorted(union)]
+    last = counted[-1]["sequence"] if counted else None
+    return [
+        _sealed(document, together if document["sequence"] == last else [])
+        if document["sequence"] in hidden
+        else line
+        for line, document in zip(lines, documents, strict=True)
+    ]
+
+
+def is_sealed(line: bytes, document: Mapping[str, Any], previous: str | None) -> bool:
+    """Whether a line is a sealed one, in the one spelling that there is, and follows the one before it."""
+    return (
+        document.keys() == _KEYS
+        and document["kind"] == KIND
+        and document["previous"] == previous
+        and is_digest(document["hash"])
+        and canonical_json(dict(document)) == line
+    )
+
+
+def read_sealed(document: Mapping[str, Any], n_classes: int, n_values: int) -> SealedLine:
+    """What a sealed line says, or raises `ParameterError`."""
+    misses = document["misses"]
+    is_table = isinstance(misses, list) and all(
+        isinstance(missed, list)
+        and len(missed) > 1
+        and all(type(number) is int and number >= 0 for number in missed)
+        and missed[0] < n_classes
+        and max(missed[1:]) < n_values
+        for missed in misses
+    )
+    if not is_table:
+        raise ParameterError("A sealed line of a ledger is malformed.")
+    return SealedLine(document["sequence"], document["hash"], tuple(map(tuple, misses)))
+
+
+def _sealed(document: Mapping[str, Any], misses: list[list[int]]) -> bytes:
+    kept = {name: document[name] for name in ("sequence", "previous", "hash")}
+    return canonical_json({"kind": KIND, **kept, "misses": misses}) + b"\n"

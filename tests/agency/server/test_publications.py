@@ -1,0 +1,200 @@
+"""Registered is not published: what another owner finds out about a release that nobody has seen yet."""
+
+import contextlib
+import json
+
+import pytest
+from tests.agency.registrations import full, make_plan
+from tests.agency.server.visitor import visitor
+
+from elldelta.errors import FileError
+from elldelta.ledger import parse_chain
+
+SECRET = 4711
+"""A count that is in no other release."""
+
+
+def secret_counts(plan):
+    """Everything is shown but one value of one class, and one count is the secret."""
+    counts = full(plan)
+    counts[0][0], counts[1][2] = 0, SECRET
+    return counts
+
+
+@pytest.fixture
+def served(service):
+    """Two owners: `owner` has registered a release that nobody has seen; `spy` looks for it."""
+    service.add("spy", "owner")
+    plan = service.issue(make_plan(releases=3))
+    counts = secret_counts(plan)
+    told = service.register("owner", plan, counts, key="1", status=201).json()
+    service.plan, service.content, service.hash = plan, told["content_digest"], told["hash"]
+    service.n_records = sum(map(sum, counts))
+    return service
+
+
+def say(service, state, status=200, who="owner"):
+    path = f"/plans/{service.plan.digest}/releases/{service.content}/state"
+    return service.put(who, path, {"state": state}, status=status)
+
+
+def everything(service, who):
+    """All that somebody can read about a plan, over the API and on the pages."""
+    digest = service.plan.digest
+    service.ask(who, "GET", f"/plans/{digest}/audit")
+    service.work()
+    places = ("", "/releases", "/ledger", "/audit", "/progress")
+    texts = [service.ask(who, "GET", f"/plans/{digest}{place}").text for place in places]
+    with browsing(service, who) as browser:
+        texts += [browser.send("GET", f"/plans/{digest}{place}").text for place in ("", "/ledger", "/audit")]
+    return "\n".join(texts)
+
+
+@contextlib.contextmanager
+def browsing(service, who):
+    browser = visitor(service, who)
+    try:
+        yield browser
+    finally:
+        browser.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("who", ["spy", "client"])
+def test_others_read_neither_whose_it_is_nor_a_count_of_it(served, who):
+    seen = everything(served, who)
+    for secret in (str(SECRET), f"{served.n_records:,}", f'"records":{served.n_records}', served.content):
+        assert secret not in seen, secret
+    assert '"owner":"owner"' not in seen
+    assert "<strong>owner</strong>" not in seen
+    assert "owner (1)" not in seen
+    # That it is there, its hash, and which values survive: that is all.
+    assert served.hash in seen
+    say(served, "published")
+    seen = everything(served, who)
+    for public in (f"{served.n_records:,}", served.content, '"owner":"owner"', "<strong>owner</strong>"):
+        assert public in seen, public
+
+
+def test_its_owner_the_agency_and_auditors_see_it(served):
+    for who in ("owner", "agency", "auditor"):
+        [item] = served.get(who, f"/plans/{served.plan.digest}/releases").json()["releases"]
+        assert (item["state"], item["records"]) == ("registered", served.n_records)
+    for who in ("agency", "auditor"):
+        assert "owner (1)" in everything(served, who)
+
+
+def test_an_audit_of_what_is_not_published_is_not_read_by_its_number(served):
+    job = served.get("auditor", f"/plans/{served.plan.digest}/audit", status=202).json()["id"]
+    served.work()
+    for who in ("agency", "auditor"):
+        assert "owner (1)" in served.get(who, f"/jobs/{job}").text
+    for who in ("owner", "spy", "client"):
+        served.get(who, f"/jobs/{job}", status=404)
+    served.get("spy", f"/plans/{served.plan.digest}/audit", status=409)
+
+
+class TestSealedLedger:
+    def export(self, service, who="spy"):
+        return service.get(who, f"/plans/{service.plan.digest}/ledger").content
+
+    def test_its_chain_holds_and_its_room_is_the_true_one(self, served):
+        whole, sealed = (parse_chain(self.export(served, who), "The ledger") for who in ("agency", "spy"))
+        assert len(sealed.sealed) == 1
+        assert sealed.entries == ()
+        assert (sealed.head, sealed.n_releases) == (whole.head, whole.n_releases)
+        assert (sealed.room == whole.room).all()
+        assert (sealed.missed == whole.missed).all()
+
+    def test_of_several_only_what_they_miss_together_is_told(self, served):
+        served.add("third", "owner")
+        counts = full(served.plan)
+        counts[0][1] = 0
+        served.register("third", served.plan, counts, key="1", status=201)
+        lines = [json.loads(line) for line in self.export(served).splitlines()[1:]]
+        assert [line["misses"] for line in lines] == [[], [[0, 0, 1]]]
+        own = [json.loads(line) for line in self.export(served, "third").splitlines()[1:]]
+        assert own[0] == {**lines[0], "misses": [[0, 0]]}
+        assert own[1]["owner"] == "third"
+
+    def test_a_sealed_line_that_was_changed_is_noticed(self, served):
+        served.register("spy", served.plan, full(served.plan), key="2", status=201)
+        content = self.export(served)
+        parse_chain(content, "The ledger")
+        for old, new in (
+            (b'"sequence":1}', b'"sequence":3}'),
+            (served.hash.encode(), b"sha256:" + b"0" * 64),
+            (b'"misses":[[0,0]]', b'"misses":[[0,99]]'),
+            (b'"misses":[[0,0]]', b'"misses":[[0]]'),
+            (b'"kind":"sealed"', b'"kind":"void"'),
+        ):
+            assert old in content, old
+            # A last line that does not fit is handed back, for whoever reads the file to judge.
+            with contextlib.suppress(FileError):
+                assert parse_chain(content.replace(old, new, 1), "The ledger").tail, old
+
+    def test_once_it_is_published_the_line_is_the_one_that_was_sealed(self, served):
+        before = json.loads(self.export(served).splitlines()[1])
+        say(served, "published")
+        after = json.loads(self.export(served).splitlines()[1])
+        assert (before["hash"], before["previous"]) == (after["hash"], after["previous"])
+        assert after["owner"] == "owner"
+
+
+class TestTakingBack:
+    def test_what_was_never_published_makes_room_and_the_ledger_says_on_whose_word(self, served):
+        plan = served.plan
+        say(served, "voided")
+        for who in ("agency", "spy", "owner"):
+            content = served.get(who, f"/plans/{plan.digest}/ledger").content
+            chain = parse_chain(content, "The ledger")
+            assert (chain.n_releases, chain.on_word) == (0, {1})
+            assert not chain.missed.any()
+            [condition] = chain.conditions
+            assert "word" in condition
+            assert "1" in condition
+        with browsing(served, "spy") as browser:
+            assert "word of owner" in browser.see(f"/plans/{plan.digest}/ledger").words
+        served.register("owner", plan, full(plan, n=7), key="2", status=201)
+        served.register("spy", plan, full(plan), key="1", status=201)
+        whole = parse_chain(served.get("agency", f"/plans/{plan.digest}/ledger").content, "The ledger")
+        assert [entry.sequence for entry in whole.active] == [3, 4]
+
+    def test_what_was_published_is_not_taken_back_nor_the_other_way_round(self, served):
+        say(served, "published")
+        say(served, "published")
+        say(served, "voided", status=409)
+
+    def test_what_was_taken_back_is_neither_published_nor_registered_again(self, served):
+        say(served, "voided")
+        say(served, "voided")
+        say(served, "published", status=409)
+        refused = served.register(
+            "owner", served.plan, secret_counts(served.plan), key="9", status=409
+        ).json()
+        assert "taken this release back" in refused["error"]["problem"]
+        lines = served.get("agency", f"/plans/{served.plan.digest}/ledger").content.splitlines()
+        assert len(lines) == 3
+
+    def test_nobody_takes_back_or_publishes_the_release_of_another(self, served):
+        for state in ("published", "voided"):
+            say(served, state, status=404, who="spy")
+            for who in ("agency", "auditor", "client"):
+                say(served, state, status=403, who=who)
+
+    def test_a_receipt_of_a_line_that_was_taken_back_is_found_out(self, served):
+        """An owner that published all the same: whoever holds the release shows that it does not count."""
+        say(served, "voided")
+        content = served.get("spy", f"/plans/{served.plan.digest}/ledger").content
+        assert served.hash.encode() in content
+        assert 1 in parse_chain(content, "The ledger").voided
+
+    def test_the_page_of_the_plan_offers_both_to_the_owner_only(self, served):
+        place = f"/plans/{served.plan.digest}"
+        with browsing(served, "spy") as browser:
+            assert "I never published it" not in browser.see(place).words
+        with browsing(served, "owner") as browser:
+            assert "I never published it" in browser.see(place).words
+            done = browser.post(f"{place}/releases/{served.content}/state", state="published")
+            assert done.headers["Location"] == f"{place}?done=release-published"
+            assert "I never published it" not in browser.see(place).words
+            assert browser.post(f"{place}/releases/{served.content}/state", state="x").status_code == 422
