@@ -269,6 +269,74 @@ def test_values_that_do_not_occur_only_sharpen_what_is_isolated(data):
         assert item.counts.tolist() == records[mask].sum(axis=0).tolist()
 
 
+def test_components_are_judged_one_by_one():
+    """Where the records are the same, subtraction gives them away, whatever the releases hold elsewhere."""
+    records = np.array([[3, 2, 4], [1, 0, 0], [2, 5, 1], [1, 1, 1]])
+    first, second = two_releases(records, [0, 0, 1, 2], [0, 1, 1, 2])
+    other = ReleasedCounts(second.partition, second.counts + np.array([[0], [0], [1]]))
+    with pytest.raises(DataError, match="cannot hold the same records"):
+        isolate(first, other)
+    [one, two] = isolate(first, other, declared=False)  # c1 ∪ c2 less c1, and c2 ∪ c3 less c3
+    assert one.counts.tolist() == two.counts.tolist() == [1, 0, 0]
+
+
+def test_a_pair_is_isolated_in_a_component_of_the_same_records_only():
+    """c2 meets c4 in the middle of a chain: no class lies inside another one there."""
+    records = np.array([[3, 2, 4], [2, 2, 2], [1, 0, 0], [3, 3, 3], [2, 5, 1]])
+    first, second = two_releases(records, [0, 0, 1, 1, 2], [0, 1, 1, 2, 2])
+    found = isolate(first, second, declared=False)
+    assert [item.counts.tolist() for item in found if item.how == "meet"] == [[1, 0, 0]]
+    more = ReleasedCounts(second.partition, second.counts + np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]]))
+    assert not [item for item in isolate(first, more, declared=False) if item.how == "meet"]
+
+
+@settings(max_examples=quick_or_all(80, 400))
+@given(st.data())
+def test_whoever_is_left_when_shared_people_are_taken_away_is_found(data):
+    """Everybody of the second release is in the first one: an owner inside a larger one."""
+    n_cells, n_values = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 3))
+    people = data.draw(
+        st.lists(
+            st.tuples(st.integers(0, n_cells - 1), st.integers(0, n_values - 1), st.booleans()),
+            min_size=1,
+            max_size=25,
+        )
+    )
+    numbers = st.lists(st.integers(0, 3), min_size=n_cells, max_size=n_cells)
+    classes = [np.unique(data.draw(numbers), return_inverse=True)[1].tolist() for _ in range(2)]
+    tables = np.zeros((2, n_cells, n_values), dtype=np.int64)
+    for cell, value, is_shared in people:
+        tables[0, cell, value] += 1
+        tables[1, cell, value] += is_shared
+    first, second = (
+        ReleasedCounts.from_table(table, Partition(np.array(own)))
+        for table, own in zip(tables, classes, strict=True)
+    )
+    found = {
+        (item.first, item.second): tuple(item.counts.tolist())
+        for item in isolate(first, second, declared=False)
+        if item.how == "first minus second"
+    }
+    expected = {}
+    for outer in set(classes[0]):
+        cells = {cell for cell in range(n_cells) if classes[0][cell] == outer}
+        inside = [
+            inner
+            for inner in sorted(set(classes[1]))
+            if {cell for cell in range(n_cells) if classes[1][cell] == inner} < cells
+        ]
+        taken = [(c, v) for c, v, is_shared in people if is_shared and classes[1][c] in inside]
+        everybody = [(c, v) for c, v, _ in people if c in cells]
+        if taken and len(taken) < len(everybody):
+            counts = [0] * n_values
+            for _, value in everybody:
+                counts[value] += 1
+            for _, value in taken:
+                counts[value] -= 1
+            expected[(outer,), tuple(inside)] = tuple(counts)
+    assert found == expected
+
+
 def test_releases_of_different_records_are_refused():
     records = np.array([[3, 2, 4], [1, 0, 0], [2, 5, 1]])
     first, _ = two_releases(records, [0, 0, 1], [0, 1, 1])

@@ -141,6 +141,7 @@ class Evidence:
         linked: The cells that are linked. Those that no label but `*` names hold nobody whom a release speaks
             of, and are not.
         promised: The largest ell that a release promises, or None.
+        plans: The plan that each release names, or None.
         assumptions: What reading the releases took for granted, in words.
         labels: How labels were understood where nothing but the labels says so: column, label, meaning.
         schema: What the columns mean, if a manifest or a schema says so.
@@ -158,6 +159,7 @@ class Evidence:
     schema: Schema | None = None
     places: tuple[Understanding, Arrangement] | None = None
     sought: Evidence | None = None
+    plans: tuple[str | None, ...] = ()
 
     @classmethod
     def from_published(cls, published: Sequence[Published]) -> Evidence:
@@ -182,6 +184,7 @@ class Evidence:
             ),
             linked=every,
             promised=max(item.manifest.ell for item in published),
+            plans=tuple(item.manifest.plan_digest for item in published),
             assumptions=(
                 *_assumptions([], schema.kept),
                 *((MISSING_COUNTS,) if schema.sensitive.has_missing else ()),
@@ -258,6 +261,7 @@ class Evidence:
             shown=tuple(shown),
             linked=linked if linked.size else np.arange(cells.n_cells),
             promised=max((release.ell for release in releases if release.ell is not None), default=None),
+            plans=tuple(release.plan_digest for release in releases),
             assumptions=(
                 *_assumptions(releases, () if schema is None else schema.kept),
                 *_overlaps(shown, int((~cells.is_named).sum())),
@@ -272,6 +276,10 @@ class Evidence:
     def names(self) -> tuple[str, ...]:
         """Words for each release."""
         return tuple(item.name for item in self.shown)
+
+    def is_one_plan(self, first: int, second: int) -> bool:
+        """Whether two releases follow the same plan: their classes are then unions of the same ones."""
+        return bool(self.plans) and self.plans[first] == self.plans[second] is not None
 
     @property
     def class_counts(self) -> tuple[NDArray[np.int64], ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.audit.measures import isolated_groups
 from elldelta.audit.releases import counted_missing
 from elldelta.audit.result import LIMITS, for_the_public
 from elldelta.core.exposure import fewest_in_any_group, smallest
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.audit.evidence import Evidence
+    from elldelta.audit.result import IsolatedGroup
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Gate:
         ell: The number of values that must be left.
         diversity_min: The fewest values left for anybody in the new release, in any group that contains it.
         classes: The classes of the new release that fail, worst first.
+        isolated: Groups below ell that subtraction isolates between it and a release of the same plan with
+            other classes, if the people of the subtracted classes are in both; fewest values first.
         assumptions: What was taken for granted, in words.
     """
 
@@ -57,12 +61,13 @@ class Gate:
     ell: int
     diversity_min: int | None
     classes: tuple[GateClass, ...]
+    isolated: tuple[IsolatedGroup, ...]
     assumptions: tuple[str, ...]
 
     @property
     def holds(self) -> bool:
         """Whether nobody in the new release would be left with fewer than ell values."""
-        return not self.classes
+        return not self.classes and not self.isolated
 
     @property
     def already_below(self) -> int:
@@ -83,6 +88,13 @@ class Gate:
                 f"{self.diversity_min if self.diversity_min is not None else self.ell} values "
                 f"({self.ell} wanted), whichever of the published releases they are also in."
             ) + counted_missing(self.assumptions)
+        if not self.classes:
+            worst = self.isolated[0]
+            return (
+                f"Do not publish if {self.before} shares people with {worst.releases[0]}: subtracting one "
+                f"from the other isolates {len(self.isolated):,} groups with fewer than {self.ell} values, "
+                f"at worst {worst.diversity}."
+            )
         return (
             f"Do not publish: {len(self.classes):,} {'class' if len(self.classes) == 1 else 'classes'} of "
             f"{self.before} would leave somebody with fewer than {self.ell} values, at worst "
@@ -103,6 +115,7 @@ class Gate:
             "classes_below": len(self.classes),
             "classes_below_already": self.already_below,
             "records_below": self.records_below,
+            "groups_isolated": len(self.isolated),
             "classes": [{**asdict(item), "labels": list(item.labels)} for item in self.classes],
             "assumptions": [*LIMITS, *self.assumptions],
         }
@@ -144,8 +157,17 @@ def gate(evidence: Evidence, ell: int) -> Gate:
             )
             for row in order.tolist()
         ),
+        isolated=_isolated(evidence, new, ell),
         assumptions=evidence.assumptions,
     )
+
+
+def _isolated(evidence: Evidence, new: int, ell: int) -> tuple[IsolatedGroup, ...]:
+    """What subtraction isolates between the new release and those of the same plan, below ell."""
+    pairs = [place for place in range(new) if evidence.is_disjoint and evidence.is_one_plan(place, new)]
+    groups = [item for place in pairs for item in isolated_groups(evidence, place, new, declared=False)]
+    below = [item for item in groups if item.diversity < ell]
+    return tuple(sorted(below, key=lambda item: (item.diversity, item.records)))
 
 
 def _fewest_by_row(rows: NDArray[np.intp], fewest: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:

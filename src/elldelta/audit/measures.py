@@ -88,7 +88,7 @@ def summarize(
         left_out=leave_one_out(cells, ell),
         memberships=Memberships(exposure.diversity_min, smallest(fewest), fewest_in_union(cells), n_values),
         worst=_worst(evidence, cells, fewest),
-        differencing=_differencing(evidence, same_records, ell) if same_records else None,
+        differencing=_differencing(evidence, same_records, ell),
         targets=targets,
         assumptions=evidence.assumptions,
         labels=evidence.labels,
@@ -220,38 +220,59 @@ def _worst(
     return tuple(sorted(found.values(), key=lambda item: (item.values_left, -item.largest_share)))
 
 
-def _differencing(evidence: Evidence, same_records: Sequence[Sequence[int]], ell: int) -> Differencing:
-    """What subtraction isolates within each set of releases that share their records."""
-    if not evidence.is_disjoint:
+def _differencing(evidence: Evidence, same_records: Sequence[Sequence[int]], ell: int) -> Differencing | None:
+    """What subtraction isolates: between releases that are said to hold the same records, and of one plan.
+
+    Releases of one plan that merge its classes differently are tried without being asked, as far as their
+    counts allow that they share people; only groups below ell are told then.
+    """
+    declared = {pair for group in same_records for pair in combinations(sorted(set(group)), 2)}
+    tried = [
+        pair
+        for pair in combinations(range(len(evidence.releases)), 2)
+        if pair not in declared and evidence.is_one_plan(*pair)
+    ]
+    if declared and not evidence.is_disjoint:
         raise DataError(
             "Subtraction needs releases whose classes do not overlap.",
             found="Classes of a release overlap, or records are suppressed.",
             remedy="Leave out `same_records`.",
         )
-    pairs = sorted({pair for group in same_records for pair in combinations(sorted(set(group)), 2)})
-    groups: list[IsolatedGroup] = []
-    for a, b in pairs:
-        first, second = evidence.releases[a], evidence.releases[b]
-        groups += [
-            IsolatedGroup(
-                (evidence.names[a], evidence.names[b]),
-                item.how,
-                (
-                    tuple(evidence.label(a, row) for row in item.first),
-                    tuple(evidence.label(b, row) for row in item.second),
-                ),
-                item.records,
-                item.diversity,
-            )
-            for item in isolate(first, second)
-        ]
-    groups.sort(key=lambda item: (item.diversity, item.records))
+    groups = [item for pair in sorted(declared) for item in isolated_groups(evidence, *pair, declared=True)]
+    possible = [
+        item
+        for pair in (tried if evidence.is_disjoint else ())
+        for item in isolated_groups(evidence, *pair, declared=False)
+        if item.diversity < ell
+    ]
+    if not declared and not possible:
+        return None
+    groups = sorted((*groups, *possible), key=lambda item: (item.diversity, item.records))
     below = [item for item in groups if item.diversity < ell]
     return Differencing(
-        pairs=len(pairs),
+        pairs=len(declared) + len({item.releases for item in possible}),
         groups=len(groups),
         diversity_min=groups[0].diversity if groups else None,
         groups_below=len(below),
         records_below=sum(item.records for item in below),
         smallest=tuple(groups[:MOST_WORST]),
+        declared=not possible,
     )
+
+
+def isolated_groups(evidence: Evidence, first: int, second: int, *, declared: bool) -> list[IsolatedGroup]:
+    """What subtracting two releases isolates; if nobody says that they share people, what it may isolate."""
+    names, releases = evidence.names, evidence.releases
+    return [
+        IsolatedGroup(
+            (names[first], names[second]),
+            item.how,
+            (
+                tuple(evidence.label(first, row) for row in item.first),
+                tuple(evidence.label(second, row) for row in item.second),
+            ),
+            item.records,
+            item.diversity,
+        )
+        for item in isolate(releases[first], releases[second], declared=declared)
+    ]

@@ -115,6 +115,7 @@ class ReadRelease:
         ell: What its manifest promises.
         kept: Columns that it shows unchanged.
         n_left_out: Records without a sensitive value, which are not counted.
+        plan_digest: The plan that its manifest names.
     """
 
     name: str
@@ -127,6 +128,7 @@ class ReadRelease:
     ell: int | None = None
     kept: tuple[str, ...] = ()
     n_left_out: int = 0
+    plan_digest: str | None = None
 
     @property
     def n_records(self) -> int:
@@ -167,6 +169,7 @@ class ReadRelease:
             "manifest",
             published.manifest.ell,
             schema.kept,
+            plan_digest=published.manifest.plan_digest,
         )
 
 

@@ -147,7 +147,7 @@ class IsolatedGroup:
 
 @dataclass(frozen=True)
 class Differencing:
-    """What subtraction isolates among releases that were declared to hold the same records.
+    """What subtraction isolates among releases that hold the same records, or may share people.
 
     Attributes:
         pairs: Pairs of releases that were compared.
@@ -156,6 +156,7 @@ class Differencing:
         groups_below: Groups with fewer than ell values.
         records_below: Records in them.
         smallest: The groups with the fewest values, at most twenty.
+        declared: Whether all of it is declared; if not, the people of subtracted classes must be in both.
     """
 
     pairs: int
@@ -164,6 +165,7 @@ class Differencing:
     groups_below: int
     records_below: int
     smallest: tuple[IsolatedGroup, ...]
+    declared: bool = True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,7 +196,7 @@ class Audit(Shown):
         left_out: The exposure without each of the releases.
         memberships: The fewest values left, by what is known about membership.
         worst: The places where the fewest values are left.
-        differencing: What subtraction isolates; None if no releases were declared to share their records.
+        differencing: What subtraction isolates, or may isolate within a plan; None if that is nothing.
         targets: How the targets fare; None if none were given.
         assumptions: What was taken for granted, in words.
         labels: How labels were understood where nothing but the labels says so: column, label, meaning.
@@ -280,9 +282,10 @@ class Audit(Shown):
             when = "the release is read" if alone else "releases are put side by side"
             return f"Not safe: somebody is left with {fewest} of {self.ell} values when {when}."
         if not self.holds and self.differencing is not None:
+            unless = "" if self.differencing.declared else " if the releases share people"
+            fewest = self.differencing.diversity_min
             return (
-                f"Not safe: subtracting one release from another isolates people with "
-                f"{self.differencing.diversity_min} of {self.ell} values."
+                f"Not safe{unless}: subtracting releases isolates people with {fewest} of {self.ell} values."
             )
         safe = (
             "Safe by itself: in every class"
@@ -449,13 +452,13 @@ _COUNTS = {
     "left_out": {"classes_below_any"},
     "differencing": {"groups", "groups_below", "records_below"},
     "targets": {"targets", "in_all", "below", "exposed", "outside", "partly_known"},
-    "gate": {"classes_below", "classes_below_already", "records_below"},
+    "gate": {"classes_below", "classes_below_already", "records_below", "groups_isolated"},
 }
 """What is rounded up, per part of a document."""
 _SHARES = {"baseline", "mean", "guess_mean_max"}
 _WORDS = {
     *("name", "column", "verdict", "condition", "source", "without", "before"),
-    *("public", "holds", "groups_complete"),
+    *("public", "holds", "groups_complete", "declared"),
 }
 _NUMBERS = {
     *("ell", "diversity", "diversity_min", "diversity_min_any", "releases", "groups", "groups_possible"),

@@ -1,4 +1,4 @@
-"""Subtraction: what two releases of the *same records* under different classes give away.
+"""Subtraction: what two releases that share records under different classes give away.
 
 Draw every class as a point and every pair of classes that can share a record as a line between them; on a
 line lie the records that both classes hold. The releases tell the total at every point. Subtracting a union
@@ -8,6 +8,10 @@ bridge, and the difference of the two releases' totals on either side is what it
 can be moved around without changing any total.
 
 Example: {c1 ∪ c2}, {c3} against {c1}, {c2 ∪ c3} gives c2 exactly, although no release shows it.
+
+Points that lines join, directly or through others, are a *component*. Components are judged one by one: what
+the releases hold elsewhere neither helps nor protects. And a class less classes of the other release inside
+it is a group of people as soon as the people of *those* classes are all in it, whoever else is anywhere.
 """
 
 from __future__ import annotations
@@ -49,20 +53,31 @@ class Isolated:
         return int(self.counts.sum())
 
     @property
+    def outer(self) -> tuple[int, int]:
+        """Of a difference: the release and the class from which others were subtracted."""
+        return (0, self.first[0]) if self.how == "first minus second" else (1, self.second[0])
+
+    @property
     def diversity(self) -> int:
         """The number of distinct values among them."""
         return int(np.count_nonzero(self.counts))
 
 
-def isolate(first: ReleasedCounts, second: ReleasedCounts) -> tuple[Isolated, ...]:
+def isolate(first: ReleasedCounts, second: ReleasedCounts, *, declared: bool = True) -> tuple[Isolated, ...]:
     """The groups of records that no release shows but that subtraction gives, fewest values first.
 
     Found are: every pair of classes whose common records are determined by the totals (exactly those), and
     every class of one release less the classes of the other inside it. Larger unions can isolate further
     groups, of several pairs of classes each; those are not listed.
 
+    Args:
+        first: A release.
+        second: Another one.
+        declared: Whether both are said to hold the same records. If nobody says so, every component counts
+            whose classes hold as many of every value in both releases, and the others are passed over.
+
     Raises:
-        DataError: The releases cannot hold the same records.
+        DataError: The releases are said to hold the same records and cannot.
     """
     first, second = distinct_cells([first, second])
     ends = np.unique(np.stack([first.partition.class_of, second.partition.class_of], axis=1), axis=0)
@@ -73,24 +88,66 @@ def isolate(first: ReleasedCounts, second: ReleasedCounts) -> tuple[Isolated, ..
     signed = np.concatenate([first.counts, -second.counts])
     lines = np.stack([ends[:, 0], ends[:, 1] + n_first], axis=1)
     degree = np.bincount(lines.ravel(), minlength=len(signed))
-    if (np.abs(signed).sum(axis=1)[degree == 0] > 0).any():
+    if declared and (np.abs(signed).sum(axis=1)[degree == 0] > 0).any():
         raise _not_the_same()
     found = [
         Isolated("meet", (a,), (b - n_first,), counts)
-        for a, b, counts in _bridges(lines, signed)
+        for a, b, counts in _bridges(lines, signed, declared=declared)
         if degree[a] > 1 and degree[b] > 1
     ]
-    found += _single_differences(lines, degree, signed, n_first)
+    if declared:
+        found += _single_differences(lines, degree, signed, n_first)
     for item in found:
-        if (item.counts < 0).any():
+        if declared and (item.counts < 0).any():
             raise _not_the_same()
         item.counts.setflags(write=False)
+    if not declared:
+        left = _leftovers(first, second)
+        known = {(item.outer, item.counts.tobytes()) for item in left}
+        for item in found:
+            sides = ((0, item.first[0]), (1, item.second[0]))
+            if (item.counts >= 0).all() and not known & {(side, item.counts.tobytes()) for side in sides}:
+                left.append(item)
+        found = left
     return tuple(
         sorted((item for item in found if item.records), key=lambda item: (item.diversity, item.records))
     )
 
 
-def _bridges(lines: NDArray[np.int64], signed: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
+def _leftovers(first: ReleasedCounts, second: ReleasedCounts) -> list[Isolated]:
+    """Every class less the classes of the other release inside it, where counts allow that they share people.
+
+    Two classes of the same people are no leftovers of each other: that is a table that has grown.
+    """
+    found = []
+    pairs = np.unique(np.stack([first.partition.class_of, second.partition.class_of]), axis=1)
+    for side, (own, other) in enumerate(((first, second), (second, first))):
+        outer, inner = pairs[side], pairs[1 - side]
+        meets = (
+            np.bincount(points, minlength=len(table.counts))
+            for points, table in ((outer, own), (inner, other))
+        )
+        n_outer, n_inner = meets
+        is_inside = (n_inner[inner] == 1) & (n_outer[outer] > 1)
+        outer, inner = outer[is_inside], inner[is_inside]
+        taken = np.zeros_like(own.counts)
+        np.add.at(taken, outer, other.counts[inner])
+        rest = own.counts - taken
+        for point in np.flatnonzero(taken.any(axis=1) & (rest >= 0).all(axis=1) & rest.any(axis=1)).tolist():
+            others = tuple(inner[outer == point].tolist())
+            counts = rest[point].copy()
+            counts.setflags(write=False)
+            found.append(
+                Isolated("first minus second", (point,), others, counts)
+                if side == 0
+                else Isolated("second minus first", others, (point,), counts)
+            )
+    return found
+
+
+def _bridges(
+    lines: NDArray[np.int64], signed: NDArray[np.int64], *, declared: bool
+) -> list[tuple[int, int, NDArray[np.int64]]]:
     """Every bridge with what it carries; depth first, without recursion (components can be long)."""
     n_points = len(signed)
     order = np.argsort(lines.ravel(), kind="stable")
@@ -106,6 +163,7 @@ def _bridges(lines: NDArray[np.int64], signed: NDArray[np.int64]) -> list[tuple[
             continue
         entered[root] = lowest[root] = clock
         clock += 1
+        n_before = len(found)
         stack = [(root, -1, begin[root])]
         while stack:
             point, came_by, place = stack.pop()
@@ -129,7 +187,9 @@ def _bridges(lines: NDArray[np.int64], signed: NDArray[np.int64]) -> list[tuple[
                     carried = below[point] if point == ends[came_by][0] else -below[point]
                     found.append((ends[came_by][0], ends[came_by][1], carried.copy()))
             elif below[point].any():  # a whole component: both releases must hold as many of every value
-                raise _not_the_same()
+                if declared:
+                    raise _not_the_same()
+                del found[n_before:]
     return found
 
 

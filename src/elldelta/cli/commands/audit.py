@@ -353,7 +353,8 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
     if subtracted is not None:
         yield (
             f"Subtraction isolates {subtracted['groups']:,} groups that no release shows, "
-            f"{subtracted['groups_below']:,} of them with fewer than {ell} values."
+            f"{subtracted['groups_below']:,} of them with fewer than {ell} values"
+            + ("." if subtracted["declared"] else ", if the people of the subtracted classes are in both.")
         )
     if people is not None:
         yield (
