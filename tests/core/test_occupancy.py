@@ -1,5 +1,6 @@
 """Missing-value tails and class failures against exact enumeration."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -275,3 +276,29 @@ def test_bad_input_is_named():
         class_failures_upper(np.array([[0.1, -0.1]]), 1, 10)
     with pytest.raises(DistributionError, match="one row per class"):
         class_failures_upper(np.array([0.1]), 1, 10)
+
+
+def test_shared_records_of_any_values_need_theorem_d_alone():
+    """Two values of chance one half, ell = 2, N = 10, t = 2, U = 4; the shared records all show the first.
+
+    What the theorems say together is too small then: C counts the shared records as drawn from P.
+    """
+    cells = np.array([[0.5, 0.5]])
+    failure = 0.0
+    # Six records of each release are independent; linked is what both releases show.
+    for first in itertools.product((0, 1), repeat=6):
+        seen = {0, *first}
+        failure += sum(len(seen & {0, *second}) < 2 for second in itertools.product((0, 1), repeat=6)) / 2**12
+    assert failure == pytest.approx(1 - (1 - 2**-6) ** 2)
+    taken = float(class_failures_upper(cells, 2, 10, 2, shared_records_upper=4).failures_upper[0])
+    by_c = float(class_failures_upper(cells, 2, 10, 2).failures_upper[0])
+    assert taken == pytest.approx(by_c) == pytest.approx(4 * 2**-10)
+    assert taken < failure
+    by_d = 2 * (1 - (1 - 2**-6) ** 2)  # E W with W the number of values that some release misses
+    assert by_d >= failure
+    # Shared without looking at values: the four are drawn from P as well, and what is promised holds.
+    honest = 0.0
+    for shared in itertools.product((0, 1), repeat=4):
+        missing = 2**-6 if len(set(shared)) == 1 else 0.0
+        honest += (1 - (1 - missing) ** 2) / 2**4
+    assert honest <= taken

@@ -87,3 +87,48 @@ def test_monotone_in_eta(first, second):
 def test_eta_out_of_range(eta):
     with pytest.raises(ParameterError, match=r"\[0, 1\)"):
         SharpBound(2, 10, eta=eta)
+
+
+@settings(deadline=None, max_examples=quick_or_all(40, 200))
+@given(seed=st.integers(0, 2**32 - 1), eta=st.floats(1e-4, 0.05), releases=st.integers(1, 4))
+def test_owners_with_truths_of_their_own_pay_once_if_they_contribute_equally(seed, eta, releases):
+    """Theorem C with equal k_j: tails from the definition, each owner's with its own error."""
+    rng = np.random.default_rng(seed)
+    n_classes, n_values, ell = 3, 5, 2
+    cells = rng.dirichlet(np.full(n_classes * n_values, 2.0)).reshape(n_classes, n_values)
+    n_records = int(rng.integers(5, 80))
+    shares = []
+    for _ in cells:
+        spare = n_values - ell
+        k = int(rng.integers(0, spare // releases + 1))
+        shares.append((k, spare + 1 - releases * k))
+    planned = np.array(
+        [releases * excess(row, n_records, k) / room for row, (k, room) in zip(cells, shares, strict=True)]
+    )
+    promised = total_failure_upper(planned, cells.max(axis=1), n_records, eta)
+    total = 0.0
+    for owner in range(releases):
+        # All in one class, each owner in another one: the worst that a common truth would exclude.
+        true = cells.copy()
+        row = (owner + int(rng.integers(0, 2))) % n_classes
+        taken = min(eta, cells[row].sum())
+        true[row] = np.maximum(0.0, cells[row] - taken * rng.dirichlet(np.full(n_values, 0.3)))
+        total += sum(excess(own, n_records, k) / room for own, (k, room) in zip(true, shares, strict=True))
+    assert total <= promised * (1.0 + 1e-9)
+
+
+def excess(cells, n_records, k):
+    """E(W - k)^+ for independent indicators that a value is missing, by adding one value after the other."""
+    chances = np.array([1.0])
+    for cell in cells:
+        q = (1.0 - cell) ** n_records
+        chances = np.append(chances, 0.0) * (1.0 - q) + np.append(0.0, chances) * q
+    return float((chances * np.maximum(0, np.arange(chances.size) - k)).sum())
+
+
+def test_unequal_contributions_may_pay_more_without_a_common_truth():
+    """The test above can fail: two owners, two classes, each owner the whole failure of one class."""
+    n_records, eta, failures = 100, 0.02, np.array([0.01, 0.01])
+    promised = total_failure_upper(failures, np.array([0.1, 0.1]), n_records, eta)
+    growth = np.exp(n_records * eta / 0.9)
+    assert failures.sum() * growth > promised

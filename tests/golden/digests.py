@@ -176,3 +176,26 @@ a1d96a850871b8756f6c00ff72a06b463ace64735ae129e3200adf6b3bfcc774  agency/plan.js
 84444a793e9ee3c33a4c9c1c364d2e712e2eeb32e1d11c0983e2450f132e6e57  agency/withdrawn.sig
 """)
 """What 0.2.0 has added about keys: links between them, and signatures that name the people."""
+
+PLANS_2 = table_of("""
+db60b5c707427bcea33e01032d8385bda514d795ce6d0a3198e944c16848b115  plans/boxes.json
+297a8a00d1169dec280d969a9915c2abe7b4806e92817fa84cc3835a50cc8392  plans/classes.json
+86aabbea938a5c1528bf75dec09a932a8dabac07601f8aa1f0f8573769cf71b9  plans/eta.json
+07ea2b6531685574ba27de01e5ae2b46664e195b050615b1d8fd09f767832c53  plans/fewest_past.json
+0c7399a0427baa47476919b7f1ce73b52dd3bd781802ee3ccfb6731f0351b311  plans/hierarchy.json
+b6b7e01d1cb31478389fd8e12ddf37ae5ba6d339e1566527ce8c3bb522cea6d5  plans/kinds.json
+38474ed0ef14a9b16bf658ef70da8fda695cef4756f2f6839e6d987c65611b6e  plans/merged.json
+58cb18d46618418dd0b5f1bea168968a21b9902f90a74fc5c44708cc7e4f61da  plans/min_records.json
+4c818e072966a50cd0eda3d899e940db6d4d395435fad50d2d87a01bf82022e1  plans/paper_certified.json
+dacb75c21f783dba4faaaac134e1324b634849d823d6e0e3e3b5338cbc3658d1  plans/profile.json
+eef6f44bd35855d2870b670cb72a36fd9914cbcb2311f2a50b37cd9e5b8bde3f  plans/runs.json
+0f4af319896396fc3e921a13608313c328ab64e1e74380b86aacb8ea6d179813  plans/shared_records.json
+864344c7c2c1e496bd91147e275abe89023879a184e81696b583a9d0446f6128  plans/sparse.json
+ef270b966dbc67633ed27f22665738c6a7cd4bf4bc3965ba738b4733cab2c5b7  plans/waiting.json
+e91681f3fc11cbdc08e373f08566e3e9e686142fd84e453c846a91915a982fc5  plans/waiting_auto.json
+36c043d959131ccf7ca2d5d9697c86083dce3cbbae01572f49672bba87a795b3  releases/any_order.parquet
+ab683e5f464e21b24de52ffbc8a241804fdb8e956b00e868fb5e0059714fbef8  releases/any_order.parquet.manifest.json
+1de6741c0b54ae2b00306214c805c19816e1bb60a48c185685cd31f11f065127  releases/kept.csv
+93a82a3d816c663897bc19183b225fd6ee531e0e7e8cb09918f681d8367f1086  releases/kept.csv.manifest.json
+""")
+"""What 0.2.0 has added about plans (format 2) and releases with kept columns (manifest format 2)."""

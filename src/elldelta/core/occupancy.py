@@ -86,8 +86,9 @@ def class_failures_upper(
         certifiable: One allowance for all releases, so that every owner can check its own (Theorem E); the
             bounds are then per release.
         shared_records_upper: U. Says that at most U records of each release are shared with other releases,
-            whatever their values are, and that all other records are independent across releases. Leave it
-            at None unless that is known; nothing checks it.
+            chosen without looking at their values, and that all other records are independent across
+            releases. Theorem D' alone would allow shared records of any values; Theorem C asks that *all*
+            records of a release are drawn from P. Leave it at None unless that is known; nothing checks it.
     """
     cells = _checked_cells(cells)
     ell = check_ell(ell, cells.shape[1])

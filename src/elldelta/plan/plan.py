@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from elldelta.model.model import Model
     from elldelta.plan.classes import Classes
 
-FORMAT_VERSION = 1
-"""Version of the file; old versions are read for ever, newer ones refused."""
+FORMAT_VERSION = 2
+"""Version of the file; old versions are read for ever, newer ones refused. Format 2 has other words for what
+must be true of releases that share people; plans without such words are written in format 1, as ever."""
 
 KIND = "plan"
 
@@ -60,8 +61,8 @@ class Plan(Shown):
             composed from plans alone.
         p: What ell cells of every class reach, for the bounds that use it.
         eta: The error of the model (total variation) that the promise allows for.
-        shared_records: If not None, the promise assumes that at most so many records of each release
-            are shared with others and all others are independent.
+        shared_records: If not None, the promise assumes that at most so many records of each release are
+            shared with others, chosen without looking at their values, and all others are independent.
         guarantee: "certified": every release is checked, and the promise is certain. "probabilistic": the
             promise holds except with probability failure_upper.
         waiting_risk: The chance that a class needs merging, for plans that were made with one.
@@ -265,31 +266,36 @@ class Plan(Shown):
             f"{rounded_up(self.failure_upper / self.releases)}."
         )
 
-    def _conditions(self) -> tuple[str, ...]:
+    def _conditions(self, version: int = FORMAT_VERSION) -> tuple[str, ...]:
         if not self.schema.kept:
-            return self._own_conditions()
+            return self._own_conditions(version)
         kept = ", ".join(repr(name) for name in self.schema.kept)
         return (
-            *self._own_conditions(),
+            *self._own_conditions(version),
             f"The promise does not cover the columns that are kept unchanged ({kept}): "
             "they must tell nothing about who somebody is.",
         )
 
-    def _own_conditions(self) -> tuple[str, ...]:
+    def _own_conditions(self, version: int) -> tuple[str, ...]:
         distribution = "independent draws from the distribution of the model"
         error = f", up to an error of {self.eta:g} in total variation." if self.eta else "."
         if self.guarantee == "certified":
             return (
                 "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
                 f"At most {self.releases} releases are linked, or one ledger has admitted all of them.",
-                "Nobody's records are published again under other classes.",
+                "Nobody's records are published again under other classes."
+                if version == 1
+                else "Subtracting releases shows no smaller group: where all people of classes in one "
+                "release are in a class of another, that class holds nobody else, or others with at least "
+                f"{self.ell} values. 'elldelta audit' looks for such groups.",
                 f"Only the chance of passing assumes that records are {distribution}{error}",
             )
         together = (
             "Releases may share people in any way, and may even be copies of each other."
             if self.shared_records is None
-            else f"At most {self.shared_records} records of each release are shared with others, whatever "
-            "their values; all others are independent between releases."
+            else f"At most {self.shared_records} records of each release are shared with others, "
+            f"{'whatever their values' if version == 1 else 'chosen without looking at their values'}; "
+            "all others are independent between releases."
         )
         return (
             "All linked releases use this plan's classes, fixed before anybody's records were seen.",
@@ -310,7 +316,8 @@ class Plan(Shown):
         }
         if self.notes:  # no key where there is none: older plans keep their digest
             content["notes"] = list(self.notes)
-        return seal(KIND, FORMAT_VERSION, content)
+        is_first = self.conditions == self._conditions(1)
+        return seal(KIND, 1 if is_first else FORMAT_VERSION, content)
 
     def summary(self) -> dict[str, Any]:
         """What the plan promises as plain JSON values, without its classes and witnesses."""
@@ -365,7 +372,7 @@ class Plan(Shown):
                 plan.digest == document["digest"]
                 and plan.promise
                 in {plan._promise(), plan._promise(names_missing=bool(schema.sensitive.missing))}
-                and plan.conditions == plan._conditions()
+                and plan.conditions in {plan._conditions(1), plan._conditions()}
             )
         except (ElldeltaError, KeyError, TypeError, ValueError):
             intact = False

@@ -42,8 +42,9 @@ class Wishes:
         typer.Option(
             "--shared-records",
             help="Promise only for releases that are nearly independent. It must be true that at most this "
-            "many records of each release are shared with other releases, whatever their values, and that "
-            "all other records are independent. Without it, releases may share people in any way.",
+            "many records of each release are shared with other releases, chosen without looking at their "
+            "values, and that all other records are independent. Without it, releases may share people in "
+            "any way.",
         ),
     ] = None
     shape: Annotated[

@@ -31,8 +31,9 @@ class SharpBound:
         per_class: Whether the limit is for each class: how often the owner of a certified release must wait.
         certifiable: One allowance for all releases, so that each owner can check its own release
             (Theorem E). Class failures are then per release.
-        shared_records: Theorem D': at most so many records of each release are shared with others, whatever
-            their values, and all other records are independent. None: any dependence (Theorem C).
+        shared_records: The smaller of Theorems C and D': at most so many records of each release are shared
+            with others, chosen without looking at their values, and all other records are independent. None:
+            any dependence (Theorem C).
         eta: The error of P in total variation, paid for once.
     """
 
