@@ -78,7 +78,8 @@ def ratios(name, model, n_owners, aim, n_draws):
 def run():
     if ADULT.exists():
         table = adult_table()
-        model = estimate(table, Schema.infer(table, QUASI_IDENTIFIERS, "occupation"))
+        schema = Schema.infer(table, QUASI_IDENTIFIERS, "occupation", widen={"age": "no"})
+        model = estimate(table, schema)
         for n_owners, aim in AIMS.items():
             yield from ratios("Adult", model, n_owners, aim, N_DRAWS)
         made = plan(model, ell=ELL, releases=2, records=RECORDS, waiting_risk="auto")

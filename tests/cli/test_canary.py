@@ -157,7 +157,9 @@ def innocent(tmp_path_factory):
     text = schema.read_text(encoding="utf-8").replace('unit = "day"', 'unit = "year"')
     schema.write_text(text, encoding="utf-8")
     quietly("estimate", past, "--schema", schema, "-o", model)
-    quietly("plan", model, "--ell", "3", "--records", "1000", "--releases", "2", "-o", plan)
+    quietly(
+        "plan", model, "--ell", "3", "--records", "1000", "--releases", "2", "--delta", "0.01", "-o", plan
+    )
     return folder
 
 

@@ -28,7 +28,7 @@ from elldelta.errors import ElldeltaError
 
 HOME = Path(__file__).parent / "0.1.0"
 
-ASKED = "models/dense.parquet --ell 3 --releases 2 --records 1500"
+ASKED = "models/dense.parquet --ell 3 --releases 2 --records 1500 --delta 0.01"
 
 MODELS = {
     "dense": "estimate tables/past_1.csv.gz --schema schemas/plain.toml",
@@ -44,8 +44,8 @@ PLANS = {
     "eta": f"{ASKED} --eta 0.001",
     "fewest_past": f"{ASKED} --fewest-past 12",
     "hierarchy": f"{ASKED} --hierarchy postal_code=schemas/postal_code.csv",
-    "kinds": "models/kinds.parquet --ell 2 --releases 2 --records 1000",
-    "merged": "models/merged.parquet --ell 4 --releases 1 --records 1500",
+    "kinds": "models/kinds.parquet --ell 2 --releases 2 --records 1000 --delta 0.01",
+    "merged": "models/merged.parquet --ell 4 --releases 1 --records 1500 --delta 0.01",
     "min_records": f"{ASKED} --min-records 2",
     "paper_beta": "models/dense.parquet --ell 3 --releases 2 --beta 0.5 --bound paper --shape runs"
     " --guarantee probabilistic",
@@ -57,7 +57,7 @@ PLANS = {
     "profile": f"{ASKED} --category-order profile --shape runs",
     "runs": f"{ASKED} --shape runs",
     "shared_records": f"{ASKED} --guarantee probabilistic --shared-records 50",
-    "sparse": "models/sparse.parquet --ell 3 --releases 2 --records 1500",
+    "sparse": "models/sparse.parquet --ell 3 --releases 2 --records 1500 --delta 0.01",
     "union": None,  # made with --bound union, which is only read, verified and released with
     "waiting": f"{ASKED} --waiting-risk 0.2",
     "waiting_auto": f"{ASKED} --waiting-risk auto",

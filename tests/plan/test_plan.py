@@ -47,7 +47,7 @@ def model(past):
 @pytest.mark.parametrize("shape", ["runs", "boxes"])
 def test_a_plan_can_be_made_without_telling_of_rare_values(model, bound, shape):
     rare = model.schema.sensitive.domain.values.index("hiv")
-    plan = ed.plan(model, ell=3, records=3000, fewest_past=5, bound=bound, shape=shape)
+    plan = ed.plan(model, ell=3, records=3000, fewest_past=5, bound=bound, shape=shape, delta=0.01)
     assert all(rare not in values for values in plan.witnesses)
     assert min(min(cells) for cells in plan.witness_cells) * 8001 >= 5 - 1e-6
     assert plan.failure_upper <= 0.01
@@ -86,7 +86,7 @@ def resealed(plan, **changes):
     ids=lambda changes: next(iter(changes)),
 )
 def test_plans_whose_words_and_numbers_do_not_agree_are_refused(model, changes):
-    plan = ed.plan(model, ell=3, releases=2, records=3000)
+    plan = ed.plan(model, ell=3, releases=2, records=3000, delta=0.01)
     assert Plan.from_dict(resealed(plan)) == plan
     with pytest.raises(FileError, match="changed or damaged"):
         Plan.from_dict(resealed(plan, **changes))
@@ -132,7 +132,7 @@ class TestNumbersThatWereEdited:
 
     @pytest.fixture
     def plan(self, model, wish):
-        return ed.plan(model, ell=3, releases=2, records=4000, **wish)
+        return ed.plan(model, ell=3, releases=2, records=4000, delta=0.01, **wish)
 
     def refused(self, plan, **changes):
         forged = replace(plan, promise="", conditions=(), **changes)

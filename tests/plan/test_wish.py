@@ -90,7 +90,7 @@ def test_a_stored_wish_of_an_earlier_version_is_read():
     }  # fmt: skip
     wish = Wish.from_dict(stored)
     assert (wish.bound, wish.fewest_past) == ("union", 1)
-    assert replace(wish, bound="sharp") == Wish(ell=3, records=2000, releases=2)
+    assert replace(wish, bound="sharp") == Wish(ell=3, records=2000, releases=2, delta=0.01)
 
 
 @pytest.mark.parametrize("document", [{}, {"records": 5}, {"ell": 3, "records": 5, "l": 4}], ids=str)
@@ -118,3 +118,23 @@ def test_what_is_said_in_python_is_what_is_wished(monkeypatch):
     certified = {"ell": 2, "records": 900, "waiting_risk": 0.25, "min_records": 3}
     assert planner.plan(None, **certified) == Wish(**certified)
     assert planner.plan(None, ell=2, beta=0.5, bound="paper") == Wish(ell=2, beta=0.5, bound="paper")
+
+
+@pytest.mark.parametrize(
+    ("wish", "chosen"),
+    [
+        ({"records": 10}, (None, "auto")),
+        ({"records": 10, "delta": 0.02}, (0.02, None)),
+        ({"records": 10, "waiting_risk": 0.2}, (None, 0.2)),
+        ({"records": 10, "guarantee": "probabilistic"}, (0.01, None)),
+        ({"records": 10, "bound": "paper"}, (0.01, None)),
+        ({"records": 10, "eta": 0.001}, (0.01, None)),
+        ({"classes": 10}, (0.01, None)),
+        ({"p": 0.1}, (0.01, None)),
+    ],
+    ids=str,
+)
+def test_what_is_taken_where_nothing_was_asked_for(wish, chosen):
+    made = Wish(ell=2, **wish)
+    assert (made.delta, made.waiting_risk) == chosen
+    assert Wish.from_dict(made.to_dict()) == made

@@ -47,7 +47,7 @@ def test_the_story_and_everything_beside_it(tmp_path):
     model = ed.estimate(past, ed.read_schema(tmp_path / "schema.toml"))
     points = ed.frontier(model, ell=3, releases=2, records=[1000, 2500])
     assert [row.records for row in points.rows] == [1000, 2500]
-    plan = ed.plan(model, ell=3, releases=2, records=2500)
+    plan = ed.plan(model, ell=3, releases=2, records=2500, delta=0.01)
     assert points.rows[1].classes["sharp"] == plan.n_classes
     [measured] = ed.compare([plan], model)
     assert 0 < measured.utility.ncp < 1

@@ -58,13 +58,13 @@ def past():
 @pytest.fixture(scope="module")
 def plan(past):
     schema = ed.Schema.infer(to_arrow(past), QUASI_IDENTIFIERS, SENSITIVE)
-    return ed.plan(ed.estimate(to_arrow(past), schema), ell=3, releases=2, records=2500)
+    return ed.plan(ed.estimate(to_arrow(past), schema), ell=3, releases=2, records=2500, delta=0.01)
 
 
 @pytest.fixture(scope="module")
 def kept_plan(past):
     schema = ed.Schema.infer(to_arrow(past), QUASI_IDENTIFIERS, SENSITIVE, kept=("ward", "cost"))
-    return ed.plan(ed.estimate(to_arrow(past), schema), ell=3, releases=2, records=2500)
+    return ed.plan(ed.estimate(to_arrow(past), schema), ell=3, releases=2, records=2500, delta=0.01)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -77,7 +77,7 @@ def test_schema_model_and_plan_do_not_depend_on_the_kind_of_table(tmp_path, past
     file = write_csv(tmp_path / "past.csv", past)
     from_file = ed.estimate(file, ed.Schema.infer(file, QUASI_IDENTIFIERS, SENSITIVE))
     assert model == from_file
-    assert ed.plan(model, ell=3, releases=2, records=2500) == plan
+    assert ed.plan(model, ell=3, releases=2, records=2500, delta=0.01) == plan
 
 
 @pytest.mark.parametrize("keep", [False, True], ids=["plain", "kept"])

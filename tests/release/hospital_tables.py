@@ -22,7 +22,7 @@ SENSITIVE = "disease"
 NAMES = (*QUASI_IDENTIFIERS, SENSITIVE, "ward", "admitted", "cost")
 """Quasi-identifiers, the sensitive column, and three columns that nobody asked for."""
 
-SMALL_PLAN = ("--ell", "3", "--releases", "2", "--records", "2500")
+SMALL_PLAN = ("--ell", "3", "--releases", "2", "--records", "2500", "--delta", "0.01")
 
 
 def make_rows(n, seed, *, without=()):

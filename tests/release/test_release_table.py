@@ -37,7 +37,7 @@ def plans():
     made = {}
     for kept in ((), ("ward",)):
         schema = ed.Schema.infer(past, ["age", "zip"], "disease", kept=kept)
-        made[kept] = ed.plan(ed.estimate(past, schema), ell=3, releases=2, records=3000)
+        made[kept] = ed.plan(ed.estimate(past, schema), ell=3, releases=2, records=3000, delta=0.01)
     return made
 
 

@@ -39,7 +39,7 @@ def model():
 
 @pytest.fixture
 def released(model, tmp_path):
-    plan = ed.plan(model, ell=3, releases=2, records=3000)
+    plan = ed.plan(model, ell=3, releases=2, records=3000, delta=0.01)
     path = tmp_path / "release.parquet"
     ed.release(people(3000, 1), plan, to=path)
     assert ed.verify(path, plan).is_certified
@@ -106,7 +106,7 @@ def test_a_probabilistic_release_must_have_the_plans_classes_and_records(model, 
 
 def test_merged_classes_with_equal_labels_are_refused(model, tmp_path):
     """Two groups with the same hull: records of one could be claimed for the other."""
-    plan = ed.plan(model, ell=3, releases=2, records=3000)
+    plan = ed.plan(model, ell=3, releases=2, records=3000, delta=0.01)
     path = tmp_path / "release.parquet"
     ed.release(people(3000, 1), plan, to=path)
     lows, highs = plan.classes.hulls(plan.schema)
@@ -191,7 +191,7 @@ def kept_plan():
     """A plan that keeps a number (9 comes before 10, not as in a text) and a text."""
     past = with_kept(people(8000, 0))
     schema = Schema.infer(past, ["age", "zip"], "disease", kept=["visits", "ward"])
-    return ed.plan(ed.estimate(past, schema), ell=3, releases=2, records=3000)
+    return ed.plan(ed.estimate(past, schema), ell=3, releases=2, records=3000, delta=0.01)
 
 
 def with_kept(table):
@@ -223,7 +223,7 @@ def test_a_column_that_the_manifest_does_not_describe_is_refused(released, check
 
 
 def test_a_column_too_many_in_memory_is_refused(model):
-    plan = ed.plan(model, ell=3, releases=2, records=3000)
+    plan = ed.plan(model, ell=3, releases=2, records=3000, delta=0.01)
     made = ed.release(people(3000, 1), plan)
     assert ed.verify(made, plan).unchecked == ()
     made.table["name"] = "Maria"

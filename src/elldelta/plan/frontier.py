@@ -132,7 +132,10 @@ def frontier(
         return planner, list(frontier_rows(planner, numbers, tell))
 
     planner, found = computed(rows, progress)
-    return Frontier(wish.ell, wish.delta, wish.releases, planner.shape, not planner.is_draft, tuple(found))
+    drafted = planner.is_draft
+    return Frontier(
+        wish.ell, wish.release_failure, wish.releases, planner.shape, not drafted, tuple(found)
+    )
 
 
 def frontier_rows(

@@ -48,7 +48,7 @@ def plan(
     ell: int,
     releases: int = 1,
     records: int | None = None,
-    delta: float = 0.01,
+    delta: float | None = None,
     p: float | None = None,
     beta: float | None = None,
     classes: int | None = None,
@@ -74,7 +74,8 @@ def plan(
         ell: Sensitive values to be left for everybody.
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.
         records: The records every owner can wait for.
-        delta: Failure probability of one release.
+        delta: Failure probability of one release. By default a certified plan for given records takes the
+            waiting risk that is expected to lose least, as with "auto"; other plans take 0.01.
         p: The paper's parameter; decides the records.
         beta: The same as a share of p_ell.
         classes: A number of classes to reach with as few records as possible.
@@ -272,7 +273,7 @@ class Planner:
         if wish.classes is not None:
             return self.made().records
         p = wish.p if wish.p is not None else self._mechanism(beta=wish.beta).p
-        return self._mechanism(self._snapped(self._admissible(p)[0])).records(wish.delta)
+        return self._mechanism(self._snapped(self._admissible(p)[0])).records(wish.release_failure)
 
     def plan(self, bound: PlanBound, n_records: int) -> Plan:
         """The plan that one bound makes with so many records."""
@@ -429,7 +430,7 @@ class Planner:
             distribution.value_marginal,
             distribution.n_quasi_identifiers,
             wish.ell,
-            wish.delta,
+            wish.release_failure,
             n_records,
             wish.eta,
         )
@@ -437,7 +438,7 @@ class Planner:
         # and at last one class for everybody, which `smallest_p` has found affordable.
         for p in (smallest, min(self._p_ell, smallest * (1.0 + 3.0 * RELATIVE_TOLERANCE)), self._p_ell):
             partition, classes = self._admissible(p)
-            if self._mechanism(self._snapped(partition)).records(wish.delta) <= n_records:
+            if self._mechanism(self._snapped(partition)).records(wish.release_failure) <= n_records:
                 return partition, classes
         raise InternalError("One class for everybody was affordable and then was not.")
 

@@ -20,6 +20,9 @@ from elldelta.errors import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+USUAL_DELTA = 0.01
+"""The failure probability of one release, where one is needed and none was given."""
+
 MOST_OWNERS = 100
 """Owners for whom a plan is tried out; a ledger admits more."""
 
@@ -44,7 +47,9 @@ class Wish:
 
     Attributes:
         ell: Sensitive values to be left for everybody.
-        delta: Failure probability of one release.
+        delta: Failure probability of one release. By default the waiting risk of a certified plan is chosen
+            instead, as with "auto"; where there is none to choose (another guarantee, bound or eta, or
+            another way than records), delta is 0.01.
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.
         records: The records every owner can wait for.
         p: The paper's parameter; decides the records.
@@ -69,7 +74,7 @@ class Wish:
     """
 
     ell: int
-    delta: float = 0.01
+    delta: float | None = None
     releases: int = 1
     records: int | None = None
     p: float | None = None
@@ -93,7 +98,6 @@ class Wish:
                 object.__setattr__(self, name, check_whole(words, value, least, most))
         if self.owners is not None and self.waiting_risk is None:
             object.__setattr__(self, "waiting_risk", "auto")
-        object.__setattr__(self, "delta", check_delta(self.delta))
         object.__setattr__(self, "eta", check_eta(self.eta))
         if self.p is not None:  # its upper end depends on the model
             p = check_real(self.p, lambda p: 0.0 < p <= 1.0, "p must lie in (0, 1].")
@@ -104,16 +108,23 @@ class Wish:
         _check_choice("guarantee", self.guarantee, GUARANTEES)
         _check_choice("shape", self.shape, (None, *get_args(ShapeName)))
         _check_choice("category order", self.category_order, get_args(CategoryOrder))
+        if self.delta is None and self.waiting_risk is None:
+            is_certain = self.guarantee == "certified" and self.bound == "sharp"
+            can_choose = is_certain and self.records is not None and self.eta == 0.0
+            name, usual = ("waiting_risk", "auto") if can_choose else ("delta", USUAL_DELTA)
+            object.__setattr__(self, name, usual)
         self._check_budget()
         self._check_ways()
         self._check_combination()
 
     def _check_budget(self) -> None:
+        if self.delta is not None:
+            object.__setattr__(self, "delta", check_delta(self.delta))
         if self.waiting_risk is None:
-            if self.releases * self.delta >= 1.0:
+            if self.budget >= 1.0:
                 raise ParameterError(
                     "The failure after linkage, releases x delta, must stay below 1 to mean anything.",
-                    found=f"{self.releases} x {self.delta:g} is {self.releases * self.delta:g}.",
+                    found=f"{self.releases} x {self.release_failure:g} is {self.budget:g}.",
                     remedy="Choose a smaller delta.",
                 )
         elif self.waiting_risk != "auto":
@@ -162,9 +173,14 @@ class Wish:
                 raise ParameterError(problem, found=f"bound is {self.bound}, guarantee is {self.guarantee}.")
 
     @property
+    def release_failure(self) -> float:
+        """delta, or the usual one where a waiting risk stands in its place."""
+        return USUAL_DELTA if self.delta is None else self.delta
+
+    @property
     def budget(self) -> float:
         """The failure that linkage may cost: releases x delta."""
-        return self.releases * self.delta
+        return self.releases * self.release_failure
 
     def to_dict(self) -> dict[str, Any]:
         """The wish as plain JSON values; `from_dict` is the inverse."""

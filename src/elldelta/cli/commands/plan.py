@@ -19,7 +19,14 @@ from elldelta.errors import ParameterError
 class Wishes:
     """What is asked for besides ell."""
 
-    delta: options.Delta = 0.01
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            "--delta",
+            help="Failure probability of one release, between 0 and 1. Without it a certified plan takes the "
+            "waiting risk that is expected to lose least; other plans take 0.01.",
+        ),
+    ] = None
     releases: options.Releases = 1
     records: Annotated[
         int | None, typer.Option("--records", help="Records that every owner can wait for.")
@@ -67,8 +74,8 @@ class Wishes:
         str | None,
         typer.Option(
             "--waiting-risk",
-            help="Instead of --delta, for finer classes: the chance that a class needs merging, such as 0.1; "
-            "auto tries several and takes the one that loses least information.",
+            help="Instead of --delta: the chance that a class needs merging, such as 0.1; auto, the default of "
+            "certified plans, tries several and takes the one that loses least information.",
         ),
     ] = None
     owners: Annotated[
@@ -159,7 +166,7 @@ def _print(told: dict[str, Any]) -> None:
                 (
                     row["bound"],
                     "none" if row["classes"] is None else f"{row['classes']:,}",
-                    "" if row["failure_upper"] is None else f"{row['failure_upper']:.3g}",
+                    _failure(row, is_checked=told["waiting_risk"] is not None),
                     "this plan" if row["bound"] == told["bound"] else "",
                 )
                 for row in told["bounds"]
@@ -170,6 +177,13 @@ def _print(told: dict[str, Any]) -> None:
         f"{told['largest_class']:,.0f}. Information loss (NCP, 0 to 1): {told['ncp']:.4f}",
         f"Wrote {told['plan']}  {told['digest']}",
     )
+
+
+def _failure(row: dict[str, Any], *, is_checked: bool) -> str:
+    """What can fail after linkage; a plan with a waiting risk leaves that to the check of every release."""
+    if row["failure_upper"] is None:
+        return ""
+    return "nothing" if is_checked and row["bound"] == "sharp" else f"{row['failure_upper']:.3g}"
 
 
 def _risk(text: str | None) -> float | Literal["auto"] | None:

@@ -105,7 +105,7 @@ def quick_cost(agency: Agency, population: str, wish: Wish) -> Cost:
     return Cost(
         population=population,
         ell=wish.ell,
-        delta=wish.delta,
+        delta=wish.release_failure,
         releases=wish.releases,
         records=wish.records or 0,
         failure_after_linkage=wish.budget,
@@ -229,7 +229,7 @@ def _paper(model: Model, wish: Wish) -> PaperCost:
             model,
             Wish(
                 ell=wish.ell,
-                delta=wish.delta,
+                delta=wish.release_failure,
                 releases=wish.releases,
                 beta=1.0,
                 bound="paper",
