@@ -133,9 +133,7 @@ def frontier(
 
     planner, found = computed(rows, progress)
     drafted = planner.is_draft
-    return Frontier(
-        wish.ell, wish.release_failure, wish.releases, planner.shape, not drafted, tuple(found)
-    )
+    return Frontier(wish.ell, wish.release_failure, wish.releases, planner.shape, not drafted, tuple(found))
 
 
 def frontier_rows(

@@ -74,8 +74,8 @@ class Wishes:
         str | None,
         typer.Option(
             "--waiting-risk",
-            help="Instead of --delta: the chance that a class needs merging, such as 0.1; auto, the default of "
-            "certified plans, tries several and takes the one that loses least information.",
+            help="Instead of --delta: the chance that a class needs merging, such as 0.1; auto, the default "
+            "of certified plans, tries several and takes the one that loses least information.",
         ),
     ] = None
     owners: Annotated[
