@@ -122,3 +122,27 @@ def test_a_schema_reads_numbers_and_truth_in_every_spelling(elldelta, tmp_path):
     table.write_text("zip,vote\nA,True\nA,False\n")
     other.write_text("zip,vote\nA,true\nA,false\n")
     assert elldelta("audit", table, other, *ROLES, "--ell", "2", "--json").json["diversity_min_any"] == 2
+
+
+def test_a_schema_that_was_there_before_is_warned_of(elldelta, votes, tmp_path):
+    schema = tmp_path / "s.toml"
+    area = Column("zip", Categories(("A", "B")))
+    for vote, answers, code in (
+        (Categories(("0", "1", "NA")), ("0", "1", "NA"), "NA"),
+        (Integers(0, 99), ("0", "1", "99"), "99"),
+        (Integers(-1, 1), ("0", "1", "-1"), "-1"),
+        (Integers(0, 99), ("0", "98", "99"), None),
+    ):
+        schema.write_text(Schema((area,), Column("vote", vote)).to_toml())
+        said = elldelta(
+            "estimate",
+            votes(*answers),
+            "--schema",
+            schema,
+            "-o",
+            tmp_path / "m.parquet",
+            "--overwrite",
+            "--json",
+        )
+        assert said.json["records_suppressed"] == 0  # it is read as before
+        assert said.err == "" if code is None else f"WARNING  vote: {code} may stand for" in said.err

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.engines import Table
+    from elldelta.schema.schema import Column
 
 DEFAULT_BINS = "quantile:10"
 _EPOCH = dt.date(1970, 1, 1)
@@ -162,7 +163,7 @@ class Profiler:
         row = self._extremes(sql.real_extremes(self.table.relation, self.value, self.kind))
         if row["n_fractions"] == 0 and max(abs(row["low"]), abs(row["high"])) <= 2.0**53:
             return self._made(Integers(int(row["low"]), int(row["high"])), row)
-        return self._binned(DEFAULT_BINS, _BINS_NOTE)
+        return self._binned(DEFAULT_BINS, _BINS_NOTE, row)
 
     def _made(self, domain: Domain, row: Mapping[str, Any], note: str = "") -> Profile:
         codes = self._codes(domain.low, domain.high) if isinstance(domain, Integers) else ()
@@ -173,21 +174,16 @@ class Profiler:
         if not _CODES & {low, high} or low == high:
             return ()
         row = self.one_row(sql.neighbours(self.table.relation, self.value, self.kind, low, high))
-        found = []
-        if low in _CODES and low < 0 <= row["above"]:
-            found.append(str(low))
-        if high in _CODES and high - row["below"] > 1:
-            found.append(str(high))
-        return tuple(found)
+        return _code_ends(low, row["above"], row["below"], high)
 
-    def _binned(self, bins: str, note: str) -> Profile:
+    def _binned(self, bins: str, note: str, row: dict[str, Any] | None = None) -> Profile:
         if self.kind not in {"integer", "real", "text"}:
             raise SchemaError(
                 f"Column {self.name!r} cannot be put into bins.",
                 found=f"Its values are of kind {self.kind}.",
                 remedy="Leave its bins out.",
             )
-        row = self._extremes(sql.real_extremes(self.table.relation, self.value, self.kind))
+        row = row or self._extremes(sql.real_extremes(self.table.relation, self.value, self.kind))
         low, high = float(row["low"]), float(row["high"])
         way, _, rest = bins.partition(":")
         try:
@@ -362,6 +358,37 @@ class _Texts:
             note,
             self.is_like_dates and isinstance(domain, Categories),
         )
+
+
+def suspects(column: Column, n: NDArray[np.int64]) -> tuple[str, ...]:
+    """Values of a column that look as if they stood for a missing one.
+
+    Args:
+        column: The column.
+        n: How many records there are at each of its positions.
+    """
+    places = np.flatnonzero(n[: column.domain.size]).tolist()
+    match column.domain:
+        case Categories(values):
+            return tuple(values[place] for place in places if _looks_missing(values[place]))
+        case Integers(first, _, 1) if len(places) > 1:
+            return _code_ends(*(first + place for place in (*places[:2], *places[-2:])))
+    return ()
+
+
+def warned_of(column: Column, n: NDArray[np.int64]) -> tuple[str, ...]:
+    """What to say about such values of a sensitive column whose schema is there already."""
+    return tuple(
+        f"{column.name}: {value} may stand for a missing value. It counts as a value that protects people. "
+        "If it is none, list it in the schema under missing instead of values, and count again."
+        for value in suspects(column, n)
+    )
+
+
+def _code_ends(low: int, above: float, below: float, high: int) -> tuple[str, ...]:
+    """The ends of a range that are known as codes, and are apart from the values next to them."""
+    ends = ((low, low < 0 <= above), (high, high - below > 1))
+    return tuple(str(end) for end, is_apart in ends if end in _CODES and is_apart)
 
 
 def _looks_missing(text: str) -> bool:

@@ -20,8 +20,11 @@ def _run(
     json: options.Json = False,
 ) -> None:
     """Count past records by quasi-identifiers and sensitive value: the model a plan is made from."""
+    import numpy as np
+
     from elldelta.files import check_writable
     from elldelta.model import estimate, write_model
+    from elldelta.schema.profile import warned_of
     from elldelta.schema.schema_file import read_schema
 
     source = where.source(sources)
@@ -38,6 +41,8 @@ def _run(
         )
     write_model(model, target, overwrite=overwrite)
     counts = model.counts
+    totals = np.bincount(counts.values, counts.n, counts.schema.n_values)
+    output.print_note(*(f"WARNING  {said}" for said in warned_of(counts.schema.sensitive, totals)))
     output.print_result(
         {
             "model": str(target),
