@@ -192,7 +192,7 @@ def _widened(profile: Profile, name: str, rule: str | None, *, is_sensitive: boo
         return profile
     seen = domain.label(0, domain.size - 1)
     note = f"{seen} was seen; widened, so that the records of other owners fit in"
-    return replace(profile, domain=wider, note="\n".join(filter(None, (profile.note, note))))
+    return replace(profile, domain=wider, seen=seen, note="\n".join(filter(None, (profile.note, note))))
 
 
 def _usual_ends(domain: Domain, name: str, *, is_sensitive: bool) -> Domain:

@@ -58,6 +58,7 @@ class Profile:
         codes: Values that look as if they stood for a missing one.
         note: How the domain came about.
         is_like_dates: Whether all texts look like dates in a form that is not read.
+        seen: What was seen where the domain is wider, in words.
     """
 
     domain: Domain
@@ -68,6 +69,7 @@ class Profile:
     codes: tuple[str, ...] = ()
     note: str = ""
     is_like_dates: bool = False
+    seen: str = ""
 
     @property
     def range(self) -> str:
@@ -76,7 +78,7 @@ class Profile:
         if isinstance(domain, Categories):
             return f"({domain.size:,})"
         whole = domain.label(0, domain.size - 1)
-        return f"{whole} in {domain.size:,} bins" if isinstance(domain, Bins) else whole
+        return f"{whole} ({domain.size:,})" if isinstance(domain, Bins) else whole
 
     @property
     def missing(self) -> str:

@@ -131,6 +131,11 @@ def _print(proposal: Proposal) -> None:
     rows += [(name, "kept unchanged", "", "", "") for name in schema.kept]
     rows += [(name, "dropped", "", "", "") for name in schema.dropped]
     output.print_table("Columns", ("column", "role", "values", "distinct", "missing"), rows)
+    for column, profile in zip(schema.counted_columns, proposal.profiles, strict=True):
+        if profile.seen:
+            output.print_text(
+                f"{column.name}: {profile.seen} was seen; there is room for other owners' records."
+            )
     for warning in proposal.warnings:
         output.print_text(f"WARNING  {output.as_options(warning)}")
 
