@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
+    from elldelta.engines import Progress
+
 __all__ = [
     "ComposedGuarantee",
     "FigurePoint",
@@ -387,7 +389,9 @@ def _against_ell() -> Iterator[FigurePoint]:
                 yield _point(4, "geometric", _mechanism("geometric", ell, beta), beta, delta)
 
 
-def write_figures(folder: str | os.PathLike[str], *, overwrite: bool = False) -> tuple[Path, ...]:
+def write_figures(
+    folder: str | os.PathLike[str], *, overwrite: bool = False, progress: Progress | None = None
+) -> tuple[Path, ...]:
     """Writes the four figures as SVG and PNG, each with a CSV of its series; returns the files."""
     from elldelta.files import AtomicFiles, unwritable
 
@@ -395,6 +399,8 @@ def write_figures(folder: str | os.PathLike[str], *, overwrite: bool = False) ->
     points = figure_series()
     contents: dict[Path, bytes] = {}
     for figure in range(1, 5):
+        if progress is not None:
+            progress(figure / 5)
         series = tuple(point for point in points if point.figure == figure)
         contents[folder / f"figure_{figure}.csv"] = _as_csv(series)
         for suffix, picture in _draw(figure, series).items():

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -167,6 +168,17 @@ def test_numbers_that_cannot_be_meant(elldelta, story, tmp_path):
 def test_the_same_release_twice(elldelta, two):
     assert "given twice" in refusal(elldelta, "audit", two / "one.csv", two / "one.csv")["problem"]
     assert "given twice" in refusal(elldelta, "verify", two / "*.csv", two / "one.csv")["problem"]
+
+
+def test_a_copy_of_a_release_is_noticed(elldelta, story, two):
+    for suffix in ("", ".manifest.json"):
+        shutil.copy(two / f"one.csv{suffix}", two / f"copy.csv{suffix}")
+    told = elldelta("audit", two / "one.csv", two / "copy.csv").out
+    assert "The same content twice: one.csv and copy.csv" in told
+    assert "The same content" not in elldelta("audit", two / "one.csv", two / "two.csv").out
+    command = ("release", story.owner_a, "--plan", story.plan, "--ledger", two / "l.jsonl", "--owner", "A")
+    assert "Wrote a line to" in elldelta(*command, "-o", two / "first.csv").out
+    assert "held this release already: no line was added" in elldelta(*command, "-o", two / "again.csv").out
 
 
 def test_globs_and_several_files_without_their_manifests(elldelta, story, two):

@@ -13,6 +13,7 @@ from elldelta.audit.measures import summarize
 from elldelta.audit.releases import ForeignColumns, ReadRelease, read_release, understand
 from elldelta.audit.targets import audit_targets, candidate_values, known_columns, read_people, values_left
 from elldelta.core.checks import check_whole
+from elldelta.engines.task import computed, part
 from elldelta.errors import DataError, ParameterError
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model
@@ -87,7 +88,10 @@ def audit(
     totals = None
     if people is not None:
         totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
-    return summarize(evidence, wanted, model=known, same_records=same, targets=totals)
+    return computed(
+        lambda _: summarize(evidence, wanted, model=known, same_records=same, targets=totals),
+        part(progress, 1.0, 1.0),  # the releases are read; what is left shows that it goes on
+    )
 
 
 def targets(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.audit.releases import TWICE
 from elldelta.audit.result import (
     Audit,
     BestGuess,
@@ -33,7 +34,7 @@ from elldelta.core.posterior import CONDITION, posterior, smoothed
 from elldelta.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -90,7 +91,7 @@ def summarize(
         worst=_worst(evidence, cells, fewest),
         differencing=_differencing(evidence, same_records, ell),
         targets=targets,
-        assumptions=evidence.assumptions,
+        assumptions=(*evidence.assumptions, *_twice(evidence)),
         labels=evidence.labels,
         linkage=linkage,
     )
@@ -119,6 +120,13 @@ def _histogram(linkage: Linkage) -> tuple[HistogramBar, ...]:
         HistogramBar(int(value), int((left == value).sum()), int(records[left == value].sum()))
         for value in np.unique(left[left > 0])
     )
+
+
+def _twice(evidence: Evidence) -> Iterator[str]:
+    """Says which releases show the same classes with the same counts: copies, most likely."""
+    for one, other in combinations(evidence.shown, 2):
+        if list(one.labels) == list(other.labels) and np.array_equal(one.counts, other.counts):
+            yield f"{TWICE}: {one.name} and {other.name} look like one release given twice."
 
 
 def _guesses(

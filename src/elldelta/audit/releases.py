@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 SensitiveNulls = Literal["suppress", "refuse", "category"]
 
+TWICE = "The same content twice"
 _MISSING = "Missing sensitive values"
 MISSING_COUNTS = f"{_MISSING} count as a value here, because somebody said so."
 
@@ -461,9 +462,9 @@ def counted_missing(assumptions: Iterable[str]) -> str:
     return " A missing value counts as one of them." if MISSING_COUNTS in assumptions else ""
 
 
-def about_missing(assumptions: Iterable[str]) -> tuple[str, ...]:
-    """What an audit says about missing sensitive values."""
-    return tuple(said for said in assumptions if said.startswith(_MISSING))
+def said_aloud(assumptions: Iterable[str]) -> tuple[str, ...]:
+    """What nobody should overlook: about missing sensitive values, and releases that are given twice."""
+    return tuple(said for said in assumptions if said.startswith((_MISSING, TWICE)))
 
 
 def _told(column: LabelColumn) -> str:

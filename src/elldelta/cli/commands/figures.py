@@ -9,6 +9,7 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
+from elldelta.cli.progress import progress_bar
 
 
 @command("figures", example="figures -o figures/")
@@ -20,7 +21,8 @@ def _run(
     """The paper's four figures as SVG and PNG, each with a CSV of its numbers."""
     from elldelta.paper import write_figures
 
-    files = write_figures(folder, overwrite=overwrite)
+    with progress_bar("Drawing") as progress:
+        files = write_figures(folder, overwrite=overwrite, progress=progress)
     if json:
         output.print_json({"files": [str(file) for file in files]})
         return

@@ -109,6 +109,7 @@ def _release(
 
     source = where.source(sources)
     place = _target(target, table, where.engine)
+    known_before = _size(ledger)
     columns, values = _mapped(names)
     book = _ledger(ledger, owner, to_come)
     if where.engine != "duckdb":
@@ -136,8 +137,10 @@ def _release(
     written = [f"Wrote {made.place} and its manifest."]
     if made.manifest.records_quarantined:
         written.append(f"Wrote {made.manifest.records_quarantined:,} records to {quarantine}: personal data.")
-    if ledger is not None:
+    if ledger is not None and _size(ledger) > known_before:
         written.append(f"Wrote a line to {ledger}.")
+    elif ledger is not None:
+        written.append(f"{ledger} held this release already: no line was added.")
     output.print_result(made.to_dict(), *made.manifest.sentences, *written, as_json=json)
 
 
@@ -155,6 +158,10 @@ def _mapped(texts: list[str] | None) -> tuple[dict[str, str], dict[str, dict[str
             )
         target[own] = other
     return columns, values
+
+
+def _size(path: Path | None) -> int:
+    return path.stat().st_size if path is not None and path.exists() else 0
 
 
 def _ledger(path: Path | None, owner: str | None, to_come: int | None) -> Ledger | None:
