@@ -6,4 +6,13 @@ model and its file (`model`), and how a planner may rearrange it.
 
 from elldelta.model.counting import CountedTable, Encoding, ShowValues, UnknownPolicy, count
 from elldelta.model.counts import Accounting, Counts, merge_counts
-from elldelta.model.model import Model, estimate, merge_models, read_model, reordered, write_model
+from elldelta.model.model import (
+    Model,
+    estimate,
+    merge_models,
+    model_from_bytes,
+    read_model,
+    reordered,
+    write_model,
+)
+from elldelta.model.rounding import rounded

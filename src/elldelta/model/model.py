@@ -24,7 +24,7 @@ from elldelta.schema.schema import Categories, Column, Schema
 from elldelta.schema.schema_file import read_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
@@ -224,23 +224,38 @@ def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool =
 
 def read_model(path: str | os.PathLike[str]) -> Model:
     """Reads a model; refuses other files, newer versions, and content that does not match its digest."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = Path(path)
     if not path.is_file():
         raise unreadable(path, "model", FileNotFoundError())
     try:
-        metadata = pq.read_schema(path).metadata
+        return _read(lambda: path, path)
     except PermissionError as problem:
         raise unreadable(path, "model", problem) from None
+
+
+def model_from_bytes(content: bytes) -> Model:
+    """Reads the content of a model's file as `read_model` reads the file; nothing is written anywhere."""
+    import pyarrow as pa
+
+    return _read(lambda: pa.BufferReader(content), "that was sent")
+
+
+def _read(opened: Callable[[], Any], name: Path | str) -> Model:
+    """Reads a model from what can be opened again and again."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_schema(opened()).metadata
+    except PermissionError:
+        raise
     except (pa.ArrowException, OSError):
-        raise _not_a_model(path, "It is not a whole, readable Parquet file.") from None
-    head = _head(path, metadata)
+        raise _not_a_model(name, "It is not a whole, readable Parquet file.") from None
+    head = _head(name, metadata)
     try:
         schema = Schema.from_dict(head["schema"])
         # Column by column: the whole table beside its arrays would take twice the memory.
-        ranks, values, n = (_column(path, name) for name in ("rank", "value", "n"))
+        ranks, values, n = (_column(opened(), column) for column in ("rank", "value", "n"))
         n_cells = n.size
         counts = Counts.from_cells(schema, ranks, values, n, Accounting(**head["accounting"]))
         del ranks, values, n
@@ -251,11 +266,11 @@ def read_model(path: str | os.PathLike[str]) -> Model:
             and counts.n.size == n_cells
         )
     except (pa.ArrowException, OSError):
-        raise _not_a_model(path, "It is not a whole, readable Parquet file.") from None
+        raise _not_a_model(name, "It is not a whole, readable Parquet file.") from None
     except (ElldeltaError, KeyError, TypeError, ValueError):
         intact = False
     if not intact:
-        raise changed(f"The model {path}")
+        raise changed(f"The model {name}")
     return model
 
 
@@ -281,26 +296,26 @@ def _other_schema(found: str) -> SchemaError:
     )
 
 
-def _head(path: Path, metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+def _head(name: Path | str, metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     text = (metadata or {}).get(_METADATA_KEY)
     if text is None:
-        raise _not_a_model(path, "It is a Parquet file of another kind.")
+        raise _not_a_model(name, "It is a Parquet file of another kind.")
     try:
         head = json.loads(text)
         is_newer = head["format"] > FORMAT_VERSION
     except (ValueError, KeyError, TypeError):
-        raise _not_a_model(path, "Its description cannot be read.") from None
+        raise _not_a_model(name, "Its description cannot be read.") from None
     if is_newer:
-        raise newer(f"The model {path}", head["format"], FORMAT_VERSION)
+        raise newer(f"The model {name}", head["format"], FORMAT_VERSION)
     return dict(head)
 
 
-def _column(path: Path, name: str) -> NDArray[np.int64]:
+def _column(source: Any, name: str) -> NDArray[np.int64]:  # noqa: ANN401 (whatever pyarrow opens)
     """A column as an array, in ways that do not load pandas, as reading a data set and `to_numpy` do."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(source) as file:
         column = file.read(columns=[name]).column(name).combine_chunks()
     if column.type != pa.int64() or column.null_count:
         raise TypeError
@@ -318,9 +333,9 @@ def _cells_digest(*arrays: NDArray[Any]) -> str:
     return "sha256:" + state.hexdigest()
 
 
-def _not_a_model(path: Path, found: str) -> FileError:
+def _not_a_model(name: Path | str, found: str) -> FileError:
     return FileError(
-        f"{path} is not a model.",
+        f"{name if isinstance(name, Path) else f'The file {name}'} is not a model.",
         found=found,
         remedy="Give a file that 'elldelta estimate' has written.",
     )

@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 from tests.agency.registrations import make_plan, make_registration
 
+from elldelta.agency.server.checking import CheckPool
 from elldelta.agency.server.main import create_app
 from elldelta.agency.server.rights import ROLES, Caller
 from elldelta.agency.server.services.parties import create_party, create_token, find_party
@@ -45,16 +46,29 @@ class Clock:
         self.ahead += dt.timedelta(**time)
 
 
+class SharedPool(CheckPool):
+    """One pool for all services of these tests: processes take seconds to begin."""
+
+    def close(self):
+        """It ends with the tests."""
+
+
+POOL = SharedPool(300.0)
+
+
 class Service:
     """The application, callers of every role, and a loop in which it runs."""
 
-    def __init__(self, settings, clock, **limits):
+    def __init__(self, settings, clock, checks=POOL, **limits):
+        self.checks = checks
         chosen = settings.limits.model_copy(update=limits)
         self.settings = settings.model_copy(update={"limits": chosen})
         self.clock = clock
 
     def __enter__(self):
-        self.app = create_app(self.settings, clock=self.clock, monotonic=self.clock.monotonic)
+        self.app = create_app(
+            self.settings, clock=self.clock, monotonic=self.clock.monotonic, checks=self.checks
+        )
         self.agency = self.app.state.agency
         self._runner = asyncio.Runner()
         self._runner.__enter__()

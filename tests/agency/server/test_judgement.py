@@ -2,6 +2,7 @@
 
 import pytest
 from tests.agency.registrations import full, make_plan, make_registration
+from tests.agency.server.service import POOL
 from tests.agency.server.test_registration import ROOM_FOR_TWO, rows_of
 
 from elldelta.agency.admission import check_registration
@@ -41,7 +42,7 @@ def meanwhile(monkeypatch):
 @pytest.fixture
 def elsewhere(service):
     """Another process of the same service."""
-    other = Agency.open(service.settings)
+    other = Agency.open(service.settings, checks=POOL)
     yield other
     other.close()
 

@@ -3,6 +3,7 @@
 import pytest
 import sqlalchemy as sa
 from tests.agency.registrations import forged, full, make_plan, make_registration
+from tests.agency.server.service import POOL
 from tests.agency.server.test_registration import ROOM_FOR_TWO, rows_of
 
 from elldelta.agency.admission import PlanState
@@ -123,7 +124,7 @@ def test_a_decision_reads_no_more_after_many_releases(service, statements, monke
         pytest.fail("A state that is stored is made again.")
 
     monkeypatch.setattr(PlanState, "of", never)
-    fresh = Agency.open(service.settings)
+    fresh = Agency.open(service.settings, checks=POOL)
     try:
         content = make_registration(plans[0], full(plans[0], n=99)).to_bytes()
         answer = register_release(fresh, service.caller("owner"), plans[0].digest, "fresh", content)
@@ -147,7 +148,7 @@ def test_a_state_that_does_not_fit_its_line_is_made_again(service, damage):
     service.register("owner", plan, full(plan, (0, 0), (0, 1)), key="1", status=201)
     with service.agency.database.writing() as session:
         session.execute(sa.text(damage), {"x": b"junk"} if ":x" in damage else {})
-    fresh = Agency.open(service.settings)
+    fresh = Agency.open(service.settings, checks=POOL)
     try:
 
         def register(who, counts):

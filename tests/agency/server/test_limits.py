@@ -1,16 +1,22 @@
 """Limits: sizes, speeds and rates; a refusal changes nothing and the service goes on."""
 
+import asyncio
 import contextlib
+import os
+import threading
 import time
 
+import httpx
 import pytest
 from tests.agency.registrations import full, make_registration
 from tests.agency.server.live import RawConnection, listening
-from tests.agency.server.service import POPULATION, WISH, model_file
+from tests.agency.server.service import POPULATION, WISH, Clock, Service, SharedPool, model_file
 
+from elldelta.agency.server.checking import CheckPool, check_model
 from elldelta.agency.server.errors import BusyError, TooManyError
-from elldelta.agency.server.limits import ConcurrencyLimit, RateLimit
-from elldelta.agency.server.state import Cache
+from elldelta.agency.server.limits import ConcurrencyLimit, InFlight, RateLimit
+from elldelta.agency.server.state import MOST_OF_PARTY, Cache
+from elldelta.errors import FileError
 
 JSON = {"Content-Type": "application/json"}
 BINARY = {"Content-Type": "application/octet-stream"}
@@ -171,13 +177,32 @@ def test_only_so_many_have_a_slot_and_others_do_not_wait_for_ever():
             pass
 
 
-def test_a_registration_waits_for_its_slot_to_be_read(service, monkeypatch):
-    monkeypatch.setattr(service.agency.parsing, "seconds", 0.2)  # the database may take its time
-    plan = service.issue()
-    with service.agency.parsing.slot(), service.agency.parsing.slot():
-        answer = service.register("owner", plan, full(plan), key="a", status=503)
-    assert "Retry-After" in answer.headers
-    service.register("owner", plan, full(plan), key="a", status=201)
+def test_one_party_has_a_few_large_requests_on_their_way_and_others_do_not_wait_for_it():
+    async def run():
+        limit = InFlight(2, 3, 0.01)
+        async with limit.of(1), limit.of(1), limit.handled(), limit.handled():
+            with pytest.raises(BusyError):
+                async with limit.of(1):
+                    pass
+            async with limit.of(2), limit.handled():
+                with pytest.raises(BusyError):
+                    async with limit.handled():
+                        pass
+        async with limit.of(1), limit.of(1), limit.handled():
+            return True
+
+    assert asyncio.run(run())
+
+
+def test_a_check_whose_process_dies_is_told_and_the_next_one_is_done():
+    pool = CheckPool(300.0)
+    try:
+        with pytest.raises(BusyError):
+            pool.run(os._exit, 1)
+        with pytest.raises(FileError):
+            pool.run(check_model, b"no model", 1)
+    finally:
+        pool.close()
 
 
 def test_what_is_cached_has_a_size():
@@ -229,3 +254,67 @@ def test_a_body_that_ends_too_early_changes_nothing(service):
 
 def bearer(service, who="agency"):
     return f"Bearer {service.tokens[who]}"
+
+
+class SlowPool(SharedPool):
+    """Checks that take as long as somebody wants."""
+
+    def __init__(self):
+        super().__init__(300.0)
+        self.begun, self.go_on = threading.Semaphore(0), threading.Event()
+
+    def run(self, function, *arguments):
+        self.begun.release()
+        assert self.go_on.wait(300)
+        raise BusyError
+
+
+def test_nobody_waits_for_what_one_party_has_sent_to_be_checked(settings):
+    """Thirty bodies that take for ever to be read: others read, and a sign of life comes at once."""
+    pool = SlowPool()
+    with Service(settings, Clock(), checks=pool) as service:
+        plan = service.issue()
+
+        async def attack():
+            transport = httpx.ASGITransport(service.app, client=("192.0.2.9", 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://agency.test") as client:
+
+                def ask(who, method, path, **options):
+                    headers = {"Authorization": f"Bearer {service.tokens[who]}", **options.pop("headers", {})}
+                    return client.request(method, path, headers=headers, **options)
+
+                path = f"/api/v1/plans/{plan.digest}"
+                bodies = [
+                    asyncio.create_task(
+                        ask(
+                            "owner",
+                            "POST",
+                            f"{path}/releases",
+                            content=b"[" * 50_000,
+                            headers={**JSON, "Idempotency-Key": str(number)},
+                        )
+                    )
+                    for number in range(30)
+                ]
+                for _ in range(MOST_OF_PARTY):
+                    assert await asyncio.to_thread(pool.begun.acquire, timeout=300)
+                assert (await ask("client", "GET", "/health")).status_code == 200
+                answers = await asyncio.gather(*(ask("client", "GET", path) for _ in range(20)))
+                assert {answer.status_code for answer in answers} == {200}
+                assert not pool.begun.acquire(blocking=False), "it has more on its way than it may"
+                pool.go_on.set()
+                return [(await body).status_code for body in bodies]
+
+        assert set(asyncio.run(attack())) == {503}
+
+
+def test_nothing_that_was_sent_is_read_in_the_process_that_answers(service, monkeypatch):
+    """Neither a registration nor a model: only their bytes pass through it."""
+    service.add_model()
+    plan = service.issue(population="elsewhere")
+    for name in ("elldelta.agency.registration.json_object", "elldelta.model.model.Counts.from_cells"):
+        monkeypatch.setattr(name, lambda *_: pytest.fail("It is read here."))
+    service.register("owner", plan, full(plan), key="a", status=201)
+    model = f"/populations/{POPULATION}/model"
+    service.ask("agency", "PUT", model, content=model_file(), headers=BINARY, status=200)
+    service.get("client", f"/populations/{POPULATION}/cost?ell=2&records=2000")

@@ -8,6 +8,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from tests.agency.registrations import Agency as AgencyInMemory
 from tests.agency.registrations import make_plan, make_registration
+from tests.agency.server.service import POOL
 
 from elldelta.agency.server.migrations import NewerDatabaseError, head, is_current, migrate
 from elldelta.agency.server.rights import Caller
@@ -75,7 +76,7 @@ def test_what_an_earlier_revision_has_stored_is_there_afterwards(database, tmp_p
     assert is_current(database)
     assert head() not in ("0001", "0002", "0003")
     url = database.url.render_as_string(hide_password=False)
-    agency = Agency.open(Settings(folder=tmp_path, database=url))
+    agency = Agency.open(Settings(folder=tmp_path, database=url), checks=POOL)
     try:
         [view] = list_plans(agency)
         assert (view.digest, view.classes, view.status) == (plan.digest, plan.n_classes, "issued")

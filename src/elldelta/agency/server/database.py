@@ -8,14 +8,17 @@ locks a row (`SELECT ... FOR UPDATE`).
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sqlite3
+import stat
 import threading
+import time
 from collections import namedtuple
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import create_engine, event
+from sqlalchemy import create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -33,6 +36,12 @@ if TYPE_CHECKING:
 POOL_SIZE = 16
 """Connections that one process may hold; as many as requests are handled at a time."""
 
+PROBE_SECONDS = 10.0
+"""How often it is tried whether the database can be written, at most."""
+
+FREE_BYTES = 32 << 20
+"""With less than this free on its disk, an SQLite database counts as one that cannot be written."""
+
 _BEGIN_TO_READ = ("BEGIN",)
 _BEGIN_TO_WRITE = ("PRAGMA synchronous=FULL", "BEGIN IMMEDIATE")
 _BEGIN_TO_NOTE = ("PRAGMA synchronous=NORMAL", "BEGIN IMMEDIATE")
@@ -43,6 +52,9 @@ _LOCKED = frozenset({"55P03", "57014", "40001", "40P01"})
 
 _LOCKED_FILE = "database is locked"
 """What SQLite says."""
+
+_DAMAGED = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB", "DataCorrupted", "IndexCorrupted"})
+"""The file is not what it was, or no database at all."""
 
 
 class Database:
@@ -66,6 +78,9 @@ class Database:
             ) from None
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._writer = threading.Lock()
+        self._probing = threading.Lock()
+        self._problem: DatabaseError | None = None
+        self._next_probe = 0.0
         self._timeout = timeout
         self._witness = witness
         self.engine: Engine = self._sqlite() if self.is_sqlite else self._postgresql()
@@ -86,6 +101,7 @@ class Database:
     def writing(self) -> Iterator[Session]:
         """A transaction that writes: everything in it happens, or nothing."""
         with (
+            self._remembered(),
             _translated(),
             self._queue(),
             Session(self._writing_engine, expire_on_commit=False) as session,
@@ -110,7 +126,13 @@ class Database:
 
         It survives the end of the service, however sudden, and may be lost when the machine goes down.
         """
-        with _translated(), self._queue(), self._noting_engine.connect() as connection, connection.begin():
+        with (
+            self._remembered(),
+            _translated(),
+            self._queue(),
+            self._noting_engine.connect() as connection,
+            connection.begin(),
+        ):
             if not self.is_sqlite:
                 connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
             yield connection
@@ -140,11 +162,38 @@ class Database:
                 spelt = self._spelt[statement] = _Spelt.of(statement, self.engine.dialect)
             return spelt.one_or_none(self._kept.driver, values)
 
+    def check_writable(self) -> None:
+        """Finds out whether something could be written now, by writing something now and then.
+
+        Raises:
+            DatabaseError: The disk is full, or the database could not be written a moment ago.
+        """
+        if self.is_sqlite and shutil.disk_usage(Path(self.url.database or "").parent).free < FREE_BYTES:
+            raise DatabaseError("DISK_NEARLY_FULL")
+        with self._probing:
+            if time.monotonic() < self._next_probe:
+                if self._problem is not None:
+                    raise self._problem
+                return
+            self._next_probe = time.monotonic() + PROBE_SECONDS
+            with self.writing() as session:
+                session.execute(text("UPDATE secrets SET value = value"))
+
     def close(self) -> None:
         """Gives all connections back."""
         for connection in self._all_kept:
             connection.close()
         self.engine.dispose()
+
+    @contextlib.contextmanager
+    def _remembered(self) -> Iterator[None]:
+        """Remembers whether the last transaction that writes has failed because of the database."""
+        try:
+            yield
+        except DatabaseError as error:
+            self._problem, self._next_probe = error, time.monotonic() + PROBE_SECONDS
+            raise
+        self._problem = None
 
     @contextlib.contextmanager
     def _queue(self) -> Iterator[None]:
@@ -184,6 +233,7 @@ class Database:
             for pragma in (
                 "journal_mode=WAL",
                 "foreign_keys=ON",
+                "recursive_triggers=ON",  # or REPLACE would remove a line without asking its triggers
                 "trusted_schema=OFF",
             ):
                 connection.execute(f"PRAGMA {pragma}").close()
@@ -244,17 +294,29 @@ class _Spelt:
 
 
 def _create_private(path: Path) -> None:
-    """Makes an empty file that only its owner may read: it will hold models, which are nearly records."""
+    """Makes an empty file that only its owner may read: it will hold models, which are nearly records.
+
+    A file or a folder that others can write is refused: they could put another ledger in its place.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with contextlib.suppress(FileExistsError):
             path.touch(0o600, exist_ok=False)
+        modes = {place: place.stat().st_mode for place in (path, path.parent)}
     except OSError as problem:
         raise ParameterError(
             f"The database {path} cannot be made.",
             found=f"The system says: {problem.strerror}.",
             remedy="Choose another folder (--data) or another database (--database).",
         ) from None
+    for place, mode in modes.items():
+        is_open = mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if is_open and not mode & stat.S_ISVTX:  # where it is set, nobody can replace somebody else's file
+            raise ParameterError(
+                "Others than the owner can write to the agency's database.",
+                found=f"{place} has the permissions {stat.filemode(mode)}.",
+                remedy=f"Run chmod go-w {place}, and find out whether somebody has written to it.",
+            )
 
 
 @contextlib.contextmanager
@@ -265,18 +327,24 @@ def _translated() -> Iterator[None]:
         yield
     except PoolTimeoutError:
         problem = BusyError()
-    except OperationalError as error:
-        problem = BusyError() if _is_busy(error) else DatabaseError(type(error.orig).__name__)
-    except sqlite3.Error as error:
-        problem = BusyError() if _LOCKED_FILE in str(error) else DatabaseError(type(error).__name__)
     except DBAPIError as error:
         if _is_busy(error):
             problem = BusyError()
+        elif isinstance(error, OperationalError) or _kind(error.orig) in _DAMAGED:
+            problem = DatabaseError(_kind(error.orig), is_damaged=_kind(error.orig) in _DAMAGED)
         else:
             raise
+    except sqlite3.Error as error:
+        is_busy, kind = _LOCKED_FILE in str(error), _kind(error)
+        problem = BusyError() if is_busy else DatabaseError(kind, is_damaged=kind in _DAMAGED)
     else:
         return
     raise problem
+
+
+def _kind(error: BaseException | None) -> str:
+    """The name that a driver gives to what went wrong, which quotes nothing: SQLITE_FULL, DiskFull."""
+    return str(getattr(error, "sqlite_errorname", None) or type(error).__name__)
 
 
 def _is_busy(error: DBAPIError) -> bool:

@@ -132,12 +132,15 @@ class DatabaseError(HttpError):
     status = 503
     retry_after = 10
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, *, is_damaged: bool = False) -> None:
         super().__init__(
-            "The database cannot be used.",
+            "The database is damaged." if is_damaged else "The database cannot be used.",
             found=f"It answered with {kind}.",
-            remedy="Try again later; whoever runs the service finds more in its log.",
+            remedy="Whoever runs the service restores it from a copy."
+            if is_damaged
+            else "Try again later; whoever runs the service finds more in its log.",
         )
+        self.kind = kind
 
 
 def status_of(error: ElldeltaError) -> int:

@@ -77,6 +77,11 @@ class GuardedRoute(APIRoute):
             if is_change:
                 if _PROOFS.isdisjoint(request.headers.keys()):
                     raise _from_elsewhere("Neither a token nor the browser says where it comes from.")
+                if declaration.body in ("registration", "model") and caller is not None:
+                    async with agency.in_flight.of(caller.id):
+                        await _read(agency, request, declaration)
+                        async with agency.in_flight.handled():
+                            return await handler(request)
                 await _read(agency, request, declaration)
             if not is_change or caller is None:
                 return await handler(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import time
 from functools import partial
@@ -18,6 +19,9 @@ from elldelta.agency.admission import LedgerDamagedError
 from elldelta.agency.server import logs
 from elldelta.agency.server.database import POOL_SIZE
 from elldelta.agency.server.errors import (
+    BusyError,
+    DatabaseError,
+    HttpError,
     SecondFactorError,
     TooManyError,
     document_of,
@@ -149,6 +153,12 @@ class Envelope:
         except TooManyError as error:
             refusal = JSONResponse(document_of(error), error.status, rendering.retry_header(error))
             await refusal(scope, receive, send_with_headers)
+        except RecursionError as error:  # what was sent is nested deeper than the parser goes
+            logs.log_bug("nested too deeply", error, request=number, route=_template(scope))
+            if status:
+                raise
+            deep = HttpError("The request cannot be read.", found="It is nested too deeply.")
+            await JSONResponse(document_of(deep), deep.status)(scope, receive, send_with_headers)
         except Exception as error:  # the last line of defence: its text might quote what was sent
             logs.log_bug("unforeseen", error, request=number, route=_template(scope))
             if status:
@@ -187,9 +197,15 @@ async def is_alive() -> dict[str, str]:
 )
 @allow_anybody(is_limited=False)
 def is_ready(agency: CurrentAgency) -> Response:
-    """Answers 200 if the database can be reached and has the newest schema."""
+    """Answers 200 if the database can be reached, has the newest schema and can be written."""
     try:
         status = "ready" if is_current(agency.database) else "database not current"
+        agency.database.check_writable()
+    except BusyError:
+        status = "ready"  # others write, so it can be written
+    except DatabaseError as error:
+        logs.log("not ready", level=logging.ERROR, kind=error.kind)
+        status = "database cannot be used"
     except ElldeltaError:
         status = "database not reachable"
     except Exception as error:  # noqa: BLE001 (drivers have many ways to fail; each means not ready)
@@ -210,8 +226,10 @@ async def _known(request: Request, error: Exception) -> Response:
     if not isinstance(error, ElldeltaError):
         raise error
     status = status_of(error)
-    if isinstance(error, LedgerDamagedError):
-        logs.log_bug("damaged", error, problem=error.problem)
+    if isinstance(error, DatabaseError):
+        logs.log("database cannot be used", level=logging.ERROR, kind=error.kind)
+    elif isinstance(error, LedgerDamagedError):
+        logs.log("damaged", level=logging.ERROR, problem=error.problem, found=error.found)
     elif status == 500:
         logs.log_bug("bug", error, problem=error.problem)
     if isinstance(error, SecondFactorError) and not request.url.path.startswith("/api/"):

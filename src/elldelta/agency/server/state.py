@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import hmac
+import os
 import secrets
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cachetools import LRUCache
+from sqlalchemy import select
+from sqlalchemy.engine import make_url
 
+from elldelta.agency.server import logs
+from elldelta.agency.server.checking import CheckPool
 from elldelta.agency.server.database import Database
-from elldelta.agency.server.limits import ConcurrencyLimit, GrowingDelay, RateLimit, StripedLock
-from elldelta.agency.server.migrations import migrate
+from elldelta.agency.server.limits import GrowingDelay, InFlight, RateLimit, StripedLock
+from elldelta.agency.server.migrations import is_empty, migrate
 from elldelta.agency.server.settings import MIB
+from elldelta.agency.server.tables import Secret
 from elldelta.agency.server.trail import witness
 from elldelta.errors import FileError
 from elldelta.files import (
@@ -46,8 +56,14 @@ REGISTERED_BYTES = 256 * MIB
 STATE_BYTES = 256 * MIB
 """What cached states of ledgers may take, about."""
 
-MOST_PARSING = 2
-"""Registrations that are read at a time."""
+CHECK_SECONDS = 60.0
+"""How long somebody waits until what they have sent is checked; the first one waits until processes begin."""
+
+MOST_OF_PARTY = 2
+"""Large requests of one party at a time; others of it wait before their bodies are read."""
+
+MOST_IN_FLIGHT = 8
+"""Large requests that are handled at a time: fewer than threads, so that some are left for reads."""
 
 MOST_DECIDING = 4
 """Populations of which releases are checked at a time."""
@@ -109,7 +125,9 @@ class Agency:
         by_address: The rate of each network address.
         by_login: The rate of logins, and of wrong tokens.
         login_delay: The delay of further logins for a name from an address.
-        parsing: For reading registrations, which take many times their size while they are read.
+        checks: Processes that read what strangers have sent.
+        in_flight: Large requests, of each party and of all.
+        by_client: The rate at which a client may ask what wishes cost.
         deciding: For deciding about releases, by population: one that has waited here knows the lines of
             those before it, and need not be checked twice.
         models: Models that were used lately, by their number.
@@ -132,7 +150,9 @@ class Agency:
     by_address: RateLimit
     by_login: RateLimit
     login_delay: GrowingDelay
-    parsing: ConcurrencyLimit
+    by_client: RateLimit
+    checks: CheckPool
+    in_flight: InFlight
     deciding: StripedLock
     models: Cache[int, Model] = field(default_factory=lambda: Cache(4))
     plans: Cache[str, Plan] = field(default_factory=lambda: Cache(32))
@@ -152,6 +172,7 @@ class Agency:
         clock: Callable[[], dt.datetime] = utc_now,
         random: Callable[[int], bytes] = secrets.token_bytes,
         monotonic: Callable[[], float] = time.monotonic,
+        checks: CheckPool | None = None,
     ) -> Agency:
         """Opens the database and reads the key, or makes one."""
         limits, key, former = settings.limits, _key(settings), _former_keys(settings)
@@ -167,7 +188,9 @@ class Agency:
             by_address=RateLimit(limits.address_rate, limits.address_burst, monotonic),
             by_login=RateLimit(limits.login_rate, limits.login_burst, monotonic),
             login_delay=GrowingDelay(limits.login_tries, limits.login_delay, monotonic),
-            parsing=ConcurrencyLimit(MOST_PARSING, limits.database_seconds),
+            by_client=RateLimit(limits.cost_rate, limits.cost_burst, monotonic),
+            checks=checks or CheckPool(CHECK_SECONDS),
+            in_flight=InFlight(MOST_OF_PARTY, MOST_IN_FLIGHT, limits.database_seconds),
             deciding=StripedLock(MOST_DECIDING, limits.database_seconds),
         )
 
@@ -182,14 +205,51 @@ class Agency:
         return own if own.id == key_id else self.former_keys.get(key_id)
 
     def close(self) -> None:
-        """Gives the database's connections back."""
+        """Gives the database's connections back, and ends the processes that check."""
+        self.checks.close()
         self.database.close()
+
+    @cached_property
+    def secret(self) -> bytes:
+        """What only this agency knows, for as long as it has its database."""
+        with self.database.reading() as session:
+            return session.scalars(select(Secret.value).where(Secret.name == "agency")).one()
+
+    def keyed(self, model_digest: str) -> str:
+        """A name for a model that others may see: whoever guesses a record cannot confirm it by the name."""
+        return "sha256:" + hmac.new(self.secret, model_digest.encode(), "sha256").hexdigest()
 
 
 def prepare(settings: Settings) -> None:
     """Makes the folder, the key and the database, or brings them up to date; says what is wrong with them."""
+    _remove_leftovers(settings)
     with contextlib.closing(Agency.open(settings)) as agency:
         migrate(agency.database)
+
+
+def starts_empty(settings: Settings) -> bool:
+    """Whether an agency that has a key would start with an empty database: as if it had promised nothing."""
+    if not settings.key_file.exists() or settings.is_demo:
+        return False
+    url = make_url(settings.database_url)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
+        return True
+    with contextlib.closing(Database(settings.database_url)) as database:
+        return is_empty(database)
+
+
+def _remove_leftovers(settings: Settings) -> None:
+    """Removes what a process that was killed has left behind: files that were never given their names.
+
+    Earlier versions also left uploaded models in the folder for temporary files.
+    """
+    uploads = Path(tempfile.gettempdir()).glob("elldelta-*/upload.parquet")
+    old = [path for path in uploads if time.time() - path.lstat().st_mtime > 3600.0]
+    for path in (*settings.folder.glob(".*.part"), *old):
+        with contextlib.suppress(OSError):
+            if path.is_file() and path.lstat().st_uid == os.getuid():
+                path.unlink()
+                logs.log("leftover removed")
 
 
 def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:

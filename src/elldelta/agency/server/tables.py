@@ -197,14 +197,27 @@ class Population(Base):
     model: Mapped[ModelFile | None] = relationship(foreign_keys=model_id, post_update=True)
 
 
+class Secret(Base):
+    """What only the agency knows; made with the database. Whoever has the database has the models, too."""
+
+    __tablename__ = "secrets"
+
+    name: Mapped[str] = mapped_column(String(16), primary_key=True)
+    value: Mapped[bytes]
+
+
 class ModelFile(Base):
-    """A model that was uploaded, as its file, with a summary that shows no count."""
+    """A model that was uploaded, as its file, with a summary that shows no count.
+
+    Others know it by its keyed digest (`Agency.keyed`).
+    """
 
     __tablename__ = "models"
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     population_id: Mapped[int] = mapped_column(ForeignKey("populations.id"), index=True)
     digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
+    keyed_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
     file: Mapped[bytes] = mapped_column(deferred=True)
     summary: Mapped[dict[str, Any]]
     uploaded_by: Mapped[int] = mapped_column(ForeignKey("parties.id"))

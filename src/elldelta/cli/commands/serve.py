@@ -83,6 +83,13 @@ def _serve(
             "key is kept: what it has signed can still be checked.",
         ),
     ] = False,
+    allow_empty: Annotated[
+        bool,
+        typer.Option(
+            "--allow-empty",
+            help="Start although the agency has a key and an empty database: it forgets what it promised.",
+        ),
+    ] = False,
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Run the central agency: requests, signed plans, progress, registered releases, the ledger."""
@@ -95,7 +102,7 @@ def _serve(
     from elldelta.agency.server.run import create_admin as add_admin
     from elldelta.agency.server.run import serve
     from elldelta.agency.server.settings import read_settings
-    from elldelta.agency.server.state import renew_key
+    from elldelta.agency.server.state import renew_key, starts_empty
 
     if demo and (database or create_admin):
         raise ParameterError(
@@ -123,6 +130,8 @@ def _serve(
             "Start the service again, and tell every owner the new key by another way than the service.",
         )
         return
+    if not allow_empty and starts_empty(settings):
+        _confirm_empty(settings)
     if create_admin is not None:
         add_admin(settings, create_admin, _new_password())
         output.print_text(f"{create_admin} can log in now.")
@@ -130,6 +139,21 @@ def _serve(
     if demo:
         _fill_demo(settings)
     serve(settings, ready=partial(_tell, host))
+
+
+def _confirm_empty(settings: Settings) -> None:
+    """Asks before an agency that has a key begins anew, without plans, ledgers and parties."""
+    found = f"The key {settings.key_file} was used before, and the database is empty."
+    if sys.stdin.isatty():
+        output.print_note(found)
+        if typer.confirm("Start as an agency that has promised nothing?"):
+            return
+    raise ParameterError(
+        "The agency's database is empty, and its key is not new.",
+        found=found,
+        remedy="Check --data and --database, or restore the database from a copy. If there was nothing in "
+        "it, start with --allow-empty.",
+    )
 
 
 def _tell(host: str, url: str) -> None:

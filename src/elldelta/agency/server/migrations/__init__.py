@@ -80,6 +80,22 @@ def make_append_only(table: str) -> None:
     )
 
 
+def refuse_replacing(table: str, *keys: tuple[str, ...]) -> None:
+    """Adds the trigger that refuses to put a row in the place of another one.
+
+    SQLite's REPLACE removes the old row without asking the triggers of DELETE, unless whoever is connected
+    has chosen otherwise. PostgreSQL has no such thing.
+    """
+    if op.get_bind().dialect.name != "sqlite":
+        return
+    same = " OR ".join("(" + " AND ".join(f"{name} = NEW.{name}" for name in key) + ")" for key in keys)
+    there = f"SELECT 1 FROM {table} WHERE {same}"  # noqa: S608 (names of ours)
+    op.execute(
+        f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN EXISTS ({there}) "
+        f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+    )
+
+
 @contextmanager
 def change_append_only(table: str) -> Iterator[None]:
     """Takes the triggers away for what a step must change, in its transaction, and puts them back."""
@@ -98,6 +114,12 @@ def is_current(database: Database) -> bool:
     with database.reading() as session:
         current = MigrationContext.configure(session.connection()).get_current_revision()
     return current == head()
+
+
+def is_empty(database: Database) -> bool:
+    """Whether the database has never been used by a service."""
+    with database.reading() as session:
+        return MigrationContext.configure(session.connection()).get_current_revision() is None
 
 
 @cache

@@ -85,7 +85,7 @@ def upload(visit: CurrentVisit, name: Name, content: ModelFile) -> PopulationVie
 @api.get("/populations/{name}/cost", summary="What a wish costs", responses={409: error_answer(409)})
 @allow(CLIENT, AGENCY)
 def cost(
-    agency: CurrentAgency,
+    visit: CurrentVisit,
     name: Name,
     ell: Annotated[int, Query(ge=1, le=LARGEST, examples=[3])],
     records: Annotated[int, Query(ge=1, le=MOST_RECORDS, examples=[8000])],
@@ -94,7 +94,7 @@ def cost(
 ) -> Cost:
     """Tells what is cheap to compute, or known already: for a form that answers while somebody types."""
     wish = asked_wish(ell=ell, records=records, delta=delta, releases=releases)
-    return quick_cost(agency, name, wish)
+    return quick_cost(visit.agency, visit.caller, name, wish)
 
 
 def _home(visit: Visit, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object) -> dict[str, Any]:

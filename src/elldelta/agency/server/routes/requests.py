@@ -132,7 +132,9 @@ def ask_page(visit: CurrentVisit, name: Name) -> Response:
     if model is not None:
         about["typed"]["ell"] = str(min(3, model.sensitive.values))
         with contextlib.suppress(*ForTheForm):
-            about["cost"] = quick_cost(visit.agency, name, asked_wish(**_numbers(Posted(about["typed"], {}))))
+            about["cost"] = quick_cost(
+                visit.agency, visit.caller, name, asked_wish(**_numbers(Posted(about["typed"], {})))
+            )
     return page(visit.request, "request_form.html", **about)
 
 
@@ -143,7 +145,8 @@ def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Files a request; or, without a script, only tells what it would cost."""
     numbers = _numbers(posted)
     if posted.text("action") == "cost":
-        about = _asking(visit, name, posted) | {"cost": quick_cost(visit.agency, name, asked_wish(**numbers))}
+        cost = quick_cost(visit.agency, visit.caller, name, asked_wish(**numbers))
+        about = _asking(visit, name, posted) | {"cost": cost}
         return page(visit.request, "request_form.html", **about)
     wish = asked_wish(
         **numbers,

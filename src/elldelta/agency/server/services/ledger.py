@@ -34,7 +34,7 @@ from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
 from elldelta.core.distribution import frozen
-from elldelta.files import digest
+from elldelta.files import digest, json_object
 from elldelta.ledger import sealed_lines
 
 if TYPE_CHECKING:
@@ -75,16 +75,19 @@ def first_line(agency: Agency, plan_digest: str) -> dict[str, Any]:
 
 
 def list_lines(agency: Agency, caller: Caller, plan_digest: str, window: Window) -> Part[dict[str, Any]]:
-    """The lines of a ledger as documents, whatever they say; of what is not published only hashes."""
+    """The lines of a ledger as documents, whatever they say; of what is not published only hashes.
+
+    What is no JSON is shown as damaged.
+    """
     with agency.database.reading() as session:
         hidden = hidden_from(session, caller, plan_digest)
 
     def view(row: Row[bytes, int]) -> dict[str, Any]:
-        return (
-            dict(json.loads(sealed_lines([row.line], hidden)[0]))
-            if row.sequence in hidden
-            else json.loads(row.line)
-        )
+        damaged = {"kind": "damaged", "sequence": row.sequence, "owner": "", "hash": "", "previous": ""}
+        line = json_object(row.line)
+        if line is not None and row.sequence in hidden:
+            line = json_object(sealed_lines([row.line], hidden)[0])
+        return line or damaged
 
     chosen = select(LedgerLine.line, LedgerLine.sequence).where(LedgerLine.plan_digest == plan_digest)
     return read_part(agency, chosen, window, LedgerLine.sequence, view=view)

@@ -1,24 +1,34 @@
 """What a wish would get: quickly, for the form in which it is typed; a preview; the plan that is issued.
 
-While somebody types only what is cheap is computed: how many records the paper's bound needs for one class,
-and how many classes it gives for the records that were named. What the sharp bound gives is told if a preview
-has computed it. Previews, with the frontier, and plans are made by a worker.
+While somebody types only what is cheap is computed, from rounded counts: how many records the paper's bound
+needs for one class, and how many classes it gives for the records that were named. What the sharp bound gives
+is told if a preview has computed it. Previews, with the frontier, and plans are made by a worker.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
+from elldelta.agency.server.checking import paper_numbers
 from elldelta.agency.server.errors import BusyError, ConflictError, document_of
+from elldelta.agency.server.rights import CLIENT
 from elldelta.agency.server.services.jobs import JobView, enqueue, finish_job, last_done
 from elldelta.agency.server.services.plans import find_plan, issue_plan, load_plan
-from elldelta.agency.server.services.populations import current_model_id, find_population, load_model
+from elldelta.agency.server.services.populations import (
+    current_model_id,
+    find_model,
+    find_population,
+    load_model,
+    model_content,
+)
 from elldelta.agency.server.services.requests import ASKED, FEWEST_PAST, open_request, preview_subject
-from elldelta.agency.server.tables import Job, Request, View
+from elldelta.agency.server.tables import Job, ModelFile, Request, View
 from elldelta.errors import RefusedError
 from elldelta.plan.frontier import frontier_rows
 from elldelta.plan.planner import Planner
@@ -31,7 +41,6 @@ if TYPE_CHECKING:
 
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
-    from elldelta.model import Model
     from elldelta.plan.plan import Plan
 
     Tell = Callable[[float, str], None]
@@ -93,15 +102,34 @@ class FrontierView(View):
     job: JobView | None = None
 
 
-def quick_cost(agency: Agency, population: str, wish: Wish) -> Cost:
-    """What a wish costs, from what is cheap to compute or known already."""
+def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> Cost:
+    """What a wish costs, about, from what is cheap to compute or known already.
+
+    It is computed from rounded counts, so that no number of questions leads to the true ones; for a chance
+    and a number of records on a grid; and told with two digits. A client may ask so often and not more.
+    """
+    if caller.role == CLIENT:
+        agency.by_client.take(str(caller.id))
     with agency.database.reading() as session:
         model_id = current_model_id(find_population(session, population))
-    model = load_model(agency, model_id)
-    wishes = {name: getattr(wish, name) for name in ASKED}
-    with agency.database.reading() as session:
-        known = last_done(session, preview_subject(model.digest, wishes))
+        model_digest = session.scalars(select(ModelFile.digest).where(ModelFile.id == model_id)).one()
+        wishes = {name: getattr(wish, name) for name in ASKED}
+        known = last_done(session, preview_subject(model_digest, wishes))
     plan = known.result["plan"] if known is not None and known.result is not None else None
+    asked = replace(
+        wish,
+        delta=_on_grid(wish.release_failure),
+        records=_two_digits(wish.records or 1, up=False),
+        fewest_past=FEWEST_PAST,
+    )
+
+    def paper() -> PaperCost:
+        content = model_content(agency, model_id)
+        found = agency.checks.run(paper_numbers, content, agency.secret, asked, MANY_CELLS)
+        fewest = None if found.fewest_records is None else _two_digits(found.fewest_records, up=True)
+        classes = None if found.classes is None else _two_digits(found.classes, up=False)
+        return PaperCost(fewest_records=fewest, classes=classes, is_searched=found.is_searched)
+
     return Cost(
         population=population,
         ell=wish.ell,
@@ -109,7 +137,7 @@ def quick_cost(agency: Agency, population: str, wish: Wish) -> Cost:
         releases=wish.releases,
         records=wish.records or 0,
         failure_after_linkage=wish.budget,
-        paper=agency.costs.get((model_id, wish), lambda: _paper(model, wish)),
+        paper=agency.costs.get((model_id, asked), paper),
         sharp_classes=plan["classes"] if plan else None,
     )
 
@@ -161,7 +189,7 @@ def preview(agency: Agency, claim: Job, tell: Tell) -> dict[str, Any]:
     tell(0.05, "planning for the records asked for")
     described, refusal = None, None
     try:
-        described = planner.made().summary()
+        described = _made(agency, planner).summary()
     except RefusedError as error:
         refusal = document_of(error)["error"]
     else:
@@ -193,7 +221,7 @@ def plan_and_issue(agency: Agency, claim: Job, tell: Tell) -> None:
     """Makes the plan of a request, signs it and issues it; ends the job in the same transaction."""
     planner, _ = _planner(agency, claim, tell)
     tell(0.05, "planning")
-    plan = planner.made()
+    plan = _made(agency, planner)
     tell(0.95, "signing and issuing")
     for _ in range(2):
         try:
@@ -201,6 +229,12 @@ def plan_and_issue(agency: Agency, claim: Job, tell: Tell) -> None:
         except IntegrityError:
             continue  # another worker has issued the same plan for somebody else: now it is known
     raise BusyError
+
+
+def _made(agency: Agency, planner: Planner) -> Plan:
+    """The plan, with a name of its model that others may see."""
+    plan = planner.made()
+    return replace(plan, model_digest=agency.keyed(plan.model_digest))
 
 
 def _planner(agency: Agency, claim: Job, tell: Tell) -> tuple[Planner, int]:
@@ -221,34 +255,24 @@ def _issue(agency: Agency, claim: Job, plan: Plan) -> None:
             raise ConflictError("Another worker has taken this job over.")  # nothing of the above happens
 
 
-def _paper(model: Model, wish: Wish) -> PaperCost:
-    is_searched = len(model.ranks) * model.schema.n_values <= MANY_CELLS
-    fewest, classes = None, None
-    try:
-        planner = Planner(
-            model,
-            Wish(
-                ell=wish.ell,
-                delta=wish.release_failure,
-                releases=wish.releases,
-                beta=1.0,
-                bound="paper",
-                shape="runs",
-                fewest_past=FEWEST_PAST,
-            ),
-        )
-        fewest = planner.records()
-        if is_searched and wish.records is not None:
-            classes = planner.plan("paper", wish.records).n_classes
-    except RefusedError:
-        pass  # what is not known stays None
-    return PaperCost(fewest_records=fewest, classes=classes, is_searched=is_searched)
+def _two_digits(number: int, *, up: bool) -> int:
+    """A number with two digits and zeros."""
+    step = int(10 ** max(0, len(str(number)) - 2))
+    return -(-number // step) * step if up else number // step * step
+
+
+def _on_grid(delta: float) -> float:
+    """The next of 0.5, 0.2, 0.1, 0.05, ... that is not above."""
+    power = 10.0 ** math.floor(math.log10(delta))
+    return max(step * power for step in (1, 2, 5) if step * power <= delta * (1 + 1e-9))
 
 
 def _previews(session: Session, agency: Agency, plan_digest: str) -> list[tuple[str, dict[str, Any]]]:
     """What previews of the requests that led to a plan are about, and the arguments of their jobs."""
-    find_plan(session, plan_digest)
-    model_digest = load_plan(agency, plan_digest).model_digest
+    plan = load_plan(agency, plan_digest)
+    model = find_model(session, find_plan(session, plan_digest).population_id, plan)
+    if model is None:
+        return []
     jobs = session.scalars(
         select(Job)
         .join(Request, Request.id == Job.request_id)
@@ -256,6 +280,6 @@ def _previews(session: Session, agency: Agency, plan_digest: str) -> list[tuple[
         .order_by(Job.created_at, Job.id)
     )
     return [
-        (preview_subject(model_digest, job.arguments["wishes"], job.arguments["fewest_past"]), job.arguments)
+        (preview_subject(model.digest, job.arguments["wishes"], job.arguments["fewest_past"]), job.arguments)
         for job in jobs
     ]

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import AliasPath, Field
-from sqlalchemy import select
+from sqlalchemy import or_, select
 
-from elldelta.agency.server.errors import ConflictError, NotFoundError, TooLargeError
+from elldelta.agency.server.checking import check_model, read_limited
+from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
 from elldelta.agency.server.services.plans import find_plan, load_plan
 from elldelta.agency.server.tables import (
     LedgerLine,
     ModelFile,
-    Plan,
     Population,
     View,
     check_name,
     check_text,
 )
-from elldelta.errors import FileError, ParameterError
-from elldelta.model import read_model
+from elldelta.agency.server.tables import Plan as PlanRow
+from elldelta.errors import ParameterError
 from elldelta.plan.picture import picture_of_classes
 
 if TYPE_CHECKING:
@@ -34,9 +31,7 @@ if TYPE_CHECKING:
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
     from elldelta.model import Model
-    from elldelta.schema.schema import Column
-
-UPLOAD = "upload.parquet"
+    from elldelta.plan.plan import Plan
 
 MOST_POSITIONS = 100_000
 """More pairs of values than this make a map of classes that takes long to draw and shows nothing."""
@@ -52,9 +47,9 @@ class ColumnView(View):
 
 
 class ModelView(View):
-    """What may be known of a model: its shape and no count of it."""
+    """What may be known of a model: its shape and no count of it. Its digest is keyed: see `Agency.keyed`."""
 
-    digest: str
+    digest: str = Field(validation_alias="keyed_digest")
     quasi_identifiers: tuple[ColumnView, ...] = Field(
         validation_alias=AliasPath("summary", "quasi_identifiers")
     )
@@ -113,15 +108,16 @@ def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> P
         ConflictError: Releases are registered that describe their columns differently: no release of a plan
             from this model could be linked with them.
     """
-    model = _read(agency, content)
-    _check_schema(agency, name, model)
+    model = agency.checks.run(check_model, content, agency.limits.model_cells)
+    _check_schema(agency, name, model.schema_digest)
     with agency.database.writing() as session:
         population = find_population(session, name)
         population.model = ModelFile(
             population_id=population.id,
             digest=model.digest,
+            keyed_digest=agency.keyed(model.digest),
             file=content,
-            summary=_summary(model),
+            summary=model.summary,
             uploaded_by=caller.id,
             uploaded_at=agency.clock(),
         )
@@ -159,11 +155,28 @@ def load_model(agency: Agency, model_id: int) -> Model:
     """A model, read again from its file."""
 
     def load() -> Model:
-        with agency.database.reading() as session:
-            content = session.scalars(select(ModelFile.file).where(ModelFile.id == model_id)).one()
-        return _read(agency, content)
+        return read_limited(model_content(agency, model_id), agency.limits.model_cells)
 
     return agency.models.get(model_id, load)
+
+
+def model_content(agency: Agency, model_id: int) -> bytes:
+    """The file of a model."""
+    with agency.database.reading() as session:
+        return session.scalars(select(ModelFile.file).where(ModelFile.id == model_id)).one()
+
+
+def find_model(session: Session, population_id: int, plan: Plan) -> ModelFile | None:
+    """The model that a plan was made from, the newest; plans of long ago name it by its plain digest."""
+    return session.scalars(
+        select(ModelFile)
+        .where(
+            ModelFile.population_id == population_id,
+            or_(ModelFile.keyed_digest == plan.model_digest, ModelFile.digest == plan.model_digest),
+        )
+        .order_by(ModelFile.id.desc())
+        .limit(1)
+    ).one_or_none()
 
 
 def can_draw(agency: Agency, plan_digest: str) -> bool:
@@ -180,78 +193,21 @@ def draw_classes(agency: Agency, plan_digest: str) -> Figure:
     """
     plan = load_plan(agency, plan_digest)
     with agency.database.reading() as session:
-        population_id = find_plan(session, plan_digest).population_id
-        model_id = session.scalars(
-            select(ModelFile.id)
-            .where(ModelFile.population_id == population_id, ModelFile.digest == plan.model_digest)
-            .order_by(ModelFile.id.desc())
-            .limit(1)
-        ).one_or_none()
-    if model_id is None or not can_draw(agency, plan_digest):
+        model = find_model(session, find_plan(session, plan_digest).population_id, plan)
+    if model is None or not can_draw(agency, plan_digest):
         raise ParameterError("The classes of this plan cannot be drawn.")
-    return picture_of_classes(plan, load_model(agency, model_id))
+    return picture_of_classes(plan, load_model(agency, model.id))
 
 
-def _check_schema(agency: Agency, name: str, model: Model) -> None:
+def _check_schema(agency: Agency, name: str, schema_digest: str) -> None:
     with agency.database.reading() as session:
-        registered = select(LedgerLine.plan_digest).join(Plan, Plan.digest == LedgerLine.plan_digest)
+        registered = select(LedgerLine.plan_digest).join(PlanRow, PlanRow.digest == LedgerLine.plan_digest)
         population = find_population(session, name)
-        digests = session.scalars(registered.where(Plan.population_id == population.id).distinct()).all()
+        digests = session.scalars(registered.where(PlanRow.population_id == population.id).distinct()).all()
     for digest in digests:
-        if load_plan(agency, digest).schema.digest != model.schema.digest:
+        if load_plan(agency, digest).schema.digest != schema_digest:
             raise ConflictError(
                 "The model describes its columns differently from releases that are registered.",
                 found="No release of a plan from this model could be linked with them, or admitted.",
                 remedy="Estimate it with the schema of the earlier model, or add another population.",
             )
-
-
-def _read(agency: Agency, content: bytes) -> Model:
-    """Reads a model file; its table must fit what the service plans with."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with tempfile.TemporaryDirectory(prefix="elldelta-") as folder:  # only its owner may read it
-        path = Path(folder) / UPLOAD
-        path.write_bytes(content)
-        with contextlib.suppress(pa.ArrowException, OSError):  # read_model says what is wrong
-            _check_size(agency, pq.read_metadata(path).num_rows)
-        try:
-            model = read_model(path)
-        except FileError as error:
-            problem, found = (
-                text.replace(str(path), "that was sent") for text in (error.problem, error.found)
-            )
-            raise FileError(problem, found=found, remedy=error.remedy) from None
-    _check_size(agency, len(model.ranks) * model.schema.n_values)
-    return model
-
-
-def _check_size(agency: Agency, n_cells: int) -> None:
-    most = agency.limits.model_cells
-    if n_cells > most:
-        raise TooLargeError(
-            "The model is too large.",
-            found=f"Its table has {n_cells} cells; the service plans with at most {most}.",
-            remedy="Use coarser values, or ask whoever runs the service for a larger limit.",
-        )
-
-
-def _summary(model: Model) -> dict[str, Any]:
-    schema = model.schema
-    return {
-        "quasi_identifiers": [_column(column) for column in schema.quasi_identifiers],
-        "sensitive": _column(schema.sensitive),
-        "combinations": schema.n_combinations,
-        "combinations_with_records": len(model.ranks),
-        "past_records": model.n_records,
-    }
-
-
-def _column(column: Column) -> dict[str, Any]:
-    return {
-        "name": column.name,
-        "kind": type(column.domain).__name__.lower(),
-        "values": column.size,
-        "has_hierarchy": column.hierarchy is not None,
-    }

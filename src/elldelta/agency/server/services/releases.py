@@ -20,7 +20,7 @@ from sqlalchemy.exc import IntegrityError
 
 from elldelta.agency.admission import Past, check_registration, totals_digest
 from elldelta.agency.receipt import sign_admission
-from elldelta.agency.registration import Registration, examine
+from elldelta.agency.server.checking import check_registration_bytes
 from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, document_of
 from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
 from elldelta.agency.server.rights import OWNER
@@ -126,16 +126,10 @@ def register_release(
     with agency.database.reading() as session:
         population_id, population = _population(session, plan_digest)
     plan = load_plan(agency, plan_digest)
-    with agency.parsing.slot():
-        registration = Registration.from_bytes(content)
-        examined: Examined | RefusedError
-        try:
-            examined = examine(plan, registration, owner=caller.name)
-        except RefusedError as error:
-            examined = error
-    case = _Case(
-        agency, caller, plan, population_id, registration.digest, registration.content_digest, examined, key
+    checked = agency.checks.run(
+        check_registration_bytes, plan_file(agency, plan_digest), content, caller.name
     )
+    case = _Case(agency, caller, plan, population_id, *checked, key)
     with agency.database.reading() as session:
         answer = case.known_answer(session)
     return _signed(agency, population, answer or _decided(case))

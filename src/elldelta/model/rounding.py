@@ -1,0 +1,52 @@
+"""Random rounding: a model whose counts are near the true ones, and that may be asked any question.
+
+A count lies between two rungs of a ladder: multiples of 5 up to 50, then steps of about a tenth. It goes to
+one of them at random, to the nearer one more likely, so that it is right on average and so are sums of many.
+What is computed from the rounded counts, however often, tells no more about a count than its rung does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.model.counts import Accounting, Counts
+from elldelta.model.model import Model
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+STEP = 5
+"""The distance of the lowest rungs."""
+
+SHARE = 0.1
+"""The distance of higher rungs, as a share."""
+
+
+def ladder(largest: int) -> NDArray[np.int64]:
+    """The rungs from 0 until one is not below the largest count."""
+    rungs = [0]
+    while rungs[-1] < max(1, largest):
+        rungs.append(rungs[-1] + max(STEP, round(SHARE * rungs[-1] / STEP) * STEP))
+    return np.array(rungs, dtype=np.int64)
+
+
+def rounded(model: Model, random: np.random.Generator) -> Model:
+    """The model with every count at a rung; it may be left without a record."""
+    counts = model.counts
+    rungs = ladder(int(counts.n.max(initial=0)))
+    above = np.searchsorted(rungs, counts.n)  # n lies above the rung before, and not above this one
+    low, high = rungs[np.maximum(above - 1, 0)], rungs[above]
+    n = np.where(random.random(counts.n.size) * (high - low) < counts.n - low, high, low)
+    kept = n > 0
+    total = int(n.sum())
+    return Model(
+        Counts.from_cells(
+            model.schema,
+            counts.ranks[counts.rows][kept],
+            counts.values[kept],
+            n[kept],
+            Accounting(total, total),
+        )
+    )
