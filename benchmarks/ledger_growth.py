@@ -8,6 +8,7 @@ import contextlib
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,12 @@ from elldelta.agency.server.services.populations import create_population, find_
 from elldelta.agency.server.services.releases import register_release
 from elldelta.agency.server.settings import Limits, Settings
 from elldelta.agency.server.state import Agency, prepare
+from elldelta.core.partition import Partition
 from elldelta.core.tiling import Tiling
 from elldelta.plan.classes import Boxes, class_labels
 from elldelta.plan.plan import Plan
 from elldelta.release import content_digest, recomputed
+from elldelta.release.manifest import coarsened
 from elldelta.schema.domains import Categories, Integers
 from elldelta.schema.schema import Column, Schema
 
@@ -54,7 +57,7 @@ def plan_of(width):
         failure_upper=0.02,
         bound="sharp",
         witnesses=(tuple(range(N_VALUES)),) * classes.n_classes,
-        witness_cells=((0.01,) * N_VALUES,) * classes.n_classes,
+        witness_cells=((0.001,) * N_VALUES,) * classes.n_classes,
         p=None,
         eta=0.0,
         shared_records=None,
@@ -71,7 +74,10 @@ def registration(rng, plan):
     counts[np.arange(plan.n_classes), rng.integers(0, 3, plan.n_classes)] = 0
     values = plan.schema.sensitive.released_values().to_pylist()
     digest = content_digest(class_labels(plan.schema, plan.classes), values, counts)
-    return Registration.of(recomputed(plan, plan.classes, counts, digest), counts).to_bytes()
+    cost = {"base_classes_failing": 0, "records_suppressed": 0}
+    cost |= coarsened(plan, Partition(np.arange(plan.n_classes)))
+    manifest = replace(recomputed(plan, plan.classes, counts, digest), coarsening=cost)
+    return Registration.of(manifest, counts).to_bytes()
 
 
 def seconds(agency, owners, rng, plans, n):
