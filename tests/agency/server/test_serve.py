@@ -165,7 +165,8 @@ def run(tmp_path, monkeypatch, capsys):
     def execute_serve(*arguments, **environment):
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        code = execute(["serve", "--port", "0", "--data", str(tmp_path / "data"), *arguments])
+        port = () if "--port" in arguments else ("--port", "0")
+        code = execute(["serve", *port, "--data", str(tmp_path / "data"), *arguments])
         return code, "".join(capsys.readouterr())
 
     return execute_serve

@@ -10,8 +10,8 @@ from alembic import op
 
 from elldelta.agency.server.migrations import refuse_replacing
 
-revision = "0006"
-down_revision = "0005"
+revision = "0007"
+down_revision = "0006"
 
 
 def upgrade() -> None:
