@@ -11,7 +11,7 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 # Tests start many processes: what one of them has compiled, the others find.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check format bench performance docs clean
+.PHONY: help demo test check format bench performance docs dist requirements clean
 
 help:
 	@echo "make demo    set up, run the whole story on generated hospitals, end with a report"
@@ -20,6 +20,8 @@ help:
 	@echo "make bench   speed and size beside limits and peers, printed as ratios (ARGS=--quick, ARGS=--full)"
 	@echo "make performance   write docs/performance.md from what make bench has found"
 	@echo "make docs    build the documentation into site/"
+	@echo "make dist    build the packages into dist/, with a bill of materials"
+	@echo "make requirements   write dist/requirements.txt: what the service needs, pinned, with hashes"
 	@echo "make clean   remove everything that the commands above have made"
 
 $(VENV)/.created:
@@ -51,6 +53,10 @@ $(VENV)/.installed-docs: $(VENV)/.installed-demo
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	@touch $@
 
+$(VENV)/.installed-dist: $(VENV)/.installed-demo
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dist]'
+	@touch $@
+
 demo: $(VENV)/.installed-demo
 	$(BIN)/elldelta demo --output demo --overwrite
 
@@ -77,5 +83,21 @@ docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html"
 
+# The bill of materials lists what the service needs, with hashes: the same as dist/requirements.txt.
+dist: $(VENV)/.installed-dist requirements
+	rm -f dist/*.whl dist/*.tar.gz dist/*.cdx.json
+	$(BIN)/hatchling build
+	$(BIN)/python -W ignore -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible \
+	  --output-file dist/elldelta.cdx.json dist/requirements.txt
+
+# Hashes are those of the files that pip would install on this machine, from the index that it is set to use.
+requirements: $(VENV)/.created
+	@mkdir -p dist
+	$(BIN)/python -m pip install --quiet --dry-run --ignore-installed --constraint constraints.txt \
+	  --report dist/report.json '.[server,oidc]'
+	$(BIN)/python deploy/hashed_requirements.py dist/report.json > dist/requirements.txt
+	@rm dist/report.json
+	@echo "Install with: pip install --require-hashes -r dist/requirements.txt, then pip install --no-deps elldelta"
+
 clean:
-	rm -rf $(VENV) $(PEERS) site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist

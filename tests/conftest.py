@@ -34,6 +34,7 @@ LONGEST_FIRST = (
     "agency/server/test_serve.py",
     "core/test_boxes.py",
     "agency/server/test_pages.py",
+    "agency/server/test_proxy.py",
     "agency/server/test_race.py",
     "cli/test_engine.py",
     "properties/test_dense_and_sparse.py",

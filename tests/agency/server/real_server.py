@@ -72,7 +72,7 @@ def lasting_service(request, folder, **limits):
 class RealServer:
     """`elldelta serve` in a process group of its own; can be killed and started again."""
 
-    def __init__(self, settings, log, *, workers=1, limits=None):
+    def __init__(self, settings, log, *, workers=1, limits=None, more=()):
         self.settings = settings
         self.log = log
         self.workers = workers
@@ -83,6 +83,7 @@ class RealServer:
             f"--data={settings.folder}",
             f"--database={settings.database}",
             f"--workers={workers}",
+            *more,
         ]
         self._environment = {**os.environ, **UNLIMITED, **(limits or {})}
         self._process = None
