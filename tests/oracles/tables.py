@@ -18,6 +18,9 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 def position(column, cell):
     """The position of a cell in a column, from the definition of its domain; UNKNOWN or NULL."""
     found = _place(column.domain, cell)
+    is_value = column.domain.kind == "categories" and found != UNKNOWN
+    if not is_value and _stands_for_none(column, cell):
+        found = NULL
     if found == NULL and column.nulls == "category":
         return _size(column.domain)
     return found
@@ -119,6 +122,22 @@ def _size(domain):
             return len(domain.edges) - 1
         case _:
             return sum(1 for _ in _ticks(domain))
+
+
+def _stands_for_none(column, cell):
+    """Whether a cell is one of the texts that a column lists as missing, or the same number."""
+    if cell is None:
+        return False
+    if isinstance(cell, dt.date):
+        return f"{cell:%Y-%m-%d}" in column.missing
+    if isinstance(cell, bool):
+        return str(cell).lower() in column.missing
+    if isinstance(cell, str) and cell.strip(" ") in column.missing:
+        return True
+    if isinstance(cell, str) and column.domain.kind == "categories":
+        return False
+    number = _number(cell)
+    return number is not None and any(_number(token) == number for token in column.missing)
 
 
 def _place(domain, cell):

@@ -114,27 +114,42 @@ def propose(
         rows.checked()  # what is wrong without looking at the table is told before it is read
     columns, profiles, warnings = [], [], list[str]()
     for place, name in enumerate(names):
+        is_sensitive = name == sensitive
         tokens = missing_tokens(na.get(name, ()), not_na.get(name, ()))
         profile = Profiler(table, name, tokens).profile(bins.get(name), most_categories)
-        own = list(profile.warnings(name, is_sensitive=name == sensitive))
-        rule = widen.get(name, "no" if name in hierarchies or bins.get(name, "quantile")[0] != "q" else None)
-        profile = _widened(profile, name, rule, is_sensitive=name == sensitive)
-        policy: NullPolicy = "refuse"
-        if profile.n_missing:
-            policy = "suppress" if name == sensitive else "category"
-        hierarchy = None
+        own = list(profile.warnings(name, is_sensitive=is_sensitive))
+        has_own_ends = name in hierarchies or not bins.get(name, "quantile").startswith("quantile")
+        rule = widen.get(name, "no" if has_own_ends else None)
+        profile = _widened(profile, name, rule, is_sensitive=is_sensitive)
+        column = _column(profile, name, tokens, [found for found, _ in own], is_sensitive=is_sensitive)
         if name in hierarchies:
             # Nobody has read the proposed values yet: one may be a slip with a person's name in it.
-            hierarchy = hierarchies[name].checked(profile.domain, naming=False)
-        note = "\n".join((*_note(profile, policy), *(found for found, _ in own)))
-        columns.append(Column(name, profile.domain, policy, note, hierarchy, tokens))
+            column = replace(column, hierarchy=hierarchies[name].checked(profile.domain, naming=False))
+        columns.append(column)
         profiles.append(profile)
         told = [" ".join(filter(None, words)) for words in own]
-        warnings = [*told, *warnings] if name == sensitive else [*warnings, *told]
+        warnings = [*told, *warnings] if is_sensitive else [*warnings, *told]
         if progress:
             progress((place + 1) / len(names))
     schema = Schema(tuple(columns[:-1]), columns[-1], tuple(kept), _dropped(table, (*names, *kept)))
     return Proposal(schema, tuple(profiles), (*warnings, *_repeated_people(table, (*kept, *schema.dropped))))
+
+
+def _column(
+    profile: Profile, name: str, tokens: tuple[str, ...], warnings: Sequence[str], *, is_sensitive: bool
+) -> Column:
+    """A column as it is proposed; its note says what was found."""
+    policy: NullPolicy = "refuse"
+    if profile.n_missing:
+        policy = "suppress" if is_sensitive else "category"
+    note = [
+        f"{profile.n_rows} records, {profile.n_missing} without a value, {profile.n_distinct} different "
+        f"values, {profile.domain.size} positions",
+        *filter(None, [profile.note]),
+    ]
+    if policy == "suppress":
+        note.append("records without a value are left out: as a category they would count as diversity")
+    return Column(name, profile.domain, policy, "\n".join((*note, *warnings)), missing=tokens)
 
 
 def _check_known(given: Mapping[str, object], known: Sequence[str], problem: str, what: str) -> None:
@@ -157,21 +172,10 @@ def _dropped(table: Table, used: Sequence[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def _note(profile: Profile, policy: NullPolicy) -> Iterator[str]:
-    yield (
-        f"{profile.n_rows} records, {profile.n_missing} without a value, {profile.n_distinct} different "
-        f"values, {profile.domain.size} positions"
-    )
-    if profile.note:
-        yield profile.note
-    if policy == "suppress":
-        yield "records without a value are left out: as a category they would count as diversity"
-
-
 def _repeated_people(table: Table, names: Sequence[str]) -> Iterator[str]:
     """Warns of a column that seems to name people, some of them several times."""
     for name in names:
-        if name in table.names and _PERSON.search(name):
+        if name in table.names and _PERSON.search(name) and table.kind_of(name) in {"integer", "text"}:
             row = Profiler(table, name, ()).one_row(sql.distinct(table.relation, name))
             if row["n"] / 10 < row["n_distinct"] < row["n"]:
                 yield (
