@@ -60,7 +60,7 @@ def draw_histogram(bars: Sequence[Mapping[str, int]], ell: int) -> Figure:
     figure, axes = _canvas()
     _bars(axes, {bar["diversity"]: bar["records"] for bar in bars}, ell)
     axes.set(xlabel="sensitive values left", ylabel="records")
-    _finish(axes, "What linking the releases leaves")
+    _finish(axes, "How many values are left")
     return figure
 
 

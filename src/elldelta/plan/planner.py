@@ -15,7 +15,7 @@ from elldelta.core.generalize.bounds import Admissible, SharpBound
 from elldelta.core.generalize.boxes import boxes
 from elldelta.core.generalize.runs import greedy, sharp_runs
 from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
-from elldelta.engines.task import computed
+from elldelta.engines.task import computed, part
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model, reordered
@@ -252,7 +252,7 @@ class Planner:
         self.is_draft = is_draft
         self.distribution = model.to_distribution()
         self.shape: ShapeName = wish.shape or default_shape(model)
-        self._risk = self._chosen_risk() if wish.waiting_risk == "auto" else wish.waiting_risk
+        self._risk = wish.waiting_risk if wish.waiting_risk != "auto" else self._chosen_risk()
 
     @property
     def bounds(self) -> tuple[PlanBound, ...]:
@@ -319,7 +319,8 @@ class Planner:
     def _chosen_risk(self) -> float:
         from elldelta.plan.waiting_risk import choose_waiting_risk
 
-        return choose_waiting_risk(self.model, self.wish)
+        progress, self.progress = self.progress, part(self.progress, 0.8, 1.0)
+        return choose_waiting_risk(self.model, self.wish, part(progress, 0.0, 0.8))
 
     def _bound(self, n_records: int, share: float = 1.0) -> SharpBound:
         """What sharp classes must promise, with a share of the failure that is allowed."""

@@ -17,6 +17,7 @@ from elldelta.core.coarsen import fit
 from elldelta.core.generalize.boxes import MANY_ROWS
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.reserve import Reserve
+from elldelta.engines.task import part
 from elldelta.errors import RefusedError
 from elldelta.plan.planner import Planner
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from elldelta.engines import Progress
     from elldelta.model import Model
     from elldelta.plan.plan import Plan
     from elldelta.plan.wish import Wish
@@ -39,7 +41,14 @@ N_OWNERS = 4
 """How many owners are drawn, or rounds of owners who share a ledger."""
 
 
-def expected_loss(plan: Plan, model: Model, owners: int | None = None, *, seed: int = 0) -> float:
+def expected_loss(
+    plan: Plan,
+    model: Model,
+    owners: int | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> float:
     """Draws owners of N records from the model, coarsens their releases, and averages what they lose.
 
     Args:
@@ -48,8 +57,14 @@ def expected_loss(plan: Plan, model: Model, owners: int | None = None, *, seed: 
         owners: How many owners share a ledger, each leaving a reserve for those who follow; None: each owner
             passes the plan's certificate by itself.
         seed: Seed of the owners: the same for every plan of a model.
+        progress: Is told how far the work is.
     """
-    losses = [loss for round_ in range(N_OWNERS) for loss in _losses(plan, model, owners, seed + round_)]
+    losses: list[float] = []
+    for round_ in range(N_OWNERS):
+        for loss in _losses(plan, model, owners, seed + round_):
+            losses.append(loss)
+            if progress is not None:
+                progress(len(losses) / (N_OWNERS * (owners or 1)))
     return float(np.mean(losses))
 
 
@@ -81,22 +96,28 @@ def _drawn(plan: Plan, model: Model, rng: np.random.Generator) -> NDArray[np.int
     return cells
 
 
-def choose_waiting_risk(model: Model, wish: Wish) -> float:
+def choose_waiting_risk(model: Model, wish: Wish, progress: Progress | None = None) -> float:
     """The waiting risk with the least expected loss among the candidates near the usual one.
 
     Args:
         model: The model.
         wish: The wish; its own waiting risk does not matter.
+        progress: Is told how far the work is; how many risks are tried, nobody knows before.
     """
+    n_tried = 0
     usual = USUAL if wish.owners is None else USUAL_WITH_LEDGER
 
     @cache
     def loss(place: int) -> float:
+        nonlocal n_tried
+        n_tried += 1
+        # A part of what is left for each: it never ends too early.
+        own = part(progress, 1.0 - 0.7 ** (n_tried - 1), 1.0 - 0.7**n_tried)
         try:
             plan = Planner(model, replace(wish, waiting_risk=CANDIDATES[place]), is_draft=True).made()
         except RefusedError:
             return np.inf
-        return expected_loss(plan, model, wish.owners)
+        return expected_loss(plan, model, wish.owners, progress=own)
 
     if model.counts.n_combinations >= MANY_ROWS:
         return usual
