@@ -64,6 +64,8 @@ def test_a_code_for_no_answer_is_warned_of_and_can_be_declared(elldelta, votes, 
     assert tomllib.loads(schema.read_text())["sensitive"]["missing"][-2:] == ["x", code]
     for command, ell in ((("audit", table, *AUDIT), "diversity_min_any"), (("check", table, *ROLES), "ell")):
         assert elldelta(*command, "--json", code=-1).json[ell] == 3
+        warned = elldelta(*command, code=-1)
+        assert code in warned.err or f"may be written as {code}" in warned.out
         assert elldelta(*command, "--na", f"vote={code}", "--json", code=-1).json[ell] == 2
     with pytest.warns(UserWarning, match="may stand for a missing value"):
         ed.Schema.infer(str(table), ["zip"], "vote")
@@ -147,3 +149,19 @@ def test_a_schema_that_was_there_before_is_warned_of(elldelta, votes, tmp_path):
         )
         assert said.json["records_suppressed"] == 0  # it is read as before
         assert said.err == "" if code is None else f"WARNING  vote: {code} may stand for" in said.err
+
+
+def test_one_number_in_two_spellings_is_one_value(elldelta, votes):
+    assert elldelta("check", votes("1", "1.0", " 1"), *ROLES, "--json").json["ell"] == 1
+    assert elldelta("check", votes("true", "TRUE", "False"), *ROLES, "--json").json["ell"] == 2
+
+
+def test_what_is_not_known_about_people_may_be_written_as_na(elldelta, tmp_path):
+    table, people = tmp_path / "t.csv", tmp_path / "people.csv"
+    rows = itertools.product((1, 2), "ab", (0, 1))
+    table.write_text("age,job,vote\n" + "".join(f"{age},{job},{vote}\n" for age, job, vote in rows))
+    people.write_text("age,job\n1,NA\nNA,a\n3,?\n")
+    audit = ("audit", table, "--qi", "age,job", "--sensitive", "vote", "--ell", "2", "--json")
+    left = ("--targets-output", tmp_path / "left.csv")
+    found = elldelta(*audit, "--targets", people, *left).json["targets"]
+    assert (found["targets"], found["in_all"]) == (3, 2)

@@ -11,7 +11,9 @@ from elldelta.core import diversity as measures
 from elldelta.engines import running
 from elldelta.errors import DataError, ParameterError
 from elldelta.release import count_release, values_shown
+from elldelta.schema.label_columns import one_spelling
 from elldelta.schema.labels import MISSING_TOKENS
+from elldelta.schema.profile import codes_among
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +40,7 @@ class TableCheck:
         best_guess: How often the most frequent value of a class is right, in the worst class.
         lacking: Classes that lack a sensitive value which the table has.
         left_out: Records without a sensitive value; they are left out of all measures.
+        codes: Sensitive values that look as if they stood for a missing one.
     """
 
     records: int
@@ -53,6 +56,7 @@ class TableCheck:
     best_guess: float
     lacking: int
     left_out: int
+    codes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -89,7 +93,9 @@ def check(
         )
     with running(engine) as active:
         read = count_release(active.open(table, csv_format), names, sensitive, progress=progress)
-    found = read.with_values(values_shown(read.values, missing), keep_missing=False)
+    shown = values_shown([None if value is None else value.strip() for value in read.values], missing)
+    spelt = one_spelling({value for value in shown if value is not None})
+    found = read.with_values([None if value is None else spelt[value] for value in shown], keep_missing=False)
     if not found.n_records:
         raise DataError("There is no record to check.", remedy="Check that this is the table that you meant.")
     counts = found.counts
@@ -109,6 +115,7 @@ def check(
         best_guess=float(measures.largest_shares(counts).max()),
         lacking=int((counts == 0).any(axis=1).sum()),
         left_out=read.n_records - found.n_records,
+        codes=codes_among([value for value in found.values if value is not None]),
     )
 
 

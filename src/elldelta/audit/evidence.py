@@ -8,7 +8,7 @@ tells are disjoint, and every combination has one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from elldelta.errors import DataError, InternalError
 from elldelta.release import sensitive_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from elldelta.core.arrangement import Arrangement
     from elldelta.model import Model
     from elldelta.release import Published
+    from elldelta.schema.label_columns import ColumnRules
     from elldelta.schema.schema import Schema
 
 _SHOWN_TOGETHER = 3
@@ -147,6 +148,7 @@ class Evidence:
         schema: What the columns mean, if a manifest or a schema says so.
         places: How labels were understood, and the cells: by these people are found.
         sought: The same releases over cells that also tell apart the people to look for, if there are any.
+        rules: What is said about the columns by which people are found.
     """
 
     columns: tuple[str, ...]
@@ -159,6 +161,7 @@ class Evidence:
     schema: Schema | None = None
     places: tuple[Understanding, Arrangement] | None = None
     sought: Evidence | None = None
+    rules: Mapping[str, ColumnRules] = field(default_factory=dict)
     plans: tuple[str | None, ...] = ()
 
     @classmethod
@@ -222,9 +225,9 @@ class Evidence:
         found = cls._laid(releases, understanding, schema)
         if people is None:
             return found
-        known = Known.from_table(people, columns.quasi_identifiers)
+        known = Known.from_table(people, columns.quasi_identifiers, columns.rules)
         finer = understand(releases, columns, values=values, people=(known,))
-        return replace(found, sought=cls._laid(releases, finer, schema))
+        return replace(found, sought=cls._laid(releases, finer, schema), rules=columns.rules)
 
     @classmethod
     def _laid(
@@ -311,7 +314,7 @@ class Evidence:
     def find(self, people: pa.Table) -> Candidates:
         """Where the people of a table can be; they must have been given when the releases were laid."""
         sought = self if self.sought is None else self.sought
-        return sought._find(Known.from_table(people, self.columns))
+        return sought._find(Known.from_table(people, self.columns, self.rules))
 
     def model_rows(self, model: Model) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The records of a model: the rows that each combination has which is linked, and counts by value."""

@@ -22,6 +22,7 @@ from elldelta.release import (
 )
 from elldelta.schema.label_columns import ColumnRules, one_spelling, understand_column
 from elldelta.schema.labels import EVERYTHING, MISSING_TOKENS
+from elldelta.schema.profile import codes_among
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -244,8 +245,10 @@ class Known:
     codes: NDArray[np.int64]
 
     @classmethod
-    def from_table(cls, people: pa.Table, columns: Iterable[str]) -> Known:
-        """The people of a table; a column that is missing or a cell that is empty is not known."""
+    def from_table(
+        cls, people: pa.Table, columns: Iterable[str], rules: Mapping[str, ColumnRules] | None = None
+    ) -> Known:
+        """The people of a table; a column that is missing, or a cell that is empty or NA, is not known."""
         import pyarrow as pa
 
         texts, codes = [], []
@@ -265,7 +268,10 @@ class Known:
                     remedy="Give numbers, dates or texts.",
                 )
             coded = cells.fill_null(EVERYTHING).dictionary_encode()
-            texts.append(tuple(coded.dictionary.to_pylist()))
+            said = (rules or {}).get(name, ColumnRules())
+            unknown = {*MISSING_TOKENS, *said.missing} - {*said.values}
+            own = coded.dictionary.to_pylist()
+            texts.append(tuple(EVERYTHING if text.strip(" ") in unknown else text for text in own))
             codes.append(coded.indices.to_numpy(zero_copy_only=False))
         return cls(tuple(texts), np.stack(codes, axis=1).astype(np.int64))
 
@@ -449,6 +455,12 @@ def _sensitive(
         notes.append(
             f"{_counted(n_folded, 'sensitive value')} occur in spellings that differ only in upper and lower "
             "case; they count as different values."
+        )
+    if codes := codes_among([value for value in distinct if value is not None]):
+        listed = ", ".join(codes)
+        notes.append(
+            f"{_MISSING} may be written as {listed}, which counts as a value here. Say so if it is none "
+            "(--na, in Python sensitive_missing)."
         )
     if None in distinct:
         notes.append(MISSING_COUNTS)

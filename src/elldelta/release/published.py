@@ -51,14 +51,19 @@ class ReleaseCounts:
         return int(self.counts.sum())
 
     def with_values(self, values: Sequence[str | None], *, keep_missing: bool) -> ReleaseCounts:
-        """The same with other names of the sensitive values; records without one may be left out."""
-        if keep_missing or None not in values:
-            return replace(self, values=tuple(values))
-        shown = [place for place, value in enumerate(values) if value is not None]
-        counts = self.counts[:, shown]
+        """The same with other names of the sensitive values; records without one may be left out.
+
+        Values of one name are one value; classes of which nothing is left are none.
+        """
+        shown = dict.fromkeys(value for value in values if keep_missing or value is not None)
+        place = {value: number for number, value in enumerate(shown)}
+        counts = np.zeros((len(self.labels), len(place)), dtype=np.int64)
+        for value, column in zip(values, self.counts.T, strict=True):
+            if value in place:
+                counts[:, place[value]] += column
         filled = np.flatnonzero(counts.any(axis=1))
         labels = tuple(self.labels[row] for row in filled.tolist())
-        return ReleaseCounts(labels, tuple(values[place] for place in shown), counts[filled])
+        return ReleaseCounts(labels, tuple(place), counts[filled])
 
 
 def values_shown(values: Sequence[str | None], tokens: Sequence[str]) -> list[str | None]:

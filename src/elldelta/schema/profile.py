@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import itertools
 import re
 import unicodedata
 from dataclasses import dataclass, field
@@ -176,7 +177,7 @@ class Profiler:
         if not _CODES & {low, high} or low == high:
             return ()
         row = self.one_row(sql.neighbours(self.table.relation, self.value, self.kind, low, high))
-        return _code_ends(low, row["above"], row["below"], high)
+        return tuple(str(int(code)) for code in _code_ends(low, row["above"], row["below"], high))
 
     def _binned(self, bins: str, note: str, row: dict[str, Any] | None = None) -> Profile:
         if self.kind not in {"integer", "real", "text"}:
@@ -237,7 +238,7 @@ class Profiler:
                 f"{most_categories} are allowed.",
                 remedy="Shorten the values (first digits of a code, year of a date), or drop the column.",
             )
-        codes = tuple(sorted(text for text in found.kept if _looks_missing(text)))
+        codes = codes_among(list(found.kept))
         if len(found.lengths or ()) == 1:
             domain = Categories(tuple(sorted(found.kept)), ordered=True)
             return found.profile(domain, codes=codes, note="codes of digits, in their order")
@@ -372,10 +373,23 @@ def suspects(column: Column, n: NDArray[np.int64]) -> tuple[str, ...]:
     places = np.flatnonzero(n[: column.domain.size]).tolist()
     match column.domain:
         case Categories(values):
-            return tuple(values[place] for place in places if _looks_missing(values[place]))
-        case Integers(first, _, 1) if len(places) > 1:
-            return _code_ends(*(first + place for place in (*places[:2], *places[-2:])))
+            return codes_among([values[place] for place in places])
+        case Integers(first, _, 1):
+            return codes_among([str(first + place) for place in places])
     return ()
+
+
+def codes_among(values: Sequence[str]) -> tuple[str, ...]:
+    """Which values look as if they stood for a missing one: words, or numbers apart from the others."""
+    numbers = {float(value): value for value in values if re.fullmatch(cells.REAL_PATTERN, value)}
+    if len(numbers) < max(len(values), 2):
+        return tuple(sorted(value for value in values if _looks_missing(value)))
+    low, above, *_ = ordered = sorted(numbers)
+    found = _code_ends(low, above, ordered[-2], ordered[-1])
+    others = [number for number in ordered if number not in found]
+    # 9 after 0, 3 and 6 is one of them; 9 after 1 to 5 is not.
+    step = max((b - a for a, b in itertools.pairwise(others)), default=0)
+    return tuple(numbers[code] for code in found if code < 0 or code - ordered[-2] > step)
 
 
 def warned_of(column: Column, n: NDArray[np.int64]) -> tuple[str, ...]:
@@ -387,10 +401,10 @@ def warned_of(column: Column, n: NDArray[np.int64]) -> tuple[str, ...]:
     )
 
 
-def _code_ends(low: int, above: float, below: float, high: int) -> tuple[str, ...]:
+def _code_ends(low: float, above: float, below: float, high: float) -> tuple[float, ...]:
     """The ends of a range that are known as codes, and are apart from the values next to them."""
     ends = ((low, low < 0 <= above), (high, high - below > 1))
-    return tuple(str(end) for end, is_apart in ends if end in _CODES and is_apart)
+    return tuple(end for end, is_apart in ends if end in _CODES and is_apart)
 
 
 def _looks_missing(text: str) -> bool:

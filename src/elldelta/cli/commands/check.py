@@ -40,6 +40,10 @@ def _run(
             engine=engine,
             progress=progress,
         )
+    for code in found.codes:
+        output.print_note(
+            f"WARNING  {sensitive}: {code} may stand for a missing value. If so: --na {sensitive}={code}"
+        )
     if json:
         output.print_json(found.to_dict())
         return
