@@ -11,7 +11,6 @@ from elldelta.agency.admission import (
     Registered,
     check_registration,
     linked_numbers,
-    totals_digest,
 )
 from elldelta.agency.registration import Registration, examine
 from elldelta.core.diversity import class_diversities
@@ -66,7 +65,7 @@ def make_plan(
         failure_upper=0.02,
         bound="sharp",
         witnesses=tuple(map(tuple, witnesses)),
-        witness_cells=tuple((0.01,) * len(own) for own in witnesses),
+        witness_cells=tuple((1 / (classes.n_classes * n_values),) * len(own) for own in witnesses),
         p=None,
         eta=0.0,
         shared_records=None,
@@ -190,10 +189,9 @@ def past_of(plan, examined, owner, entries, elsewhere=()):
         is_taken=any(
             item.owner != owner and item.entry.content_digest == digest for item in [*entries, *others]
         ),
-        same_totals=tuple(
-            item
-            for item in others
-            if item.owner == owner and totals_digest(item.counts) == totals_digest(examined.counts)
+        comparable=(
+            *(item for item in others if item.owner == owner),
+            *(item for item in entries if item.entry.merged != examined.merged),
         ),
     )
 

@@ -356,7 +356,7 @@ class TestLies:
         assert admits(weak, plain(registration)).is_new
         with pytest.raises(FileError, match="another plan"):
             admits(PLAN, plain(registration))
-        terms = {"plan_digest": PLAN.digest, "ell": 2, "releases": 2}
+        terms = {"plan_digest": PLAN.digest, "ell": 2, "releases": 2, "failure_upper": PLAN.failure_upper}
         with pytest.raises(RefusedError, match="certificate"):
             admits(PLAN, forged(registration, manifest=terms))
 
@@ -594,10 +594,25 @@ class TestOtherPlans:
         second = [people[a : c + 1, b : d + 1].sum(axis=(0, 1)) for (a, b), (c, d) in coarse]
         agency = Agency(PLAN, other)
         agency.register(PLAN, make_registration(PLAN, first), "A")
-        with pytest.raises(RefusedError, match="same records") as refusal:
+        with pytest.raises(RefusedError, match="may isolate people") as refusal:
             agency.register(other, make_registration(other, second), "A")
-        assert "Subtracting" in refusal.value.found
+        assert refusal.value.found.endswith("in both: 1.")
         agency.register(other, make_registration(other, np.array(second) + 1), "A")
+
+    def test_components_are_judged_one_by_one(self):
+        """Somebody more in the last row: the records are not the same, and row 1 is found all the same."""
+        people = np.full((4, 6), 3)
+        people[1] = [4, 0, 0, 0, 0, 0]
+        one, other = (
+            make_plan(boxes=[((low, 0), (high, 2)) for low, high in rows])
+            for rows in ([(0, 0), (1, 2), (3, 3)], [(0, 1), (2, 2), (3, 3)])
+        )
+        agency = Agency(one, other)
+        agency.register(one, make_registration(one, [people[0], people[1:3].sum(axis=0), people[3]]), "A")
+        second = [people[:2].sum(axis=0), people[2], people[3] + 1]
+        with pytest.raises(RefusedError, match="may isolate people"):
+            agency.register(other, make_registration(other, second), "A")
+        agency.register(other, make_registration(other, second), "B")  # another owner, under another plan
 
     def test_another_schema_cannot_be_linked(self):
         agency = Agency(PLAN, make_plan(n_values=5))
@@ -605,6 +620,39 @@ class TestOtherPlans:
         agency.register(first, make_registration(first, full(first)), "A")
         with pytest.raises(RefusedError, match="cannot be linked"):
             agency.register(second, make_registration(second, full(second)), "B")
+
+
+class TestSharedPeople:
+    """Owners who share people merge the classes of a plan differently."""
+
+    plan = make_plan(
+        starts=(0, 4, 8), n_values=4, ell=3, releases=1, witnesses=[[0, 1, 2], [0, 1, 2], [1, 2, 3]]
+    )
+    people = np.array([[2, 1, 1, 0], [1, 0, 0, 0], [0, 2, 1, 1]])
+
+    def registered(self, *more):
+        c1, c2, c3 = self.people
+        agency = Agency(self.plan)
+        agency.register(self.plan, make_registration(self.plan, [c1 + c2, c3], [0, 0, 1]), "A")
+        second = np.array([c1, c2 + c3])
+        for value in more:
+            second[1, value] += 1
+        agency.register(self.plan, make_registration(self.plan, second, [0, 1, 1]), "B")
+
+    def test_what_is_left_when_shared_people_are_taken_away(self):
+        with pytest.raises(RefusedError, match="may isolate people"):
+            self.registered()
+
+    def test_the_records_need_not_be_the_same_everywhere(self):
+        with pytest.raises(RefusedError, match="may isolate people") as refusal:
+            self.registered(3, 3)
+        assert "A" not in refusal.value.found.split()
+
+    def test_counts_that_exclude_it(self):
+        c1, c2, c3 = self.people
+        agency = Agency(self.plan)
+        agency.register(self.plan, make_registration(self.plan, [c1 + c2, c3], [0, 0, 1]), "A")
+        agency.register(self.plan, make_registration(self.plan, [[2, 1, 2, 0], [1, 1, 1, 1]], [0, 1, 1]), "B")
 
 
 class TestSeveralRecordsOfEachValue:

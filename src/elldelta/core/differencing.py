@@ -80,7 +80,7 @@ def isolate(first: ReleasedCounts, second: ReleasedCounts, *, declared: bool = T
         DataError: The releases are said to hold the same records and cannot.
     """
     first, second = distinct_cells([first, second])
-    ends = np.unique(np.stack([first.partition.class_of, second.partition.class_of], axis=1), axis=0)
+    ends = np.stack([first.partition.class_of, second.partition.class_of], axis=1)
     # A pair of classes without a common value shares no record: the line carries nothing.
     shared = np.minimum(first.counts[ends[:, 0]], second.counts[ends[:, 1]]).sum(axis=1)
     ends = ends[shared > 0]
@@ -88,11 +88,13 @@ def isolate(first: ReleasedCounts, second: ReleasedCounts, *, declared: bool = T
     signed = np.concatenate([first.counts, -second.counts])
     lines = np.stack([ends[:, 0], ends[:, 1] + n_first], axis=1)
     degree = np.bincount(lines.ravel(), minlength=len(signed))
-    if declared and (np.abs(signed).sum(axis=1)[degree == 0] > 0).any():
+    if not declared:
+        lines, signed = _of_equal_totals(lines, signed)
+    elif (np.abs(signed).sum(axis=1)[degree == 0] > 0).any():
         raise _not_the_same()
     found = [
         Isolated("meet", (a,), (b - n_first,), counts)
-        for a, b, counts in _bridges(lines, signed, declared=declared)
+        for a, b, counts in _bridges(lines, signed)
         if degree[a] > 1 and degree[b] > 1
     ]
     if declared:
@@ -120,7 +122,7 @@ def _leftovers(first: ReleasedCounts, second: ReleasedCounts) -> list[Isolated]:
     Two classes of the same people are no leftovers of each other: that is a table that has grown.
     """
     found = []
-    pairs = np.unique(np.stack([first.partition.class_of, second.partition.class_of]), axis=1)
+    pairs = first.partition.class_of, second.partition.class_of
     for side, (own, other) in enumerate(((first, second), (second, first))):
         outer, inner = pairs[side], pairs[1 - side]
         meets = (
@@ -145,10 +147,27 @@ def _leftovers(first: ReleasedCounts, second: ReleasedCounts) -> list[Isolated]:
     return found
 
 
-def _bridges(
-    lines: NDArray[np.int64], signed: NDArray[np.int64], *, declared: bool
-) -> list[tuple[int, int, NDArray[np.int64]]]:
+def _of_equal_totals(
+    lines: NDArray[np.int64], signed: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The lines of components that hold as many of every value in both releases, and the counts there."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n_points = len(signed)
+    joined = coo_array((np.ones(len(lines)), (lines[:, 0], lines[:, 1])), shape=(n_points, n_points))
+    n_components, component = connected_components(joined, directed=False)
+    totals = np.zeros((n_components, signed.shape[1]), dtype=np.int64)
+    np.add.at(totals, component, signed)
+    # Two classes of the same people leave nothing to subtract.
+    is_kept = ~totals.any(axis=1) & (np.bincount(component, minlength=n_components) > 2)
+    return lines[is_kept[component[lines[:, 0]]]], np.where(is_kept[component][:, np.newaxis], signed, 0)
+
+
+def _bridges(lines: NDArray[np.int64], signed: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
     """Every bridge with what it carries; depth first, without recursion (components can be long)."""
+    if not len(lines):
+        return []
     n_points = len(signed)
     order = np.argsort(lines.ravel(), kind="stable")
     begin = np.searchsorted(lines.ravel()[order], np.arange(n_points + 1)).tolist()
@@ -163,7 +182,6 @@ def _bridges(
             continue
         entered[root] = lowest[root] = clock
         clock += 1
-        n_before = len(found)
         stack = [(root, -1, begin[root])]
         while stack:
             point, came_by, place = stack.pop()
@@ -187,9 +205,7 @@ def _bridges(
                     carried = below[point] if point == ends[came_by][0] else -below[point]
                     found.append((ends[came_by][0], ends[came_by][1], carried.copy()))
             elif below[point].any():  # a whole component: both releases must hold as many of every value
-                if declared:
-                    raise _not_the_same()
-                del found[n_before:]
+                raise _not_the_same()
     return found
 
 

@@ -332,7 +332,6 @@ class _Case:
         is_mine = RegistrationRow.party_id == self.caller.id
         is_own, is_here = is_mine & ~has_state("voided"), RegistrationRow.plan_digest == plan_digest
         is_same = RegistrationRow.content_digest == examined.content_digest
-        is_linked = is_own & ~is_here & (RegistrationRow.totals == totals_digest(examined.counts))
 
         def found(which: ColumnElement[bool]) -> list[Registered]:
             rows = session.execute(here.where(which).order_by(RegistrationRow.sequence)).all()
@@ -342,6 +341,10 @@ class _Case:
             ]
 
         first = select(func.min(RegistrationRow.sequence)).where(is_own, is_here).scalar_subquery()
+        others: list[Registered] = []
+        if self.plan.guarantee == "certified":  # otherwise everybody has the plan's own classes
+            shown = found(is_here & ~has_state("voided"))
+            others = [item for item in shown if item.entry.merged != examined.merged]
         known = found(is_own & is_here & is_same)
         kept = found(is_own & is_here & (RegistrationRow.sequence == first))
         return Past(
@@ -350,7 +353,7 @@ class _Case:
             known=known[0].entry if known else None,
             kept=kept[0].entry.merged if kept else None,
             is_taken=session.execute(here.where(is_same & ~is_mine).limit(1)).first() is not None,
-            same_totals=tuple(found(is_linked)) if elsewhere else (),
+            comparable=(*found(is_own & ~is_here), *others),
         )
 
     def _checked(self, last: LastLines, past: Past, examined: Examined) -> _Judgement:
