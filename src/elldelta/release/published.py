@@ -201,7 +201,7 @@ def read_published(
     if n_unknown:
         described = ", ".join(map(repr, (*schema.names, schema.sensitive.name, *schema.kept)))
         raise not_as_described(
-            name, f"It has {n_unknown} columns that the manifest does not describe; those are {described}."
+            name, f"It has {n_unknown} columns that the manifest does not describe; it describes {described}."
         )
     found = count_release(table, schema.names, schema.sensitive.name, progress=progress)
     number = {labels: index for index, labels in enumerate(manifest.labels)}
