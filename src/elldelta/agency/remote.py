@@ -112,7 +112,7 @@ class RemoteProgress:
 
 @dataclass(frozen=True)
 class RemoteStatus:
-    """A plan, its progress, and how many releases are registered."""
+    """A plan, its progress, and how many releases are published or one's own."""
 
     plan: RemotePlan
     progress: RemoteProgress

@@ -234,6 +234,8 @@ def test_the_whole_protocol(world):
     # The same again is the same; and what is in the ledger is what everybody can check.
     again = world.remote("hospital-a", "register", "first.parquet", "--plan", "plan.json")
     assert (again["sequence"], again["hash"]) == (1, first["hash"])
+    assert world.remote("hospital-a", "status", digest)["registered"] == 1  # the other one is not published
+    assert world.remote("hospital-b", "publish", "second.parquet")["state"] == "published"
     assert world.remote("hospital-a", "status", digest)["registered"] == 2
     fetched = world.remote("hospital-a", "ledger", digest, "-o", "releases.ledger", "--plan", "plan.json")
     assert fetched["head"] == second["hash"]

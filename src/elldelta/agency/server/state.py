@@ -102,6 +102,11 @@ class Cache(Generic[_Key, _Value]):
         with self._lock, contextlib.suppress(ValueError):
             self._values[key] = value
 
+    def clear(self) -> None:
+        """Forgets all values."""
+        with self._lock:
+            self._values.clear()
+
     def peek(self, key: _Key) -> _Value | None:
         """The value of a key, if it is there."""
         with self._lock:

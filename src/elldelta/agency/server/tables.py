@@ -393,6 +393,16 @@ class Refusal(Base):
     party: Mapped[Party] = relationship()
 
 
+class Picture(Base):
+    """A drawing that a worker has made; empty if there is nothing to draw."""
+
+    __tablename__ = "pictures"
+
+    subject: Mapped[str] = mapped_column(String(100), primary_key=True)
+    width: Mapped[str] = mapped_column(String(8), primary_key=True)
+    content: Mapped[bytes]
+
+
 class Job(Base):
     """Work that takes longer than a request may."""
 

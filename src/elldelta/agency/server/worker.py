@@ -23,6 +23,7 @@ from elldelta.agency.server.services.jobs import (
     report_job,
 )
 from elldelta.agency.server.services.ledger import run_audit
+from elldelta.agency.server.services.pictures import draw_charts, draw_map, draw_missing
 from elldelta.agency.server.services.planning import plan_and_issue, preview
 from elldelta.agency.server.services.retention import forget_answers
 from elldelta.agency.server.state import Agency
@@ -113,6 +114,8 @@ def work(settings: Settings, life_line: Connection, queue: Sequence[JobKind]) ->
                 next_tidying = time.monotonic() + TIDY_SECONDS
                 if n_removed := forget_answers(agency):
                     logs.log("old answers removed", answers=n_removed)
+                if queue == PLANNING and (n_drawn := draw_missing(agency)):
+                    logs.log("pictures drawn", subjects=n_drawn)
             is_idle = not run_next(agency, worker, queue)
         except ElldeltaError as error:  # the database is busy or away; the job stays where it is
             logs.log_bug("job worker waits", error)
@@ -145,7 +148,7 @@ def run_claim(agency: Agency, claim: Job) -> ElldeltaError | None:
 
     try:
         if claim.kind == "plan":
-            plan_and_issue(agency, claim, tell)
+            draw_map(agency, plan_and_issue(agency, claim, tell))
             return None
         result: dict[str, Any]
         if claim.kind == "preview":
@@ -154,6 +157,7 @@ def run_claim(agency: Agency, claim: Job) -> ElldeltaError | None:
             tell(0.05, "linking the releases")
             asked = claim.arguments
             result = run_audit(agency, asked["plan"], asked["linked"], asked["releases"])
+        draw_charts(agency, claim.id, result)  # before anybody is told that it is done
         with agency.database.writing() as session:
             finish_job(session, agency, claim, result)
     except BusyError:

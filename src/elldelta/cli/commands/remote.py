@@ -158,7 +158,7 @@ def _status(
             ("records needed", f"{progress.needed:,}"),
             ("reported by you", "nothing yet" if progress.own is None else f"{progress.own:,}"),
             ("owners with enough", str(progress.owners_reached)),
-            ("registered releases", str(status.registered)),
+            ("published releases, and yours", str(status.registered)),
         ],
     )
 

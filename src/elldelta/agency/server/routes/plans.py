@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
-from elldelta.agency.server.errors import NotFoundError
 from elldelta.agency.server.guarded_route import (
     CurrentAgency,
     CurrentVisit,
@@ -20,13 +19,13 @@ from elldelta.agency.server.guarded_route import (
 from elldelta.agency.server.paging import BEGINNING, DigestWindow, NumberWindow, Window, part_of
 from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES, allow, allow_anybody
 from elldelta.agency.server.routes.description import DIGEST, Body, Digest, answer
-from elldelta.agency.server.routes.pictures import Width, frontier_figure, frontier_words, picture
+from elldelta.agency.server.routes.pictures import frontier_words, picture
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
 from elldelta.agency.server.services import plans
 from elldelta.agency.server.services.ledger import count_releases
+from elldelta.agency.server.services.pictures import Width, chart_of, map_of, stored_picture
 from elldelta.agency.server.services.planning import ask_frontier, show_frontier
 from elldelta.agency.server.services.plans import PlanDetails, PlanView
-from elldelta.agency.server.services.populations import can_draw, draw_classes
 from elldelta.agency.server.services.progress import (
     MOST_RECORDS,
     Batcher,
@@ -223,7 +222,9 @@ def _one(
         "progress": show_progress(visit.agency, visit.caller, digest),
         "frontier": frontier,
         "frontier_words": frontier_words(frontier.rows) if frontier.rows else "",
-        "has_map": can_draw(visit.agency, digest),
+        "has_chart": stored_picture(visit.agency, chart_of(frontier.drawn_by, "frontier"), "wide")
+        is not None,
+        "has_map": stored_picture(visit.agency, map_of(digest), "wide") is not None,
         "releases": list_releases(visit.agency, visit.caller, digest, window),
         "n_releases": count_releases(visit.agency, digest),
         "refusals": None
@@ -262,22 +263,15 @@ def compute_frontier(visit: CurrentVisit, digest: Digest) -> Response:
 @pages.get("/plans/{digest}/frontier-{width}.svg")
 @allow(*ROLES)
 def frontier_picture(visit: CurrentVisit, digest: Digest, width: Width) -> Response:
-    """Draws the frontier."""
-    rows = show_frontier(visit.agency, digest).rows
-    if not rows:
-        raise NotFoundError("picture")
-    return picture(visit.agency, f"frontier {digest}", width, lambda: frontier_figure(rows))
+    """Gives the picture of the frontier."""
+    return picture(visit.agency, chart_of(show_frontier(visit.agency, digest).drawn_by, "frontier"), width)
 
 
 @pages.get("/plans/{digest}/classes-{width}.svg")
 @allow(*ROLES)
 def classes_picture(visit: CurrentVisit, digest: Digest, width: Width) -> Response:
-    """Draws the map of classes."""
-    if not can_draw(visit.agency, digest):
-        raise NotFoundError("picture")
-    return picture(
-        visit.agency, f"classes {digest}", width, lambda: draw_classes(visit.agency, digest), is_map=True
-    )
+    """Gives the map of classes."""
+    return picture(visit.agency, map_of(digest), width)
 
 
 def _ending(visit: Visit, digest: str, posted: Posted = NOTHING, **_: object) -> dict[str, Any]:

@@ -12,15 +12,16 @@ from elldelta.agency.server.guarded_route import CurrentVisit, GuardedRoute, Vis
 from elldelta.agency.server.paging import NumberWindow, part_of
 from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER, ROLES, allow
 from elldelta.agency.server.routes.description import DIGEST, Body, Digest, answer, error_answer, file_body
-from elldelta.agency.server.routes.pictures import Width, picture
+from elldelta.agency.server.routes.pictures import picture
 from elldelta.agency.server.routes.rendering import PostedForm, or_form, page, see
 from elldelta.agency.server.services import ledger, publications, releases
 from elldelta.agency.server.services.jobs import JobView
+from elldelta.agency.server.services.pictures import Width, chart_of
 from elldelta.agency.server.services.plans import show_plan
 from elldelta.agency.server.services.releases import KNOWN, REFUSED, RefusalView, ReleaseView
 from elldelta.agency.server.tables import DIGEST_PATTERN, ReleaseState, View
 from elldelta.errors import FileError, ParameterError
-from elldelta.pages.charts import curve_words, draw_exposure_curve, draw_histogram, histogram_words
+from elldelta.pages.charts import curve_words, histogram_words
 
 api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["releases"])
 pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
@@ -298,13 +299,11 @@ def audit_page(visit: CurrentVisit, digest: Digest) -> Response:
 def audit_picture(
     visit: CurrentVisit, digest: Digest, number: int, what: Literal["histogram", "curve"], width: Width
 ) -> Response:
-    """Draws a chart of the audit of so many releases."""
-    result = ledger.ask_audit(visit.agency, visit.caller, digest).result
-    if result is None or _n_registered(result) != number:
+    """Gives a chart of the caller's audit of so many releases."""
+    job = ledger.ask_audit(visit.agency, visit.caller, digest)
+    if job.result is None or _n_registered(job.result) != number:
         raise NotFoundError("picture")
-    found = result["audit"]
-    draw = draw_histogram if what == "histogram" else draw_exposure_curve
-    return picture(visit.agency, f"{what} {digest} {number}", width, lambda: draw(found[what], found["ell"]))
+    return picture(visit.agency, chart_of(job.id, what), width)
 
 
 def _n_registered(result: dict[str, Any]) -> int:

@@ -13,7 +13,7 @@ from elldelta.agency.server.guarded_route import CurrentAgency, CurrentVisit, Gu
 from elldelta.agency.server.paging import LARGEST, NumberWindow, part_of
 from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, ROLES, allow
 from elldelta.agency.server.routes.description import Body, JobId, Name, Number
-from elldelta.agency.server.routes.pictures import Width, frontier_figure, frontier_words, picture
+from elldelta.agency.server.routes.pictures import frontier_words, picture
 from elldelta.agency.server.routes.plans import Reason
 from elldelta.agency.server.routes.rendering import (
     NOTHING,
@@ -26,6 +26,7 @@ from elldelta.agency.server.routes.rendering import (
 )
 from elldelta.agency.server.services import requests
 from elldelta.agency.server.services.jobs import JobView, show_job
+from elldelta.agency.server.services.pictures import Width, chart_of
 from elldelta.agency.server.services.planning import last_preview, quick_cost
 from elldelta.agency.server.services.populations import show_population
 from elldelta.agency.server.services.requests import FEWEST_PAST, MOST_RELEASES, RequestView, asked_wish
@@ -220,9 +221,8 @@ def decline_form(visit: CurrentVisit, id: Number, posted: PostedForm) -> Respons
 @pages.get("/jobs/{id}/frontier-{width}.svg")
 @allow(AGENCY)
 def frontier_picture(visit: CurrentVisit, id: JobId, width: Width) -> Response:  # noqa: A002
-    """Draws the frontier of a preview."""
+    """Gives the picture of a preview's frontier."""
     found = show_job(visit.agency, visit.caller, id)
     if found.kind != "preview" or found.result is None:
         raise NotFoundError("picture")
-    rows = found.result["frontier"]
-    return picture(visit.agency, f"preview {id}", width, lambda: frontier_figure(rows))
+    return picture(visit.agency, chart_of(id, "frontier"), width)

@@ -95,10 +95,12 @@ class FrontierView(View):
 
     Attributes:
         rows: Numbers of records, and the classes that every bound gives for them; as a preview tells them.
+        drawn_by: The job that has computed and drawn them.
         job: The job that is computing it, as long as there are no rows.
     """
 
     rows: tuple[dict[str, Any], ...] = ()
+    drawn_by: str = ""
     job: JobView | None = None
 
 
@@ -148,7 +150,7 @@ def show_frontier(agency: Agency, plan_digest: str) -> FrontierView:
         for subject, _ in _previews(session, agency, plan_digest):
             done = last_done(session, subject)
             if done is not None and done.result is not None:
-                return FrontierView(rows=done.result["frontier"])
+                return FrontierView(rows=done.result["frontier"], drawn_by=done.id)
             last = session.scalars(
                 select(Job).where(Job.subject == subject).order_by(Job.created_at.desc()).limit(1)
             ).first()
@@ -217,17 +219,22 @@ def preview(agency: Agency, claim: Job, tell: Tell) -> dict[str, Any]:
     }
 
 
-def plan_and_issue(agency: Agency, claim: Job, tell: Tell) -> None:
-    """Makes the plan of a request, signs it and issues it; ends the job in the same transaction."""
+def plan_and_issue(agency: Agency, claim: Job, tell: Tell) -> str:
+    """Makes the plan of a request, signs it and issues it; ends the job in the same transaction.
+
+    Returns:
+        The digest of the plan.
+    """
     planner, _ = _planner(agency, claim, tell)
     tell(0.05, "planning")
     plan = _made(agency, planner)
     tell(0.95, "signing and issuing")
     for _ in range(2):
         try:
-            return _issue(agency, claim, plan)
+            _issue(agency, claim, plan)
         except IntegrityError:
             continue  # another worker has issued the same plan for somebody else: now it is known
+        return plan.digest
     raise BusyError
 
 
