@@ -8,6 +8,7 @@ import pytest
 
 import elldelta as ed
 from elldelta.errors import ParameterError
+from elldelta.schema.hierarchy import HierarchyRows
 from elldelta.schema.infer import propose
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 
@@ -90,3 +91,12 @@ def test_domains_have_room_for_other_owners():
     for wrong in ("wide", "1..x", "9", "2020-01-01..x"):
         with pytest.raises(ParameterError, match="cannot be understood"):
             proposed(table, widen={"age": wrong})
+
+
+def test_a_hierarchy_says_how_far_numbers_go():
+    table = {"age": [20, 25, 30], "s": ["a", "b", "c"]}
+    groups = HierarchyRows(tuple((str(age), "young" if age < 25 else "old", "*") for age in range(18, 41)))
+    found = proposed(table, hierarchies={"age": groups}).schema.quasi_identifiers[0]
+    assert (found.domain, found.label(0, 6)) == (Integers(18, 40), "young")
+    gaps = HierarchyRows(tuple(row for row in groups.rows if row[0] != "39"))
+    assert proposed(table, hierarchies={"age": gaps}).schema.quasi_identifiers[0].domain == Integers(20, 30)

@@ -118,8 +118,7 @@ def propose(
         tokens = missing_tokens(na.get(name, ()), not_na.get(name, ()))
         profile = Profiler(table, name, tokens).profile(bins.get(name), most_categories)
         own = list(profile.warnings(name, is_sensitive=is_sensitive))
-        has_own_ends = name in hierarchies or not bins.get(name, "quantile").startswith("quantile")
-        rule = widen.get(name, "no" if has_own_ends else None)
+        rule = widen.get(name, _ends_of(hierarchies.get(name), bins.get(name), profile.domain))
         profile = _widened(profile, name, rule, is_sensitive=is_sensitive)
         column = _column(profile, name, tokens, [found for found, _ in own], is_sensitive=is_sensitive)
         if name in hierarchies:
@@ -197,6 +196,15 @@ def _widened(profile: Profile, name: str, rule: str | None, *, is_sensitive: boo
     seen = domain.label(0, domain.size - 1)
     note = f"{seen} was seen; widened, so that the records of other owners fit in"
     return replace(profile, domain=wider, seen=seen, note="\n".join(filter(None, (profile.note, note))))
+
+
+def _ends_of(rows: HierarchyRows | None, bins: str | None, domain: Domain) -> str | None:
+    """The rule that a hierarchy or bins imply; a hierarchy says how far numbers go. None: the usual ends."""
+    if rows is not None and isinstance(domain, Integers):
+        leaves = {int(row[0]) for row in rows.rows if re.fullmatch("-?[0-9]{1,18}", str(row[0]))}
+        if leaves.issuperset((domain.low, domain.high)) and max(leaves) - min(leaves) == len(leaves) - 1:
+            return f"{min(leaves)}..{max(leaves)}"
+    return "no" if rows is not None or not (bins or "quantile").startswith("quantile") else None
 
 
 def _usual_ends(domain: Domain, name: str, *, is_sensitive: bool) -> Domain:
