@@ -37,6 +37,7 @@ def test_the_person_in_the_middle_is_found_without_being_asked_for():
     assert not found.holds
     assert (found.differencing.groups_below, found.differencing.records_below) == (2, 2)  # from either side
     assert found.differencing.diversity_min == 1
+    assert found.to_dict(public=True)["differencing"]["declared"] is False
     assert "if the releases share people" in found.verdict
     answer = gate(evidence, 3)
     assert not answer.holds

@@ -87,6 +87,7 @@ def document(n_releases=3, *, public=False):
         * 20,
         "differencing": {
             "pairs": 1, "groups": 7, "diversity_min": 1, "groups_below": 3, "records_below": 4,
+            "declared": True,
             "smallest": [
                 {
                     "releases": names[:2], "how": "first minus second", "labels": [[label], [label] * 3],

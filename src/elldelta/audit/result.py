@@ -287,13 +287,10 @@ class Audit(Shown):
             return (
                 f"Not safe{unless}: subtracting releases isolates people with {fewest} of {self.ell} values."
             )
-        safe = (
-            "Safe by itself: in every class"
-            if alone
-            else "Safe against linking: whichever of the releases somebody is in,"
-        )
-        left = f" at least {fewest} values are left ({self.ell} wanted)."
-        return safe + left + counted_missing(self.assumptions)
+        linked = "against linking: whichever of the releases somebody is in,"
+        where = "by itself: in every class" if alone else linked
+        safe = f"Safe {where} at least {fewest} values are left ({self.ell} wanted)."
+        return safe + counted_missing(self.assumptions)
 
     @property
     def next_steps(self) -> list[str]:
@@ -326,9 +323,7 @@ class Audit(Shown):
                     "again with larger classes."
                 )
         if self.differencing is not None and self.differencing.groups_below:
-            steps.append(
-                "Publish the same records under one set of classes only: different ones can be subtracted."
-            )
+            steps.append("Publish the same records under one set of classes only: others can be subtracted.")
         steps.append(
             "Make the next releases from one plan (elldelta plan, elldelta release): the classes are then "
             "the same everywhere, and the promise is about the linked releases."
