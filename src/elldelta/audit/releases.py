@@ -460,7 +460,7 @@ def _sensitive(
         listed = ", ".join(codes)
         notes.append(
             f"{_MISSING} may be written as {listed}, which counts as a value here. Say so if it is none "
-            "(--na, in Python sensitive_missing)."
+            "(`sensitive_missing`)."
         )
     if None in distinct:
         notes.append(MISSING_COUNTS)

@@ -21,6 +21,7 @@ _OPTIONS = {
     "conf": "--spark-conf",
     "most_suppressed": "--max-suppressed",
     "quasi_identifiers": "--qi",
+    "sensitive_missing": "--na",
     "to": "-o",
     "url": "--server",
     "values": "--map",

@@ -339,7 +339,7 @@ def _print_audit(found: dict[str, Any]) -> None:
 def _in_words(found: dict[str, Any]) -> Iterator[str]:
     from elldelta.audit.releases import said_aloud
 
-    yield from said_aloud(found["assumptions"])
+    yield from map(output.as_options, said_aloud(found["assumptions"]))
     ell, subtracted, people = found["ell"], found["differencing"], found["targets"]
     everywhere = "the release" if len(found["releases"]) == 1 else "all releases"
     if found["diversity_min"] is None:
