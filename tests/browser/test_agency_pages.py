@@ -44,10 +44,9 @@ QUICK_LOOKS = {("agency", 320), ("university", 1280)}
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("agency")
-    database = f"sqlite:///{folder / 'agency.sqlite'}"
-    settings = Settings(folder=folder / "data", database=database, second_factor=False)
+    settings = Settings(folder=folder / "data", database=f"sqlite:///{folder / 'agency.sqlite'}")
     limits = {f"ELLDELTA_SERVER_LOGIN_{kind}": "1000000" for kind in ("RATE", "BURST")}
-    with RealServer(settings, folder / "log", limits=limits) as running:
+    with RealServer(settings, folder / "log", limits=limits, more=["--no-second-factor"]) as running:
         for name, role in PEOPLE.items():
             create_party(running.agency, name, role, PASSWORD)
         create_population(running.agency, "region", TITLE)
