@@ -87,3 +87,11 @@ def test_a_demonstration_that_was_interrupted_leaves_nothing_in_the_way(elldelta
     monkeypatch.setattr("elldelta.cli.demo.estimate", interrupted)
     assert elldelta("demo", "-o", tmp_path, code=130).out == ""
     assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_while_the_program_is_loaded(elldelta, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("elldelta.cli.commands.load_commands", interrupted)
+    assert "Interrupted" in elldelta("plan", code=130).err

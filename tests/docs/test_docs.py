@@ -8,7 +8,8 @@ import pytest
 import typer
 
 import elldelta
-from elldelta.cli.main import app
+from elldelta.cli.app import app
+from elldelta.cli.commands import load_commands
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -59,6 +60,7 @@ def all_commands():
         for name, child in children.items():
             yield from walk(child, [*words, name])
 
+    load_commands()
     return dict(walk(typer.main.get_command(app), []))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
+from elldelta.cli import output
 from elldelta.cli.options import bundled
 from elldelta.errors import ParameterError
 
@@ -39,6 +40,23 @@ class _Command(TyperCommand):
                     remedy="Give it once; where it takes several names, separate them with commas.",
                 )
         return super().parse_args(ctx, args)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from elldelta._version import __version__
+
+        output.print_text(f"elldelta {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
 
 
 def family(name: str, words: str) -> typer.Typer:

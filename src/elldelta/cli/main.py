@@ -11,14 +11,8 @@ import os
 import signal
 import sys
 import traceback
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from elldelta._version import __version__
-from elldelta.cli import output
-from elldelta.cli.app import app
-from elldelta.cli.commands import load_commands
 from elldelta.errors import ElldeltaError, InputError, InternalError
 
 if TYPE_CHECKING:
@@ -28,26 +22,18 @@ INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells use it."""
 
 
-def _print_version(value: bool) -> None:
-    if value:
-        output.print_text(f"elldelta {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
-
-
-load_commands()
-
-
 def execute(arguments: Sequence[str]) -> int:
     """Runs the command line and returns its exit code; never raises."""
+    try:  # loading takes a moment, in which somebody may change their mind
+        import typer
+
+        from elldelta.cli import output
+        from elldelta.cli.app import app
+        from elldelta.cli.commands import load_commands
+
+        load_commands()
+    except KeyboardInterrupt:
+        return _interrupted()
     as_json = "--json" in arguments
     try:
         result = typer.main.get_command(app).main(
@@ -73,7 +59,7 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def _interrupted() -> int:
-    output.print_note("Interrupted. Nothing was left half written.")
+    sys.stderr.write("Interrupted. Nothing was left half written.\n")
     return INTERRUPTED
 
 
