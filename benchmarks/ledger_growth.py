@@ -25,6 +25,7 @@ from elldelta.agency.server.state import Agency, prepare
 from elldelta.core.partition import Partition
 from elldelta.core.tiling import Tiling
 from elldelta.plan.classes import Boxes, class_labels
+from elldelta.plan.consistency import sharp_failures
 from elldelta.plan.plan import Plan
 from elldelta.release import content_digest, recomputed
 from elldelta.release.manifest import coarsened
@@ -47,13 +48,13 @@ def plan_of(width):
     )
     lows = np.arange(0, N_AGES, width)[:, np.newaxis]
     classes = Boxes(Tiling(lows, np.minimum(lows + width, N_AGES) - 1, (N_AGES,)))
-    return Plan(
+    made = Plan(
         schema=schema,
         classes=classes,
         ell=5,
         delta=0.01,
         releases=2,
-        records=1,
+        records=10_000,
         failure_upper=0.02,
         bound="sharp",
         witnesses=(tuple(range(N_VALUES)),) * classes.n_classes,
@@ -66,6 +67,7 @@ def plan_of(width):
         min_records=1,
         model_digest="sha256:" + "0" * 64,
     )
+    return replace(made, failure_upper=sharp_failures(made)[0], promise="", conditions=())
 
 
 def registration(rng, plan):

@@ -85,7 +85,7 @@ def test_what_an_earlier_revision_has_stored_is_there_afterwards(database, tmp_p
         assert release.state == "published"  # everybody has seen it
         assert (release.owner, release.records) == ("hospital-a", 72)
         assert export_ledger(agency, other, plan.digest).endswith(admission.line)
-        assert [entry.owner for entry in show_ledger(agency, plan.digest).entries] == ["hospital-a"]
+        assert show_ledger(agency, plan.digest).n_releases == 1
         owner = Caller(1, "hospital-a", "owner")
         content = registration.to_bytes()
         answer = register_release(agency, owner, plan.digest, "before", content)

@@ -19,6 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
+from elldelta.agency.admission import ledger_chain
 from elldelta.agency.registration import Examined, Registration, examine
 from elldelta.agency.server.errors import BusyError, TooLargeError
 from elldelta.errors import RefusedError
@@ -29,7 +30,7 @@ from elldelta.plan.planner import Planner
 from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from elldelta.model import Model
     from elldelta.schema.schema import Column
@@ -134,6 +135,29 @@ def check_registration_bytes(plan_file: bytes, content: bytes, owner: str) -> Ch
 @lru_cache(maxsize=8)
 def _plan(file: bytes) -> Plan:
     return Plan.from_dict(json_object(file) or {})
+
+
+class CheckedLedger(NamedTuple):
+    """What a ledger says whose every line is intact: releases that count, room that is left, conditions."""
+
+    n_releases: int
+    least: int
+    full: int
+    classes: int
+    conditions: tuple[str, ...]
+
+
+def check_ledger(plan_file: bytes, lines: Sequence[bytes]) -> CheckedLedger:
+    """Checks every line of a ledger, and what they leave together.
+
+    Raises:
+        FileError: A line was changed, removed, or is none of this plan's ledger.
+    """
+    chain = ledger_chain(_plan(plan_file), lines)
+    room = chain.room
+    return CheckedLedger(
+        chain.n_releases, int(room.min()), int((room == 0).sum()), room.size, tuple(chain.conditions)
+    )
 
 
 class CheckedModel(NamedTuple):

@@ -21,7 +21,7 @@ from sqlalchemy import select
 from sqlalchemy.engine import make_url
 
 from elldelta.agency.server import logs
-from elldelta.agency.server.checking import CheckPool
+from elldelta.agency.server.checking import CheckedLedger, CheckPool
 from elldelta.agency.server.database import Database
 from elldelta.agency.server.limits import GrowingDelay, InFlight, RateLimit, StripedLock
 from elldelta.agency.server.migrations import is_empty, migrate
@@ -140,6 +140,7 @@ class Agency:
         plan_files: Files of plans, by digest.
         registered: Releases that were admitted, by plan, number and line.
         states: What decisions must know of ledgers, by plan; each says which line it belongs to.
+        ledgers: What ledgers say, by the digest of all their lines.
         costs: What wishes cost, by model and wishes.
         pictures: Drawings, by subject and width.
     """
@@ -166,6 +167,7 @@ class Agency:
         default_factory=lambda: Cache(REGISTERED_BYTES, _bytes_of)
     )
     states: Cache[str, PlanState] = field(default_factory=lambda: Cache(STATE_BYTES, _bytes_of_state))
+    ledgers: Cache[str, CheckedLedger] = field(default_factory=lambda: Cache(64))
     costs: Cache[Hashable, PaperCost] = field(default_factory=lambda: Cache(2000))
     pictures: Cache[tuple[str, str], bytes] = field(default_factory=lambda: Cache(100))
 

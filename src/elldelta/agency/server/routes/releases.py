@@ -256,9 +256,8 @@ def ledger_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Re
     problem, room = None, None
     conditions: tuple[str, ...] = ()
     try:
-        chain = ledger.show_ledger(visit.agency, digest)
-        left, conditions = chain.room, chain.conditions
-        room = {"least": int(left.min()), "full": int((left == 0).sum()), "classes": left.size}
+        room = ledger.show_ledger(visit.agency, digest)
+        conditions = room.conditions
     except FileError as error:  # the page must say so, and still show what there is
         problem = error
     return page(

@@ -17,15 +17,15 @@ from elldelta.agency.admission import (
     LedgerDamagedError,
     PlanState,
     Registered,
-    ledger_chain,
     ledger_export,
     line_hash,
     linked_numbers,
 )
+from elldelta.agency.server.checking import CheckedLedger, check_ledger
 from elldelta.agency.server.errors import ConflictError
 from elldelta.agency.server.paging import Part, Window, read_part
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
-from elldelta.agency.server.services.plans import load_plan, lock_plan
+from elldelta.agency.server.services.plans import load_plan, lock_plan, plan_file
 from elldelta.agency.server.services.publications import SEE_ALL, has_state, hidden_from
 from elldelta.agency.server.tables import LedgerLine, Party
 from elldelta.agency.server.tables import LedgerState as LedgerStateRow
@@ -34,7 +34,7 @@ from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
 from elldelta.core.distribution import frozen
-from elldelta.files import digest, json_object
+from elldelta.files import digest, digest_of_parts, json_object
 from elldelta.ledger import sealed_lines
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
-    from elldelta.ledger import LedgerChain
     from elldelta.plan.plan import Plan
 
     LastLines = Mapping[str, bytes]
@@ -63,9 +62,18 @@ def export_ledger(agency: Agency, caller: Caller, plan_digest: str) -> bytes:
     return ledger_export(plan, sealed_lines(lines, hidden) if hidden else lines)
 
 
-def show_ledger(agency: Agency, plan_digest: str) -> LedgerChain:
-    """The ledger of a plan, understood and checked: entries, and the room that is left."""
-    return ledger_chain(load_plan(agency, plan_digest), _lines(agency, plan_digest))
+def show_ledger(agency: Agency, plan_digest: str) -> CheckedLedger:
+    """What the ledger of a plan says, after checking every line of it; the same lines are checked once.
+
+    Raises:
+        FileError: A line is not intact.
+    """
+    with agency.database.reading() as session:
+        lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan_digest)).all()
+    file = plan_file(agency, plan_digest)
+    return agency.ledgers.get(
+        digest_of_parts([file, *lines]), lambda: agency.checks.run(check_ledger, file, lines)
+    )
 
 
 def first_line(agency: Agency, plan_digest: str) -> dict[str, Any]:
@@ -268,8 +276,3 @@ def _load_state(
             )
     agency.states.put(plan.digest, state)
     return state
-
-
-def _lines(agency: Agency, plan_digest: str) -> Sequence[bytes]:
-    with agency.database.reading() as session:
-        return session.scalars(_LINES.where(LedgerLine.plan_digest == plan_digest)).all()
