@@ -274,9 +274,9 @@ def check_registration(examined: Examined, past: Past, *, owner: str) -> Admissi
     return admission
 
 
-def totals_digest(counts: NDArray[np.int64]) -> str:
-    """Names the number of records of every value: the same records have the same under any classes."""
-    return digest(counts.sum(axis=0).tolist())
+def grouping_digest(merged: tuple[tuple[int, ...], ...]) -> str:
+    """Names the classes that a release publishes under its plan."""
+    return digest([list(members) for members in merged])
 
 
 def linked_numbers(plans: Collection[Plan]) -> frozenset[int]:

@@ -126,9 +126,9 @@ def test_nothing_takes_the_place_of_a_line(on_sqlite):
     for statement in (
         "REPLACE INTO ledger_lines SELECT plan_digest, sequence, 'x', line, added_at FROM ledger_lines",
         "INSERT OR REPLACE INTO registrations SELECT plan_digest, sequence, party_id, content_digest, facts, "
-        "totals, counts, 1 FROM registrations",
-        "REPLACE INTO registrations (plan_digest, sequence, party_id, content_digest, facts, totals, counts, "
-        "n_bytes) SELECT plan_digest, 7, party_id, content_digest, facts, totals, counts, 1 FROM "
+        "grouping, counts, 1 FROM registrations",
+        "REPLACE INTO registrations (plan_digest, sequence, party_id, content_digest, facts, grouping, "
+        "counts, n_bytes) SELECT plan_digest, 7, party_id, content_digest, facts, grouping, counts, 1 FROM "
         "registrations",
     ):
         connection = sqlite3.connect(path)

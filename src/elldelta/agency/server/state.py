@@ -197,7 +197,7 @@ class Agency:
             login_delay=GrowingDelay(limits.login_tries, limits.login_delay, monotonic),
             by_client=RateLimit(limits.cost_rate, limits.cost_burst, monotonic),
             checks=checks or CheckPool(CHECK_SECONDS),
-            in_flight=InFlight(MOST_OF_PARTY, MOST_IN_FLIGHT, limits.database_seconds),
+            in_flight=InFlight(MOST_OF_PARTY, MOST_IN_FLIGHT, CHECK_SECONDS),
             deciding=StripedLock(MOST_DECIDING, limits.database_seconds),
         )
 

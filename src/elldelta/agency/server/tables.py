@@ -313,8 +313,8 @@ class LedgerState(Base):
 class Registration(Base):
     """What an owner registered and the ledger admitted; the database refuses to change or remove it.
 
-    Nothing is kept as the owner has spelt it: the counts, and what follows from them. `totals` names the
-    numbers of records of every value (see `totals_digest`).
+    Nothing is kept as the owner has spelt it: the counts, and what follows from them. `grouping` names
+    its classes (see `grouping_digest`).
     """
 
     __tablename__ = "registrations"
@@ -329,7 +329,7 @@ class Registration(Base):
     sequence: Mapped[int] = mapped_column(Integer, primary_key=True)
     party_id: Mapped[int] = mapped_column(ForeignKey("parties.id"), index=True)
     content_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH), index=True)
-    totals: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
+    grouping: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
     counts: Mapped[bytes] = mapped_column(deferred=True)
     n_bytes: Mapped[int]
     facts: Mapped[dict[str, Any]]

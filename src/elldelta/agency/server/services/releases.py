@@ -18,7 +18,7 @@ from pydantic import AliasPath, Field
 from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
 
-from elldelta.agency.admission import Past, check_registration, totals_digest
+from elldelta.agency.admission import Past, check_registration, grouping_digest
 from elldelta.agency.receipt import sign_admission
 from elldelta.agency.server.checking import check_registration_bytes
 from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, document_of
@@ -341,10 +341,7 @@ class _Case:
             ]
 
         first = select(func.min(RegistrationRow.sequence)).where(is_own, is_here).scalar_subquery()
-        others: list[Registered] = []
-        if self.plan.guarantee == "certified":  # otherwise everybody has the plan's own classes
-            shown = found(is_here & ~has_state("voided"))
-            others = [item for item in shown if item.entry.merged != examined.merged]
+        is_other = RegistrationRow.grouping != grouping_digest(examined.merged)
         known = found(is_own & is_here & is_same)
         kept = found(is_own & is_here & (RegistrationRow.sequence == first))
         return Past(
@@ -353,7 +350,7 @@ class _Case:
             known=known[0].entry if known else None,
             kept=kept[0].entry.merged if kept else None,
             is_taken=session.execute(here.where(is_same & ~is_mine).limit(1)).first() is not None,
-            comparable=(*found(is_own & ~is_here), *others),
+            comparable=(*found(is_own & ~is_here), *found(is_here & is_other & ~has_state("voided"))),
         )
 
     def _checked(self, last: LastLines, past: Past, examined: Examined) -> _Judgement:
@@ -456,7 +453,7 @@ class _Case:
             line=line,
             party_id=self.caller.id,
             content_digest=entry.content_digest,
-            totals=totals_digest(examined.counts),
+            grouping=grouping_digest(examined.merged),
             counts=counts,
             n_bytes=len(counts),
             facts={

@@ -23,7 +23,7 @@ _REGISTRATIONS = sa.table(
     sa.column("document", sa.LargeBinary),
     sa.column("counts", sa.LargeBinary),
     sa.column("n_bytes", sa.Integer),
-    sa.column("totals", sa.String),
+    sa.column("grouping", sa.String),
 )
 _PLANS = sa.table("plans", sa.column("digest", sa.String), sa.column("file", sa.LargeBinary))
 
@@ -40,7 +40,9 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["plan_digest"], ["plans.digest"], name="fk_ledger_states_plan_digest"),
     )
     with change_append_only("registrations"):
-        op.add_column("registrations", sa.Column("totals", sa.String(71), nullable=False, server_default=""))
+        op.add_column(
+            "registrations", sa.Column("grouping", sa.String(71), nullable=False, server_default="")
+        )
         op.add_column("registrations", sa.Column("counts", sa.LargeBinary, nullable=False, server_default=""))
         op.add_column("registrations", sa.Column("n_bytes", sa.Integer, nullable=False, server_default="0"))
         _fill(op.get_bind())
@@ -59,7 +61,7 @@ def _fill(connection: sa.Connection) -> None:
             file = connection.execute(sa.select(_PLANS.c.file).where(_PLANS.c.digest == plan)).scalar_one()
             n_values[plan] = _n_values(json.loads(file))
         counts = _counts(document, n_values[plan])
-        totals = json.dumps(counts.sum(axis=0).tolist(), separators=(",", ":"))
+        merged = json.dumps(_merged(document), separators=(",", ":"))
         content = zlib.compress(counts.astype("<i8").tobytes())
         connection.execute(
             sa.update(_REGISTRATIONS)
@@ -67,7 +69,7 @@ def _fill(connection: sa.Connection) -> None:
             .values(
                 counts=content,
                 n_bytes=len(content),
-                totals="sha256:" + hashlib.sha256(totals.encode()).hexdigest(),
+                grouping="sha256:" + hashlib.sha256(merged.encode()).hexdigest(),
             )
         )
 
@@ -77,6 +79,14 @@ def _n_values(plan: dict[str, Any]) -> int:
     from elldelta.schema.schema import Schema
 
     return Schema.from_dict(plan["schema"]).n_values
+
+
+def _merged(document: dict[str, Any]) -> list[list[int]]:
+    """Base classes that are published together, as a line of a ledger says it."""
+    groups: dict[int, list[int]] = {}
+    for base, group in enumerate(document["manifest"]["classes"].get("group_of", ())):
+        groups.setdefault(group, []).append(base)
+    return sorted(members for members in groups.values() if len(members) > 1)
 
 
 def _counts(document: dict[str, Any], n_values: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
