@@ -183,6 +183,7 @@ def test_nobody_finds_what_is_somebody_elses(open_service):
     [refusal] = service.get("owner", f"/plans/{plan.digest}/refusals").json()["refusals"]
     private = ["70007007", "70,007,007", "60006006", "60,006,006", token["id"], job, refusal["refused"]]
     filled = {"digest": plan.digest, "name": POPULATION, "id": str(request), "width": "wide", "number": "1"}
+    filled["content"] = make_registration(plan, full(plan)).content_digest
     n_read = 0
     for method, path in EXPECTED:
         if method != "GET" or "{what}" in path:
