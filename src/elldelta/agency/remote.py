@@ -8,25 +8,22 @@ was sent.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from elldelta.agency.http import MOST_FILE_BYTES, shown, unexpected
+from elldelta.agency.key_file import KeyFile
 from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
 from elldelta.core.checks import check_whole
 from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, RemoteError
 from elldelta.files import (
     AtomicFiles,
-    PublicKey,
     TrustedKeys,
     as_bytes,
     check_writable,
     digest,
     is_digest,
     json_object,
-    stage_links,
-    trusted,
 )
 from elldelta.ledger import check_plan, parse_chain
 from elldelta.plan.plan import Plan
@@ -35,6 +32,7 @@ from elldelta.release import manifest_path, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from elldelta.agency.http import AgencyServer, Answer
     from elldelta.agency.registration import Registration
@@ -119,28 +117,6 @@ class RemoteStatus:
     registered: int
 
 
-def fetch_key(server: AgencyServer) -> PublicKey:
-    """The key that the server says is the agency's.
-
-    Raises:
-        RemoteError: There is no key, or not the one that its name says.
-    """
-    return _told_key(server.get("key").json())
-
-
-def _told_key(document: Mapping[str, Any]) -> PublicKey:
-    text = document.get("public_key")
-    if not isinstance(text, str):
-        raise unexpected("It tells no key.")
-    try:
-        key = PublicKey.from_pem(text.encode("utf-8", "replace"), source="The key of the server")
-    except FileError as problem:
-        raise unexpected(problem.problem) from None
-    if document.get("id") != key.id:
-        raise unexpected("The key is not the one that it names.")
-    return key
-
-
 def fetch_plan(
     server: AgencyServer,
     plan_digest: str,
@@ -168,7 +144,7 @@ def fetch_plan(
     check_plan_digest(plan_digest)
     for path in (output, signature_path(output)):
         check_writable(path, overwrite=overwrite)
-    ring = _KeyFile.chosen(server, agency_key, trust_first_key)
+    ring = KeyFile.chosen(server, agency_key, trust_first_key)
     signature = server.get("plans", plan_digest, "signature").json()
     source = "The signature of the server"
     signed = verified_signature(signature, ring.keys, source=source)
@@ -284,7 +260,7 @@ def register_release(
             after the agency has admitted it.
         RemoteError: There is no answer, or it is about something else, or it is not signed by the agency.
     """
-    ring = None if agency_key is None else _KeyFile.followed(server, agency_key)
+    ring = None if agency_key is None else KeyFile.followed(server, agency_key)
     known, _ = given_plan(plan, None if ring is None else ring.keys, to_use=False)
     registration = registration_of(release, known, progress=progress)
     if keep_receipt:
@@ -323,7 +299,7 @@ def fetch_receipt(
     path = receipt_path(release)
     check_writable(path, overwrite=overwrite)
     manifest = read_manifest(manifest_path(release))
-    ring = None if agency_key is None else _KeyFile.followed(server, agency_key)
+    ring = None if agency_key is None else KeyFile.followed(server, agency_key)
     named = ("plans", manifest.plan_digest, "releases", manifest.content_digest, "receipt")
     receipt, _ = _receipt(server.get(*named), server, None, manifest)
     _keep_receipt(receipt, path, ring)
@@ -416,62 +392,7 @@ def _listed(server: AgencyServer, *path: str, query: Mapping[str, str] | None = 
     raise unexpected(f"Its list of {path[-1]} does not end.")
 
 
-@dataclass(frozen=True)
-class _KeyFile:
-    """The file of the agency's key, the keys that are trusted because of it, and what is to be written.
-
-    Attributes:
-        path: The file of the key that is trusted; links lie beside it.
-        keys: The keys.
-        is_first: Whether the key is believed because it came first, and is still to be written.
-        is_more: Whether the server has shown links that do not lie beside the file yet.
-    """
-
-    path: Path
-    keys: TrustedKeys
-    is_first: bool = False
-    is_more: bool = False
-
-    @classmethod
-    def chosen(cls, server: AgencyServer, agency_key: Path | None, trust_first_key: Path | None) -> _KeyFile:
-        """The key that was named, or the server's own if it is to be believed this once."""
-        if (agency_key is None) == (trust_first_key is None):
-            raise ParameterError(
-                "A plan is checked with the agency's key.",
-                found="No key was named, or in two ways.",
-                remedy="Give `agency_key=FILE`. If you have no key yet: `trust_first_key=FILE`, and compare "
-                "its name with the agency on the telephone.",
-            )
-        path = Path(agency_key or trust_first_key or "")
-        if agency_key is not None or path.exists():
-            return cls.followed(server, path)
-        check_writable(path, overwrite=False)
-        document = server.get("key").json()
-        keys = TrustedKeys.of(_told_key(document), _links(document))
-        return cls(path, keys, is_first=True, is_more=bool(keys.links))
-
-    @classmethod
-    def followed(cls, server: AgencyServer, path: Path) -> _KeyFile:
-        """The key of a file, and all that it vouches for, also by links that the server shows."""
-        known = trusted(path)
-        keys = known.with_links(_links(server.get("key").json()))
-        return cls(path, keys, is_more=len(keys.links) > len(known.links))
-
-    def stage(self, files: AtomicFiles) -> None:
-        """Writes what is new, together with other files; a key that is there is never replaced."""
-        if self.is_first:
-            files.stage(self.path).write_bytes(self.keys.pinned.to_pem())
-        if self.is_more:
-            stage_links(files, self.path, self.keys)
-
-
-def _links(document: Mapping[str, Any]) -> list[object]:
-    """The links that the server shows with its key; earlier versions show none."""
-    links = document.get("links")
-    return links if isinstance(links, list) else []
-
-
-def _keep_receipt(receipt: Receipt, path: Path | None, ring: _KeyFile | None) -> None:
+def _keep_receipt(receipt: Receipt, path: Path | None, ring: KeyFile | None) -> None:
     """Keeps the receipt, also one that cannot be checked, which is then said: the release has its line."""
     problem: ElldeltaError | None = None
     if ring is not None:

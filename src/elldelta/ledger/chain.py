@@ -21,7 +21,7 @@ from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import canonical_json, digest, json_object, newer
 from elldelta.ledger.sealed import KIND as SEALED
-from elldelta.ledger.sealed import SealedLine, is_sealed, read_sealed
+from elldelta.ledger.sealed import SealedLine, is_sealed, is_whole, numbers_below, on_word, read_sealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,13 +115,13 @@ class LedgerEntry:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], header: LedgerHeader) -> LedgerEntry:
         """Reads what `to_dict` wrote, or raises `ParameterError`."""
-        merged = tuple(_numbers(members, header.n_classes) for members in document["merged"])
+        merged = tuple(numbers_below(members, header.n_classes) for members in document["merged"])
         grouping_from_merged(merged, header.n_classes)
         misses = tuple(
-            (*_numbers(missed[:1], header.n_classes), *_numbers(missed[1:], header.n_values))
+            (*numbers_below(missed[:1], header.n_classes), *numbers_below(missed[1:], header.n_values))
             for missed in document["misses"]
         )
-        suppressed = _numbers(document["suppressed"], header.n_classes)
+        suppressed = numbers_below(document["suppressed"], header.n_classes)
         plain = ("sequence", "owner", "content_digest", "certified", "software", "hash")
         texts = [document[name] for name in ("owner", "content_digest", "software")]
         # Ledgers come from servers, too: nothing in them may steer a terminal.
@@ -217,13 +217,7 @@ class LedgerChain:
     @property
     def conditions(self) -> tuple[str, ...]:
         """What must be true for the promise, beyond what the lines themselves say."""
-        if not self.on_word:
-            return ()
-        numbers = ", ".join(map(str, sorted(self.on_word)))
-        return (
-            f"Taken back on the word of the owners, who say that they were never published: {numbers}. If "
-            "one of these was published, nothing is promised about it together with the others.",
-        )
+        return on_word(self.on_word)
 
     def to_dict(self) -> dict[str, Any]:
         """What is promised, which releases were admitted and what room is left, as plain JSON values."""
@@ -321,7 +315,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
             found="It does not begin with the line of a ledger.",
             remedy="Give a ledger that elldelta has written, or the name of a new file.",
         )
-    if not _is_whole(first.get("format")) or first["format"] > FORMAT_VERSION:
+    if not is_whole(first.get("format")) or first["format"] > FORMAT_VERSION:
         raise newer(source, first.get("format"), FORMAT_VERSION)
     if not _is_intact(lines[0], first, None):
         raise damaged(source, 1)
@@ -462,7 +456,7 @@ def _take(
     sealed: list[SealedLine],
     voided: dict[int, bool],
 ) -> None:
-    if not _is_whole(document.get("sequence")) or document["sequence"] != number:
+    if not is_whole(document.get("sequence")) or document["sequence"] != number:
         raise ParameterError("A line of a ledger has the wrong number.")
     if document.get("kind") == "release":
         entries.append(LedgerEntry.from_dict(document, header))
@@ -484,9 +478,9 @@ def _header(document: Mapping[str, Any]) -> LedgerHeader:
         releases=document["releases"],
         min_records=document["min_records"],
         n_values=n_values,
-        n_witnesses=_numbers(document["n_witnesses"], n_values + 1),
+        n_witnesses=numbers_below(document["n_witnesses"], n_values + 1),
     )
-    if not all(_is_whole(n) and n >= 1 for n in (header.ell, header.releases, header.min_records, n_values)):
+    if not all(is_whole(n) and n >= 1 for n in (header.ell, header.releases, header.min_records, n_values)):
         raise ParameterError("The header of a ledger is malformed.")
     if header.n_classes * n_values > MOST_CELLS:
         raise ParameterError("The header of a ledger names more cells than any plan has.")
@@ -504,13 +498,3 @@ def _is_intact(line: bytes, document: Mapping[str, Any], previous: str | None) -
         )
     except ElldeltaError:
         return False
-
-
-def _numbers(values: Any, below: int) -> tuple[int, ...]:  # noqa: ANN401 (whatever the file holds)
-    if not isinstance(values, list) or not all(_is_whole(value) and 0 <= value < below for value in values):
-        raise ParameterError(f"Numbers from 0 to {below - 1} were expected.")
-    return tuple(values)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

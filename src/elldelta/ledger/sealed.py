@@ -73,18 +73,36 @@ def is_sealed(line: bytes, document: Mapping[str, Any], previous: str | None) ->
 
 def read_sealed(document: Mapping[str, Any], n_classes: int, n_values: int) -> SealedLine:
     """What a sealed line says, or raises `ParameterError`."""
-    misses = document["misses"]
-    is_table = isinstance(misses, list) and all(
-        isinstance(missed, list)
-        and len(missed) > 1
-        and all(type(number) is int and number >= 0 for number in missed)
-        and missed[0] < n_classes
-        and max(missed[1:]) < n_values
-        for missed in misses
+    misses = tuple(
+        (*numbers_below(missed[:1], n_classes), *numbers_below(missed[1:], n_values))
+        for missed in document["misses"]
     )
-    if not is_table:
+    if not all(len(missed) > 1 for missed in misses):
         raise ParameterError("A sealed line of a ledger is malformed.")
-    return SealedLine(document["sequence"], document["hash"], tuple(map(tuple, misses)))
+    return SealedLine(document["sequence"], document["hash"], misses)
+
+
+def on_word(numbers: Collection[int]) -> tuple[str, ...]:
+    """The condition under which a ledger promises what it does, if releases were taken back on a word."""
+    if not numbers:
+        return ()
+    named = ", ".join(map(str, sorted(numbers)))
+    return (
+        f"Taken back on the word of the owners, who say that they were never published: {named}. If one of "
+        "these was published, nothing is promised about it together with the others.",
+    )
+
+
+def numbers_below(values: Any, below: int) -> tuple[int, ...]:  # noqa: ANN401 (whatever the file holds)
+    """Whole numbers from 0 on, or raises `ParameterError`."""
+    if not isinstance(values, list) or not all(is_whole(value) and 0 <= value < below for value in values):
+        raise ParameterError(f"Numbers from 0 to {below - 1} were expected.")
+    return tuple(values)
+
+
+def is_whole(value: object) -> bool:
+    """Whether something is a whole number, and not a truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _sealed(document: Mapping[str, Any], misses: list[list[int]]) -> bytes:

@@ -42,7 +42,7 @@ def _key(
     json: options.Json = False,
 ) -> None:
     """Show the agency's public key, and keep it in a file."""
-    from elldelta.agency.remote import fetch_key
+    from elldelta.agency.key_file import fetch_key
     from elldelta.files import ALGORITHM, write_key
 
     key = fetch_key(connection.open(needs_token=False))
