@@ -160,7 +160,7 @@ class TestTheWholeWay:
         assert "Admitted: release 1" in said
         said = elldelta("remote", "register", released, "--plan", plan_file, *more).out
         assert "Admitted: release 1" in said  # the answer of the first time
-        assert "registered releases" in elldelta("remote", "status", PLAN.digest, *more).out
+        assert "published releases" in elldelta("remote", "status", PLAN.digest, *more).out
         assert "chain is intact" in elldelta("remote", "ledger", PLAN.digest, "-o", tmp_path / "l", *more).out
 
     def test_server_and_token_from_the_environment(self, elldelta, url, monkeypatch):
