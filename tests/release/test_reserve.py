@@ -1,5 +1,6 @@
 """Owners who publish one after the other through one ledger, and leave something for those who follow."""
 
+import json
 from itertools import combinations
 
 import pyarrow.parquet as pq
@@ -7,6 +8,7 @@ import pytest
 from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows, to_arrow
 
 import elldelta as ed
+from elldelta.files import canonical_json
 
 ELL, RECORDS, N_OWNERS = 3, 1500, 3
 
@@ -95,3 +97,48 @@ def test_wishes_that_contradict_a_ledger(wish):
 def test_how_many_are_to_come_is_a_whole_number(tmp_path):
     with pytest.raises(ed.ParameterError, match="owners to come"):
         ed.Ledger(tmp_path / "ledger.jsonl", "a", -1)
+
+
+def publish(plan, folder, seed, **options):
+    ledger = ed.Ledger(folder / "ledger.jsonl", "owner", options.pop("to_come", 2))
+    return ed.release(
+        to_arrow(make_rows(options.pop("n", RECORDS), seed)),
+        plan,
+        to=folder / f"{seed}.parquet",
+        ledger=ledger,
+        **options,
+    )
+
+
+def test_an_owner_that_only_leaves_out_or_keeps_its_classes(plan, tmp_path):
+    """There is nothing to merge, so there is no reserve to keep; what fails is left out all the same."""
+    assert publish(plan, tmp_path, 5, on_failure="suppress").manifest.records_released > 0
+    assert publish(plan, tmp_path, 6, on_failure="coarsen-suppress").manifest.records_released > 0
+
+
+def test_nothing_is_no_release(plan, tmp_path):
+    with pytest.raises(ed.RefusedError, match="Nothing would be left"):
+        publish(plan, tmp_path, 5, n=2, on_failure="coarsen-suppress")
+    assert not (tmp_path / "5.parquet").exists()
+
+
+def test_a_plan_for_several_releases_keeps_no_reserve(plan, tmp_path):
+    past = to_arrow(make_rows(4000, 1))
+    model = ed.estimate(past, ed.Schema.infer(past, QUASI_IDENTIFIERS, SENSITIVE))
+    other = ed.plan(model, ell=ELL, records=RECORDS, releases=2)
+    with pytest.raises(ed.ParameterError, match="one release"):
+        publish(other, tmp_path, 5)
+
+
+def test_nothing_is_admitted_to_a_copy_with_sealed_lines(plan, tmp_path):
+    """Sealing a line keeps every hash; what it missed would be forgotten."""
+    publish(plan, tmp_path, 5)
+    path = tmp_path / "ledger.jsonl"
+    first, line, *rest = path.read_bytes().split(b"\n")
+    entry = json.loads(line)
+    kept = {name: entry[name] for name in ("sequence", "previous", "hash")}
+    forged = canonical_json({"kind": "sealed", **kept, "misses": []})
+    path.write_bytes(b"\n".join([first, forged, *rest]))
+    with pytest.raises(ed.RefusedError, match="not shown"):
+        publish(plan, tmp_path, 6, on_failure="coarsen")
+    assert not (tmp_path / "6.parquet").exists()

@@ -222,7 +222,7 @@ def fit(
         return _coarsening(table, terms, loss, certificate.require(remedy=keeps + WAIT), price)
     allowed = (1.0 if most_suppressed is None else most_suppressed) if may_suppress else 0.0
     found = []
-    if may_suppress and reserve is None:
+    if may_suppress and (reserve is None or not may_merge):
         found.append(certify(table, terms, grouping, certificate.failing_groups))
     if may_merge:
         merge = coarsen_runs if unions == "runs" else coarsen_boxes

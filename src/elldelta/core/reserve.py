@@ -51,8 +51,8 @@ class Reserve:
     ) -> Reserve | None:
         """The reserve for so many owners who follow; None if nobody does.
 
-        Where the risk is out of reach even if this owner showed every value that survives, half of the chance
-        that is left must remain.
+        Where the chance is not small even if this owner showed every value that survives, it may reach the
+        middle between that and certainty: no owner has to keep more than half of what there is.
 
         Args:
             cells: P(c, s) of the plan, R x |S|; 0 where the plan does not tell it.

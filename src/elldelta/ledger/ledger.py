@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 
 from elldelta.core.checks import check_whole
-from elldelta.errors import ElldeltaError, FileError, InternalError
+from elldelta.errors import ElldeltaError, FileError, InternalError, RefusedError
 from elldelta.files import check_writable, folders_to_disk, unreadable, unwritable
 from elldelta.ledger.admission import Admission, admit, check_owner
 from elldelta.ledger.chain import (
@@ -287,6 +287,13 @@ class OpenLedger:
         except OSError as problem:
             raise unreadable(self.path, "ledger", problem) from None
         self.chain = parse_chain(content, self._source)
+        if self.chain.sealed:
+            raise RefusedError(
+                f"{self._source} holds lines that are not shown.",
+                found=f"{len(self.chain.sealed)} lines are sealed: it is a copy that an agency has handed "
+                "out, and what they miss cannot be checked here.",
+                remedy="Publish through the agency, which has all lines.",
+            )
         if judge_tail and self.chain.tail:
             self._repair()
 

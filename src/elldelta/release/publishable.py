@@ -156,16 +156,17 @@ def publishable(
     if on_failure == "refuse":
         _require_records(counts, plan)
     fitted = partial(_fitted, counts, plan, on_failure, most_suppressed, price_left_out, grouping)
-    if state is not None and to_come is not None:
-        left = state.terms_left()
-        return fitted(left, Reserve.keep(plan.cells(), left, n_records=plan.records, followers=to_come))
-    own = plan.terms
+    own, reserve = plan.terms, None
     attempts = [own]
-    if state is not None and grouping is None and on_failure != "refuse":
+    if state is not None and to_come is not None:
+        _require_one_release(plan)
+        attempts = [state.terms_left()]
+        reserve = Reserve.keep(plan.cells(), attempts[0], n_records=plan.records, followers=to_come)
+    elif state is not None and grouping is None and on_failure != "refuse":
         strict = replace(own, allowances=np.minimum(own.allowances, state.room))
         attempts += [state.terms_left(), strict]
     for terms in attempts:
-        made = fitted(terms)
+        made = fitted(terms, reserve)
         shown = made.certificate
         missed = missing_witnesses(shown.counts, own, shown.grouping)
         if state is None or (state.admits(missed) and not (missed.sum(axis=1) > own.allowances).any()):
@@ -188,7 +189,7 @@ def _fitted(
     price_left_out: float,
     grouping: Partition | None,
     terms: CertificateTerms,
-    reserve: Reserve | None = None,
+    reserve: Reserve | None,
 ) -> Publishable:
     class_of = plan.class_of(counts.ranks)
     table = counts.by_class(class_of, plan.n_classes)
@@ -273,6 +274,16 @@ def likely_enough(plan: Plan, chance: float = 0.1) -> int | None:
         if plan.min_records * failures.failures_upper.sum() <= chance:
             return multiple * plan.records
     return None
+
+
+def _require_one_release(plan: Plan) -> None:
+    """With a reserve a release passes for the ledger, not for t releases outside of it."""
+    if plan.releases > 1:
+        raise ParameterError(
+            "Leaving something for owners to come needs a plan for one release; the ledger allows others.",
+            found=f"The plan is for {plan.releases} releases.",
+            remedy="Make the plan with `owners`, or do without `to_come`.",
+        )
 
 
 def _require_records(counts: Counts, plan: Plan) -> None:

@@ -104,11 +104,21 @@ def _verify(
             "key_id": keys.pinned.id if keys else None,
             "compared": sorted(compared),
             "not_compared": apart,
+            "sealed": [line.sequence for line in chain.sealed],
         },
         f"The chain is intact: {chain.n_releases} releases of {len(chain.owners)} owners.",
+        *_sealed([line.sequence for line in chain.sealed]),
         *_compared(sorted(compared), apart, has_plan=known is not None, is_signed=keys is not None),
         as_json=json,
     )
+
+
+def _sealed(numbers: list[int]) -> Iterator[str]:
+    if numbers:
+        yield (
+            f"Sealed, because they are not published yet: {_numbers(numbers)}. What they miss is the word of "
+            "whoever handed out this ledger; only the agency can check it."
+        )
 
 
 def _compared(compared: list[int], apart: list[int], *, has_plan: bool, is_signed: bool) -> Iterator[str]:
