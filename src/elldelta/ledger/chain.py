@@ -2,9 +2,10 @@
 
 The first line describes the plan. Every other line is a release, or takes one back that was never visible. A
 line holds the hash of the line before it and its own, so nobody can edit, remove, insert or reorder lines
-without breaking the chain. Cutting lines off at the end leaves a chain, and that shows to everybody who knows a
-later hash (`verify_ledger(head=...)`; each release can keep the hash of its own line). A copy may seal a line: its
-hash stays, and what it says is then the word of whoever made the copy, so nothing is admitted to such a copy.
+without breaking the chain. Cutting lines off at the end leaves a chain, and that shows to everybody who knows
+a later hash (`verify_ledger(head=...)`; each release can keep the hash of its own line). A copy may seal a
+line: its hash stays, and what it says is then the word of whoever made the copy, so nothing is admitted to
+such a copy.
 
 A ledger holds no personal value: owners are names that users chose, missed witnesses are positions.
 """
