@@ -363,20 +363,25 @@ class _Texts:
         )
 
 
-def suspects(column: Column, n: NDArray[np.int64]) -> tuple[str, ...]:
-    """Values of a column that look as if they stood for a missing one.
+def warned_of(column: Column, n: NDArray[np.int64]) -> tuple[str, ...]:
+    """What to say about codes for a missing value in a sensitive column whose schema is there already.
 
     Args:
         column: The column.
         n: How many records there are at each of its positions.
     """
     places = np.flatnonzero(n[: column.domain.size]).tolist()
+    values: list[str] = []
     match column.domain:
-        case Categories(values):
-            return codes_among([values[place] for place in places])
+        case Categories(listed):
+            values = [listed[place] for place in places]
         case Integers(first, _, 1):
-            return codes_among([str(first + place) for place in places])
-    return ()
+            values = [str(first + place) for place in places]
+    return tuple(
+        f"{column.name}: {value} may stand for a missing value. It counts as a value that protects people. "
+        "If it is none, list it in the schema under missing instead of values, and count again."
+        for value in codes_among(values)
+    )
 
 
 def codes_among(values: Sequence[str]) -> tuple[str, ...]:
@@ -390,15 +395,6 @@ def codes_among(values: Sequence[str]) -> tuple[str, ...]:
     # 9 after 0, 3 and 6 is one of them; 9 after 1 to 5 is not.
     step = max((b - a for a, b in itertools.pairwise(others)), default=0)
     return tuple(numbers[code] for code in found if code < 0 or code - ordered[-2] > step)
-
-
-def warned_of(column: Column, n: NDArray[np.int64]) -> tuple[str, ...]:
-    """What to say about such values of a sensitive column whose schema is there already."""
-    return tuple(
-        f"{column.name}: {value} may stand for a missing value. It counts as a value that protects people. "
-        "If it is none, list it in the schema under missing instead of values, and count again."
-        for value in suspects(column, n)
-    )
 
 
 def _code_ends(low: float, above: float, below: float, high: float) -> tuple[float, ...]:
