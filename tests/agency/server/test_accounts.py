@@ -6,10 +6,13 @@ import secrets
 import pyotp
 import pytest
 import sqlalchemy as sa
-from tests.agency.registrations import full
+from tests.agency.registrations import full, make_plan, make_registration
+from tests.agency.server.expected_rights import API
+from tests.agency.server.service import POPULATION, WISH, model_file
 from tests.agency.server.visitor import PASSWORD, Visitor, add_person, visitor
 
 from elldelta.agency.server.errors import ConflictError, NotLoggedInError, TooManyError
+from elldelta.agency.server.paging import Window
 from elldelta.agency.server.passwords import new_password_hash
 from elldelta.agency.server.services.parties import create_party, create_token, list_trail
 from elldelta.agency.server.services.sign_in import log_in, set_second_factor
@@ -286,6 +289,47 @@ class TestTrail:
             browser = visitor(service, who)
             assert "sign-in failed" in browser.see("/trail").words
             browser.__exit__(None, None, None)
+
+    def test_every_route_that_changes_something_leaves_one_entry(self, service):
+        """Whatever its body: registrations and models come another way than the rest."""
+        found = set()
+
+        def change(who, method, path, **options):
+            n_before = len(list_trail(service.agency, Window(most=500)))
+            answer = service.ask(who, method, path, **options)
+            assert answer.status_code < 300, answer.text
+            entries = list_trail(service.agency, Window(most=500)).entries
+            assert len(entries) == n_before + 1, (method, path)
+            assert entries[0].party == who
+            found.add(tuple(entries[0].action.split(" ")))
+            return answer.json()
+
+        change("agency", "POST", "/parties", json={"name": "paul", "role": "owner"})
+        token = change("agency", "POST", "/parties/paul/tokens", json={"scopes": ["read"]})["id"]
+        change("agency", "DELETE", f"/tokens/{token}")
+        change("agency", "DELETE", "/parties/paul")
+        change("agency", "POST", "/populations", json={"name": POPULATION, "title": "The region"})
+        binary = {"Content-Type": "application/octet-stream"}
+        change("agency", "PUT", f"/populations/{POPULATION}/model", content=model_file(), headers=binary)
+        numbers = [change("client", "POST", "/requests", json=WISH)["id"] for _ in range(2)]
+        change("agency", "POST", f"/requests/{numbers[0]}/decline", json={"reason": "no"})
+        change("agency", "POST", f"/requests/{numbers[1]}/preview")
+        change("agency", "POST", f"/requests/{numbers[1]}/plan")
+        old, new = service.issue(make_plan(releases=3)), service.issue(make_plan(releases=2))
+        headers = {"Idempotency-Key": "1", "Content-Type": "application/json"}
+        content = make_registration(old, full(old)).to_bytes()
+        path = f"/plans/{old.digest}/releases"
+        told = change("owner", "POST", path, content=content, headers=headers)
+        own = f"{path}/{told['content_digest']}/state"
+        change("owner", "PUT", own, json={"state": "published"})
+        n_before = len(list_trail(service.agency, Window(most=500)))
+        service.put("owner", own, {"state": "published"})  # said before: nothing happens
+        assert len(list_trail(service.agency, Window(most=500))) == n_before
+        change("agency", "POST", f"/plans/{old.digest}/supersede", json={"by": new.digest})
+        change("agency", "POST", f"/plans/{new.digest}/withdraw", json={"reason": "no"})
+        changing = {route for route in API if route[0] not in ("GET", "HEAD")}
+        # Owners report their progress every few minutes, and a later number replaces it.
+        assert found == changing - {("PUT", "/api/v1/plans/{digest}/progress")}
 
     def test_nothing_of_it_can_be_changed(self, service):
         add_person(service, "maria", "client")

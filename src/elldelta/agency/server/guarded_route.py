@@ -74,20 +74,22 @@ class GuardedRoute(APIRoute):
                 _check_rights(agency, caller, declaration, is_change=is_change)
                 if declaration.is_limited:
                     agency.by_principal.take(str(caller.id))
-            if is_change:
-                if _PROOFS.isdisjoint(request.headers.keys()):
-                    raise _from_elsewhere("Neither a token nor the browser says where it comes from.")
-                if declaration.body in ("registration", "model") and caller is not None:
-                    async with agency.in_flight.of(caller.id):
-                        await _read(agency, request, declaration)
-                        async with agency.in_flight.handled():
-                            return await handler(request)
+            if not is_change:
+                return await handler(request)
+            if _PROOFS.isdisjoint(request.headers.keys()):
+                raise _from_elsewhere("Neither a token nor the browser says where it comes from.")
+            if caller is None:
                 await _read(agency, request, declaration)
-            if not is_change or caller is None:
                 return await handler(request)
             subject = " ".join(map(str, request.path_params.values()))
             with deed(agency, caller.id, f"{request.method} {self.path}", subject, address_of(request)):
-                return await handler(request)
+                if declaration.body not in ("registration", "model"):
+                    await _read(agency, request, declaration)
+                    return await handler(request)
+                async with agency.in_flight.of(caller.id):
+                    await _read(agency, request, declaration)
+                    async with agency.in_flight.handled():
+                        return await handler(request)
 
         return guarded
 

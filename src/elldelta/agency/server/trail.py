@@ -59,6 +59,13 @@ def about(*subjects: str | int) -> None:
         own.subject = " ".join(filter(None, (own.subject, *map(str, subjects))))
 
 
+def nothing_done() -> None:
+    """Says that the present deed changes nothing, for instance because it was done before: no entry."""
+    own = _DEED.get()
+    if own is not None:
+        own.is_written = True
+
+
 def witness(session: Session) -> None:
     """Adds the entry of the present deed to a transaction, once; called before every commit that writes."""
     own = _DEED.get()

@@ -17,7 +17,7 @@ from elldelta.agency.server.rights import AGENCY, AUDITOR, Caller
 from elldelta.agency.server.services.plans import find_plan, lock_plan
 from elldelta.agency.server.tables import LedgerLine, Population, Publication
 from elldelta.agency.server.tables import Registration as RegistrationRow
-from elldelta.agency.server.trail import about
+from elldelta.agency.server.trail import about, nothing_done
 from elldelta.ledger import line_bytes
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def tell_state(
         if row is None:
             raise NotFoundError("release")
         if row.state == state:
+            nothing_done()
             return state
         if row.state != "registered":
             raise ConflictError(
