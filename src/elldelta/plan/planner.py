@@ -130,12 +130,7 @@ def make_plan(
     return computed(lambda tell: _made(model, wish, hierarchies or {}, tell), progress)
 
 
-def _made(
-    model: Model,
-    wish: Wish,
-    hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]],
-    progress: Progress,
-) -> Plan:
+def _made(model: Model, wish: Wish, hierarchies: Mapping[str, Any], progress: Progress) -> Plan:
     notes: tuple[str, ...] = ()
     if hierarchies:
         from elldelta.model.rearrange import with_hierarchies
@@ -213,8 +208,7 @@ def plan_to_file(
     if compare:
         from elldelta.plan.frontier import frontier_rows
 
-        again = replace(wish, waiting_risk=made.waiting_risk)
-        planner = Planner(reordered(past, made.schema), again)
+        planner = Planner(reordered(past, made.schema), replace(wish, waiting_risk=made.waiting_risk))
         (bounds,) = computed(lambda tell: list(frontier_rows(planner, [made.records], tell)), progress)
     planned = Planned(path, made, computed(lambda _: made.utility(past), progress), bounds)
     if picture is not None:
@@ -228,12 +222,7 @@ def plan_to_file(
 class Planner:
     """One model in its final order, one wish, and the plans that the bounds make of them.
 
-    Attributes:
-        model: The model.
-        wish: The wish.
-        notes: What the plans say besides.
-        is_draft: Whether plans are made quickly, to be measured and thrown away.
-        progress: Is told how far the plan is that is being made.
+    Drafts are made quickly, to be measured and thrown away. The progress of every plan is told.
     """
 
     def __init__(
