@@ -234,8 +234,11 @@ def test_what_was_tampered_with_on_its_way_is_detected(open_service, tmp_path):
     check_ledger(ledger)
     detected = (ElldeltaError, ValueError)
     for place in range(0, len(plan_file) - 1, len(plan_file) // 40):
+        forged = changed_at(plan_file, place)
+        if is_same_json(forged, plan_file):
+            continue  # the last digit of a number that says the same
         with pytest.raises(detected):
-            check_plan(changed_at(plan_file, place), signature)
+            check_plan(forged, signature)
     for place in range(0, len(signature) - 1, len(signature) // 40):
         with pytest.raises(detected):
             check_plan(plan_file, changed_at(signature, place))
@@ -257,6 +260,12 @@ def test_what_was_tampered_with_on_its_way_is_detected(open_service, tmp_path):
         )
         assert is_error_of_ours(answer)
     assert service.get("owner", f"/plans/{plan.digest}/ledger").content == ledger
+
+
+def is_same_json(one, other):
+    with contextlib.suppress(ValueError):
+        return json.loads(one) == json.loads(other)
+    return False
 
 
 def changed_at(content, place):
@@ -333,7 +342,7 @@ def test_heads_that_are_too_large_or_broken_end_their_connection_only(service):
 
 def test_how_long_a_refusal_takes_tells_nothing(make_service):
     """Times of the processor, as medians in turn: a name that exists costs what one that does not costs."""
-    service = make_service(**UNLIMITED)
+    service = make_service(**UNLIMITED, login_tries=10**6)
     create_party(service.agency, "person", "client", "correct horse battery staple")
     prefix, number, secret = service.tokens["owner"].split("_", 2)
     other = service.tokens["client"].split("_", 2)[2]
