@@ -216,7 +216,8 @@ class Past:
         kept: The merged classes that the owner has published under this plan; None if there are none.
         is_taken: Whether another owner has registered the same content, under any of these plans.
         comparable: Releases with other classes that may share people with this one: those of the owner under
-            the other plans, and those of everybody under this plan.
+            the other plans, and the published ones of everybody under this plan. Others nobody may see: a
+            refusal because of one of these would tell its counts to whoever tries often enough.
     """
 
     own: PlanState
@@ -270,7 +271,7 @@ def check_registration(examined: Examined, past: Past, *, owner: str) -> Admissi
         check_linkage(plan, grouping, examined.counts, (past.own, *past.elsewhere))
     if admission.is_new and past.comparable:
         published = _published(plan, grouping, examined.counts, examined.content_digest)
-        _check_subtraction(plan, published, past.comparable)
+        check_subtraction(plan, published, past.comparable)
     return admission
 
 
@@ -365,6 +366,26 @@ def check_linkage(
             raise _below(plan, grouping, rows[failing], left[failing], ell)
 
 
+def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Registered]) -> None:
+    """Refuses a release if subtraction shows a group with too few values, where counts allow shared people.
+
+    Nobody tells an agency who shares people. Counts that fit are taken for shared people: a coincidence costs
+    a refusal, and the other way round it would cost somebody the promise.
+    """
+    for item in comparable:
+        first, second = _side_by_side(item, plan, published)
+        ell = max(plan.ell, item.plan.ell)
+        below = [group for group in isolate(first, second, declared=False) if group.diversity < ell]
+        if below:
+            raise RefusedError(
+                "Subtracted from a release that is published, or yours, this one may isolate people.",
+                found=f"Their classes differ, and so many groups with fewer than {ell} values remain, if the "
+                f"people of the classes that are subtracted are in both: {len(below)}.",
+                remedy="Publish the same people under one plan and with the same classes. Otherwise merge "
+                "more classes, or leave the records of merged classes out, and register again.",
+            )
+
+
 def _below(
     plan: Plan, grouping: Partition, rows: NDArray[np.intp], left: NDArray[np.int64], ell: int
 ) -> RefusedError:
@@ -392,26 +413,6 @@ def _check_number(plan: Plan, n_admitted: int) -> None:
             found=f"{n_admitted} were admitted; the promise says nothing about one more.",
             remedy="Ask the agency for a plan for more releases, or for a certified one.",
         )
-
-
-def _check_subtraction(plan: Plan, published: Published, comparable: Sequence[Registered]) -> None:
-    """Refuses a release if subtraction shows a group with too few values, where counts allow shared people.
-
-    Nobody tells an agency who shares people. Counts that fit are taken for shared people: a coincidence costs
-    a refusal, and the other way round it would cost somebody the promise.
-    """
-    for item in comparable:
-        first, second = _side_by_side(item, plan, published)
-        ell = max(plan.ell, item.plan.ell)
-        below = [group for group in isolate(first, second, declared=False) if group.diversity < ell]
-        if below:
-            raise RefusedError(
-                "Subtracted from a release that is registered already, this one may isolate people.",
-                found=f"Their classes differ, and so many groups with fewer than {ell} values remain, if the "
-                f"people of the classes that are subtracted are in both: {len(below)}.",
-                remedy="Publish the same people under one plan and with the same classes. Otherwise merge "
-                "more classes, or leave the records of merged classes out, and register again.",
-            )
 
 
 def _side_by_side(item: Registered, plan: Plan, published: Published) -> Sequence[ReleasedCounts]:

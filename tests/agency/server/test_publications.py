@@ -93,6 +93,67 @@ def test_an_audit_of_what_is_not_published_is_not_read_by_its_number(served):
     served.get("spy", f"/plans/{served.plan.digest}/audit", status=409)
 
 
+class TestSubtraction:
+    """Owners merge classes differently: what remains when one release is taken from the other."""
+
+    plan = make_plan(releases=1, n_values=3, ell=3)
+    hidden = ((3, 3, 3), (3, 3, 3), (7, 20, 20), (10, 20, 20))
+
+    def send(self, service, who, key, counts, group_of=None, status=201):
+        told = service.register(who, self.plan, counts, key=key, group_of=group_of, status=status).json()
+        return told.get("content_digest")
+
+    def tell(self, service, who, content, state="published", status=200):
+        place = f"/plans/{self.plan.digest}/releases/{content}/state"
+        return service.put(who, place, {"state": state}, status=status).json()
+
+    @pytest.fixture
+    def shared(self, make_service):
+        service = make_service(principal_rate=1e6, principal_burst=1e6)
+        service.add("spy", "owner")
+        service.issue(self.plan)
+        return service
+
+    def guess(self, number):
+        """The last two classes merged; fits the hidden release where a value has this many records."""
+        return [[50, 50, 50 + number], [60, 60, 60], [number, 5000, 5000]]
+
+    def test_no_guess_is_refused_because_of_what_nobody_sees(self, shared):
+        """A spy would be refused from the sum of a value in two hidden classes on, and know it exactly."""
+        self.send(shared, "owner", "h", self.hidden)
+        for number in (9, 10, 16, 17, 18, 19):
+            self.send(shared, "spy", f"g{number}", self.guess(number), [0, 1, 2, 2])
+
+    def test_it_is_refused_because_of_what_is_published(self, shared):
+        self.tell(shared, "owner", self.send(shared, "owner", "h", self.hidden))
+        refused = [
+            number
+            for number in (16, 17, 18, 19)
+            if shared.register(
+                "spy", self.plan, self.guess(number), key=f"g{number}", group_of=[0, 1, 2, 2]
+            ).status_code
+            == 409
+        ]
+        assert refused == [17]  # more leaves a third value, less cannot hold the same people
+
+    def test_of_two_that_isolate_people_together_one_is_published(self, shared):
+        """Neither knew of the other when it was registered."""
+        first = self.send(shared, "owner", "h", self.hidden)
+        second = self.send(shared, "spy", "g", self.guess(17), [0, 1, 2, 2])
+        self.tell(shared, "owner", first)
+        refused = self.tell(shared, "spy", second, status=409)
+        assert "may isolate people" in refused["error"]["problem"]
+        assert "Do not publish it" in refused["error"]["remedy"]
+        states = [
+            item["state"]
+            for item in shared.get("agency", f"/plans/{self.plan.digest}/releases").json()["releases"]
+        ]
+        assert states == ["published", "registered"]
+        self.tell(shared, "spy", second, "voided")
+        other = self.send(shared, "spy", "again", [[9, 9, 9]] * 4)
+        self.tell(shared, "spy", other)
+
+
 class TestSealedLedger:
     def export(self, service, who="spy"):
         return service.get(who, f"/plans/{service.plan.digest}/ledger").content

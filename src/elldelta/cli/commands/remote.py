@@ -267,7 +267,7 @@ def _publish(
     connection: agency.Connection,
     json: options.Json = False,
 ) -> None:
-    """Tell the agency that you have published a release; others then see it."""
+    """Tell the agency that you publish a release now, before you hand it out; others then see it."""
     from elldelta.agency.remote import tell_state
 
     state = tell_state(connection.open(), release, "published")

@@ -6,17 +6,14 @@ The audit across the registered releases is exact, and computed once for every s
 from __future__ import annotations
 
 import json
-import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sqlalchemy import func, select
 
 from elldelta.agency.admission import (
     LedgerDamagedError,
     PlanState,
-    Registered,
     ledger_export,
     line_hash,
     linked_numbers,
@@ -27,20 +24,19 @@ from elldelta.agency.server.paging import Part, Window, read_part
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
 from elldelta.agency.server.services.plans import load_plan, lock_plan, plan_file
 from elldelta.agency.server.services.publications import SEE_ALL, has_state, hidden_from
-from elldelta.agency.server.tables import LedgerLine, Party
+from elldelta.agency.server.services.registered import load_registered
+from elldelta.agency.server.tables import LedgerLine
 from elldelta.agency.server.tables import LedgerState as LedgerStateRow
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
-from elldelta.core.distribution import frozen
 from elldelta.files import digest, digest_of_parts, json_object
 from elldelta.ledger import sealed_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
     from sqlalchemy import Row
     from sqlalchemy.orm import Session
 
@@ -168,43 +164,6 @@ def run_audit(agency: Agency, plan_digest: str, linked: Sequence[int], releases:
         "registered": releases,
         "audit": audit.to_dict(labels=True),
     }
-
-
-def load_registered(session: Session, agency: Agency, plan: Plan, sequence: int) -> Registered:
-    """A release that was admitted. What was registered never changes, and is cached by its line."""
-    chosen = (LedgerLine.plan_digest == plan.digest) & (LedgerLine.sequence == sequence)
-    line = session.scalars(select(LedgerLine.line).where(chosen)).one()
-
-    def load() -> Registered:
-        row = session.execute(
-            select(RegistrationRow.counts, Party.name)
-            .join(Party, Party.id == RegistrationRow.party_id)
-            .where(RegistrationRow.plan_digest == plan.digest, RegistrationRow.sequence == sequence)
-        ).one()
-        return Registered(plan, row.name, line, unpacked(row.counts, plan.schema.n_values))
-
-    return agency.registered.get((plan.digest, sequence, line), load)
-
-
-def packed(counts: NDArray[np.int64]) -> bytes:
-    """Counts as they are stored."""
-    return zlib.compress(counts.astype("<i8").tobytes())
-
-
-def unpacked(content: bytes, n_values: int) -> NDArray[np.int64]:
-    """What `packed` has made.
-
-    Raises:
-        LedgerDamagedError: It is something else.
-    """
-    try:
-        return frozen(np.frombuffer(zlib.decompress(content), dtype="<i8").reshape(-1, n_values), np.int64)
-    except (zlib.error, ValueError):
-        raise LedgerDamagedError(
-            "The counts of a registered release cannot be read.",
-            found="They are not what was stored.",
-            remedy="Restore the database from a copy.",
-        ) from None
 
 
 def last_lines(session: Session, population_id: int) -> LastLines:

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import exists, select
 
+from elldelta.agency.admission import check_subtraction
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.rights import AGENCY, AUDITOR, Caller
-from elldelta.agency.server.services.plans import find_plan, lock_plan
+from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan
+from elldelta.agency.server.services.registered import load_registered
 from elldelta.agency.server.tables import LedgerLine, Population, Publication
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.agency.server.trail import about, nothing_done
+from elldelta.errors import RefusedError
 from elldelta.ledger import line_bytes
 
 if TYPE_CHECKING:
@@ -66,7 +69,8 @@ def tell_state(
 
     Raises:
         NotFoundError: The caller has registered no such release under this plan.
-        ConflictError: It has said the opposite before.
+        ConflictError: It has said the opposite before; or, subtracted from what others have published in the
+            meantime, the release may isolate people: then it must not be published.
     """
     with agency.database.writing() as session:
         # Nobody decides about a release of these people until this transaction ends.
@@ -95,12 +99,44 @@ def tell_state(
                 if row.state == "voided"
                 else "Nothing can be done; it counts for ever.",
             )
+        if state == "published":
+            _check_published(session, agency, row)
         about(state)
         now = agency.clock()
         session.add(Publication(plan_digest=plan_digest, sequence=row.sequence, state=state, told_at=now))
         if state == "voided":
             _take_back(session, agency, row, caller)
         return state
+
+
+def _check_published(session: Session, agency: Agency, row: RegistrationRow) -> None:
+    """Refuses to publish what isolates people when it is subtracted from what is published.
+
+    Here, and not when it is registered: whoever is refused because of a release that nobody sees yet could
+    find out its counts by trying.
+    """
+    plan = load_plan(agency, row.plan_digest)
+    others = session.scalars(
+        select(RegistrationRow.sequence)
+        .where(
+            RegistrationRow.plan_digest == row.plan_digest,
+            RegistrationRow.grouping != row.grouping,
+            has_state("published"),
+        )
+        .order_by(RegistrationRow.sequence)
+    )
+    own = load_registered(session, agency, plan, row.sequence)
+    try:
+        check_subtraction(
+            plan, own.published, (load_registered(session, agency, plan, other) for other in others.all())
+        )
+    except RefusedError as error:
+        raise ConflictError(
+            error.problem,
+            found=error.found,
+            remedy="Do not publish it. Take it back, merge more classes or leave the records of merged "
+            "classes out, and register that.",
+        ) from None
 
 
 def _take_back(session: Session, agency: Agency, row: RegistrationRow, caller: Caller) -> None:

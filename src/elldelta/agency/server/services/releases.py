@@ -26,9 +26,7 @@ from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
 from elldelta.agency.server.rights import OWNER
 from elldelta.agency.server.services.ledger import (
     last_lines,
-    load_registered,
     load_states,
-    packed,
     store_state,
 )
 from elldelta.agency.server.services.plans import (
@@ -39,6 +37,7 @@ from elldelta.agency.server.services.plans import (
     require_issued,
 )
 from elldelta.agency.server.services.publications import has_state, is_visible
+from elldelta.agency.server.services.registered import load_registered, packed
 from elldelta.agency.server.settings import KIB
 from elldelta.agency.server.tables import Answer, LedgerLine, Population, Refusal, ReleaseState, View
 from elldelta.agency.server.tables import Plan as PlanRow
@@ -350,7 +349,7 @@ class _Case:
             known=known[0].entry if known else None,
             kept=kept[0].entry.merged if kept else None,
             is_taken=session.execute(here.where(is_same & ~is_mine).limit(1)).first() is not None,
-            comparable=(*found(is_own & ~is_here), *found(is_here & is_other & ~has_state("voided"))),
+            comparable=(*found(is_own & ~is_here), *found(is_here & is_other & has_state("published"))),
         )
 
     def _checked(self, last: LastLines, past: Past, examined: Examined) -> _Judgement:
