@@ -35,16 +35,24 @@ CANDIDATES = (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.4
 """Waiting risks to try, rising."""
 
 USUAL, USUAL_WITH_LEDGER = 0.2, 0.05
-"""Where the search begins; what a model with very many combinations is planned with, without a search."""
+"""Where the search begins."""
+
+CAUTIOUS = 0.01
+"""What very many classes are planned with, without a search: merging takes time that grows with the square of
+their number, also for the owners."""
+
+MOST_CLASSES = 2000
+"""From here on there are very many classes."""
 
 N_OWNERS = 4
-"""How many owners are drawn, or rounds of owners who share a ledger."""
+"""How many owners are drawn, or rounds of owners who share a ledger; fewer where there are many classes."""
 
 
 def expected_loss(
     plan: Plan,
     model: Model,
     owners: int | None = None,
+    n_rounds: int = N_OWNERS,
     *,
     seed: int = 0,
     progress: Progress | None = None,
@@ -56,15 +64,16 @@ def expected_loss(
         model: The model.
         owners: How many owners share a ledger, each leaving a reserve for those who follow; None: each owner
             passes the plan's certificate by itself.
+        n_rounds: How many owners are drawn, or rounds of owners who share a ledger.
         seed: Seed of the owners: the same for every plan of a model.
         progress: Is told how far the work is.
     """
     losses: list[float] = []
-    for round_ in range(N_OWNERS):
+    for round_ in range(n_rounds):
         for loss in _losses(plan, model, owners, seed + round_):
             losses.append(loss)
             if progress is not None:
-                progress(len(losses) / (N_OWNERS * (owners or 1)))
+                progress(len(losses) / (n_rounds * (owners or 1)))
     return float(np.mean(losses))
 
 
@@ -108,20 +117,29 @@ def choose_waiting_risk(model: Model, wish: Wish, progress: Progress | None = No
     usual = USUAL if wish.owners is None else USUAL_WITH_LEDGER
 
     @cache
+    def draft(place: int) -> Plan | None:
+        try:
+            return Planner(model, replace(wish, waiting_risk=CANDIDATES[place]), is_draft=True).made()
+        except RefusedError:
+            return None
+
+    @cache
     def loss(place: int) -> float:
         nonlocal n_tried
         n_tried += 1
         # A part of what is left for each: it never ends too early.
         own = part(progress, 1.0 - 0.7 ** (n_tried - 1), 1.0 - 0.7**n_tried)
-        try:
-            plan = Planner(model, replace(wish, waiting_risk=CANDIDATES[place]), is_draft=True).made()
-        except RefusedError:
-            return np.inf
-        return expected_loss(plan, model, wish.owners, progress=own)
+        plan = draft(place)
+        return np.inf if plan is None else expected_loss(plan, model, wish.owners, n_rounds, progress=own)
 
     if model.counts.n_combinations >= MANY_ROWS:
-        return usual
+        return CAUTIOUS
     best = CANDIDATES.index(usual)
+    first = draft(best)
+    n_classes = 1 if first is None else first.n_classes
+    if n_classes > MOST_CLASSES:
+        return CAUTIOUS
+    n_rounds = max(1, min(N_OWNERS, MOST_CLASSES // n_classes))
     while np.isinf(loss(best)) and best + 1 < len(CANDIDATES):
         best += 1  # few records: only a large risk allows a plan at all
     for step in (1, -1):
