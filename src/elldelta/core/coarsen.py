@@ -420,7 +420,8 @@ def _merge(
     reserve: Reserve | None,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.bool_]]:
     """Merges until nothing fails, and divides again; returns the merged classes, and the classes left out."""
-    from elldelta.core.coarsen_kernels import Groups, lacking_of_each, merge_groups, weigh_box
+    from elldelta.core.coarsen_kernels import Groups, lacking_of_each, merge_groups
+    from elldelta.core.division_kernels import weigh_box
 
     n_records = table.sum(axis=1)
     n_classes = terms.n_classes
