@@ -14,14 +14,18 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._result import SIZES
-from elldelta.agency.registration import Registration
+from elldelta.agency.admission import Past, PlanState, check_registration, grouping_digest, linked_numbers
+from elldelta.agency.registration import Examined, Registration
 from elldelta.agency.server.rights import Caller
+from elldelta.agency.server.services.ledger import packed, store_state
 from elldelta.agency.server.services.parties import create_party, find_party
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import create_population, find_population
 from elldelta.agency.server.services.releases import register_release
 from elldelta.agency.server.settings import Limits, Settings
 from elldelta.agency.server.state import Agency, prepare
+from elldelta.agency.server.tables import LedgerLine
+from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.core.partition import Partition
 from elldelta.core.tiling import Tiling
 from elldelta.plan.classes import Boxes, class_labels
@@ -70,31 +74,67 @@ def plan_of(width):
     return replace(made, failure_upper=sharp_failures(made)[0], promise="", conditions=())
 
 
-def registration(rng, plan):
-    """A release that nobody else has: every class misses one of the first three values."""
+def counts_of(rng, plan):
+    """A release that nobody else has: every class misses one of the first three values; with its digest."""
     counts = rng.integers(1, 1000, (plan.n_classes, N_VALUES))
     counts[np.arange(plan.n_classes), rng.integers(0, 3, plan.n_classes)] = 0
     values = plan.schema.sensitive.released_values().to_pylist()
-    digest = content_digest(class_labels(plan.schema, plan.classes), values, counts)
+    return counts, content_digest(class_labels(plan.schema, plan.classes), values, counts)
+
+
+def registration(rng, plan):
+    """What an owner sends."""
+    counts, digest = counts_of(rng, plan)
     cost = {"base_classes_failing": 0, "records_suppressed": 0}
     cost |= coarsened(plan, Partition(np.arange(plan.n_classes)))
     manifest = replace(recomputed(plan, plan.classes, counts, digest), coarsening=cost)
     return Registration.of(manifest, counts).to_bytes()
 
 
-def seconds(agency, owners, rng, plans, n):
-    """Registers so many releases; returns the time of each."""
-    found = []
-    for number in range(n):
-        plan = plans[number % len(plans)]
-        content = registration(rng, plan)
-        owner = owners[int(rng.integers(N_OWNERS))]
-        begun = time.perf_counter()
-        answer = register_release(agency, owner, plan.digest, rng.bytes(16).hex(), content)
-        found.append(time.perf_counter() - begun)
-        if answer.status != 201:
-            raise RuntimeError(answer.document)
-    return found
+def fill(agency, owners, rng, plans, n):
+    """Admits so many releases and stores them, without the network and without checking what was sent."""
+    numbers = linked_numbers(plans)
+    states = [PlanState.of(plan, (), numbers) for plan in plans]
+    with agency.database.writing() as session:
+        for number in range(n):
+            place, owner = number % len(plans), owners[int(rng.integers(N_OWNERS))]
+            state = states[place]
+            counts, digest = counts_of(rng, state.plan)
+            examined = Examined(digest, (), counts)
+            admission = check_registration(examined, Past(state), owner=owner.name)
+            entry, content = admission.entry, packed(counts)
+            line = LedgerLine(
+                plan_digest=state.plan.digest,
+                sequence=entry.sequence,
+                hash=entry.hash,
+                line=admission.line,
+                added_at=agency.clock(),
+            )
+            row = RegistrationRow(
+                line=line,
+                party_id=owner.id,
+                content_digest=digest,
+                grouping=grouping_digest(()),
+                counts=content,
+                n_bytes=len(content),
+                facts={},
+            )
+            session.add_all((line, row))
+            states[place] = state.after(admission, examined)
+        session.flush()
+        for state in states:
+            store_state(session, state)
+
+
+def seconds(agency, owners, rng, plan):
+    """Registers a release; returns the time."""
+    content, owner = registration(rng, plan), owners[int(rng.integers(N_OWNERS))]
+    begun = time.perf_counter()
+    answer = register_release(agency, owner, plan.digest, rng.bytes(16).hex(), content)
+    elapsed = time.perf_counter() - begun
+    if answer.status != 201:
+        raise RuntimeError(answer.document)
+    return elapsed
 
 
 @contextlib.contextmanager
@@ -115,8 +155,8 @@ def filled(plans, n_releases):
                 with agency.database.reading() as session:
                     owners.append(Caller(find_party(session, name).id, name, "owner"))
             rng = np.random.default_rng(1)
-            seconds(agency, owners, rng, plans, n_releases)
-            yield lambda: seconds(agency, owners, rng, plans, 1)[0]
+            fill(agency, owners, rng, plans, n_releases)
+            yield lambda: seconds(agency, owners, rng, plans[0])
 
 
 def run(size=SIZES["default"]):
