@@ -126,6 +126,14 @@ class Service:
 
         return self._runner.run(send())
 
+    def send_plainly(self, requests):
+        """Sends several requests of nobody at the same time: verb and path of each."""
+
+        async def send():
+            return await asyncio.gather(*(self._client.request(*request) for request in requests))
+
+        return self._runner.run(send())
+
     def get(self, who, path, status=200, **options):
         return self.ask(who, "GET", path, status=status, **options)
 

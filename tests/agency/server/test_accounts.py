@@ -65,6 +65,16 @@ class TestGuessing:
         for _ in range(3):  # forgotten with the success
             assert isinstance(guess(service, "maria", "192.0.2.1"), NotLoggedInError)
 
+    def test_no_other_spelling_of_a_name_is_a_fresh_start(self, make_service):
+        service = make_service(login_burst=1e6, login_rate=1e6)
+        add_person(service, "maria", "client")
+        spellings = [f"maria{chr(0) * number}" for number in range(1, 20)]
+        found = [guess(service, name, "192.0.2.1", PASSWORD) for name in spellings]  # even the right password
+        assert sum(isinstance(problem, NotLoggedInError) for problem in found) <= 5
+        for name in ("mar\0ia", "maria\n", " maria", "maria " * 40, ""):
+            guess(service, name, "192.0.2.1", PASSWORD)
+        assert log_in(service.agency, "maria", PASSWORD, address="192.0.2.1").caller.name == "maria"
+
     def test_one_ipv6_network_is_one_address(self, service):
         add_person(service, "maria", "client")
         for number in range(4):
@@ -217,6 +227,22 @@ class TestSecondFactor:
         with pytest.raises(NotLoggedInError):
             log_in(service.agency, "maria", "wrong horse", address="c", code=code_of(service, secret))
 
+    def test_codes_are_guessed_slowly_from_however_many_places(self, service, staff):
+        """Whoever has the password and many addresses tries a few codes an hour, and is not told which."""
+        secret = self.set_up(service, staff)
+
+        def try_code(place, code):
+            return log_in(service.agency, "maria", PASSWORD, address=f"198.51.100.{place}", code=code)
+
+        for place in range(12):
+            service.clock.advance(seconds=70)
+            with pytest.raises(NotLoggedInError):
+                try_code(place, "000000")
+        with pytest.raises(NotLoggedInError):
+            try_code(50, code_of(service, secret))  # not even the right one comes through at once
+        service.clock.advance(seconds=130)
+        assert try_code(51, code_of(service, secret)).caller.is_strong
+
     def test_codes_are_not_guessed_faster_than_passwords(self, service, staff):
         self.set_up(service, staff)
         refusals = []
@@ -234,7 +260,7 @@ class TestSecondFactor:
 
     def test_a_secret_that_was_not_shown_to_know_counts_for_nothing(self, service, staff):
         secret = pyotp.random_base32()
-        for given, code in ((secret, "000000"), ("x", "000000"), ("", "")):
+        for given, code in ((secret, "000000"), ("0189" * 8, "000000"), ("x", "000000"), ("", "")):
             assert staff.post("/account/second-factor", secret=given, code=code).status_code == 422
         log_in(service.agency, "maria", PASSWORD, address="a")
 

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import hashlib
 import json
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +16,8 @@ from joserfc.jwk import OctKey, RSAKey
 from tests.agency.server.service import Clock, Service
 from tests.agency.server.visitor import HOST, Visitor, add_person, visitor
 
+from elldelta.agency.server import oidc
+from elldelta.agency.server.oidc import DISCOVERY
 from elldelta.agency.server.services.parties import list_trail
 from elldelta.agency.server.services.sign_in import set_oidc_subject
 from elldelta.agency.server.settings import Provider, read_settings
@@ -227,6 +230,47 @@ def test_another_service_than_the_one_that_is_set_is_not_asked(service, other):
     other.says_issuer = "https://evil.test"
     with Visitor(service.app) as browser:
         assert browser.send("GET", "/sign-in/elsewhere").status_code == 503
+
+
+def test_what_is_brought_back_may_be_any_text(service, other):
+    with Visitor(service.app) as browser:
+        begin(browser, other)
+        for state in ("é", "☃", ""):
+            assert come_back(browser, {"state": state, "code": "1"}).status_code == 401
+
+
+def test_the_other_service_is_asked_once_about_itself(service, other):
+    asked = []
+    answer = other.answer
+    other.answer = lambda path, *rest: asked.append(path) or answer(path, *rest)
+    with Visitor(service.app) as browser:
+        for _ in range(4):
+            begin(browser, other)
+    assert asked == [DISCOVERY]
+
+
+def test_nobody_starves_others_while_the_other_service_is_silent(settings, monkeypatch):
+    """It takes connections and says nothing: whoever has no login makes a few threads wait, shortly."""
+    monkeypatch.setattr(oidc, "SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        issuer = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        provider = Provider(issuer=issuer, client_id=CLIENT, client_secret=SECRET, url=HOST)
+        chosen = settings.model_copy(update={"oidc": provider})
+        with Service(chosen, Clock(), login_burst=1e6) as service:
+            # As if they came from many addresses, more than there are threads.
+            began = time.monotonic()
+            answers = service.send_plainly([("GET", "/sign-in/elsewhere")] * 60)
+            assert {answer.status_code for answer in answers} == {503}
+            assert time.monotonic() - began < 2 * oidc.SECONDS + 2
+            began = time.monotonic()
+            answers = service.send_plainly([("GET", "/sign-in/elsewhere")] * 60)  # known to be silent
+            assert time.monotonic() - began < 2
+
+
+def test_one_address_begins_a_few_times_only(service, other):
+    with Visitor(service.app) as browser:
+        found = [browser.send("GET", "/sign-in/elsewhere").status_code for _ in range(15)]
+    assert found == [303] * 10 + [429] * 5
 
 
 def test_two_people_are_never_called_the_same(service, other):

@@ -16,6 +16,9 @@ from elldelta.agency.server.passwords import new_secret
 from elldelta.errors import InputError, InternalError
 
 if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Mapping
+
     from authlib.integrations.httpx_client import OAuth2Client
 
     from elldelta.agency.server.settings import Provider
@@ -23,7 +26,12 @@ if TYPE_CHECKING:
 
 BACK = "/sign-in/elsewhere/back"
 DISCOVERY = "/.well-known/openid-configuration"
-SECONDS = 10.0
+SECONDS = 4.0
+"""How long one question to the other service may take."""
+
+KNOWN_SECONDS, SILENT_SECONDS = 3600.0, 5.0
+"""How long it is believed what it says about itself, and that it says nothing."""
+
 LEEWAY = 60
 """Seconds by which clocks may differ."""
 
@@ -35,8 +43,8 @@ def begin(agency: Agency) -> tuple[str, str]:
     """Where to send somebody who wants to sign in, and what to remember of it in a cookie."""
     provider = _provider(agency)
     state, nonce, verifier = (new_secret(agency) for _ in range(3))
+    known = _discovered(agency, provider)
     with _client(provider) as client:
-        known = _discovered(client, provider)
         address, _ = client.create_authorization_url(
             known["authorization_endpoint"], state=state, nonce=nonce, code_verifier=verifier
         )
@@ -59,14 +67,14 @@ def finish(agency: Agency, flow: str, told: dict[str, str]) -> str:
     from joserfc.errors import JoseError
 
     provider, parts = _provider(agency), flow.split(".")
-    if len(parts) != 3 or not hmac.compare_digest(parts[0], told.get("state", "")):
+    if len(parts) != 3 or not hmac.compare_digest(parts[0].encode(), told.get("state", "").encode()):
         raise NotLoggedInError("What the other service sent back is not about this attempt to sign in.")
     _, nonce, verifier = parts
     if told.get("iss", provider.issuer) != provider.issuer or not told.get("code"):
         raise NotLoggedInError("The other service has not let you in.")
+    known = _discovered(agency, provider)
     try:
-        with _client(provider) as client:
-            known = _discovered(client, provider)
+        with agency.elsewhere.slot(), _client(provider) as client:
             token = client.fetch_token(
                 known["token_endpoint"],
                 code=told["code"],
@@ -130,17 +138,45 @@ def _client(provider: Provider) -> OAuth2Client:
     )
 
 
-def _discovered(client: OAuth2Client, provider: Provider) -> dict[str, Any]:
-    """What the other service says about itself; it must be the one that it was taken for."""
-    from httpx2 import HTTPError
+def _discovered(agency: Agency, provider: Provider) -> Mapping[str, Any]:
+    """What the other service says about itself; it must be the one that it was taken for.
 
-    try:
-        found = _json(client, provider.issuer.rstrip("/") + DISCOVERY)
-    except (HTTPError, ValueError):
-        raise BusyError("The other service, at which people sign in, does not answer.") from None
+    Anybody may ask for it, so it is asked seldom, also when it does not answer.
+    """
+    known = _known(agency, provider)
+    if known is None:
+        with agency.elsewhere.slot():
+            known = _known(agency, provider)  # whoever had the slot before may have asked
+            if known is None:
+                known = (agency.clock(), _asked(provider))
+                agency.discovered.put(provider.issuer, known)
+    _, found = known
+    if found is None:
+        raise BusyError("The other service, at which people sign in, does not answer.")
     if found.get("issuer") != provider.issuer:
         raise BusyError("The other service calls itself by another name than the one that is set here.")
     return found
+
+
+def _known(agency: Agency, provider: Provider) -> tuple[dt.datetime, Mapping[str, Any] | None] | None:
+    """What it said lately, and when."""
+    known = agency.discovered.peek(provider.issuer)
+    if known is None:
+        return None
+    at, found = known
+    is_fine = found is not None and found.get("issuer") == provider.issuer
+    age = (agency.clock() - at).total_seconds()
+    return known if age < (KNOWN_SECONDS if is_fine else SILENT_SECONDS) else None
+
+
+def _asked(provider: Provider) -> Mapping[str, Any] | None:
+    from httpx2 import HTTPError
+
+    try:
+        with _client(provider) as client:
+            return _json(client, provider.issuer.rstrip("/") + DISCOVERY)
+    except (HTTPError, ValueError, TypeError):
+        return None
 
 
 def _json(client: OAuth2Client, address: str) -> dict[str, Any]:

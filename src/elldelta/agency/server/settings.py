@@ -43,6 +43,8 @@ class Limits(BaseSettings):
         login_burst: Logins that one address may try at once.
         login_tries: Logins for one name from one address before each further one must wait.
         login_delay: The longest time, in seconds, that they must wait; it doubles from one second on.
+        code_tries: Wrong codes of one account, after its right password, before each further one must wait.
+        code_delay: The longest time, in seconds, that they must wait, wherever they come from.
         cost_rate: Questions a second that a client may ask about what wishes cost, in the long run.
         cost_burst: Questions that it may ask at once.
         database_seconds: How long a request waits for the database, or for others who write.
@@ -79,6 +81,8 @@ class Limits(BaseSettings):
     login_burst: PositiveFloat = 10.0
     login_tries: PositiveInt = 4
     login_delay: PositiveFloat = 300.0
+    code_tries: PositiveInt = 5
+    code_delay: PositiveFloat = 3600.0
     cost_rate: PositiveFloat = 0.02
     cost_burst: PositiveFloat = 200.0
     database_seconds: PositiveFloat = 15.0

@@ -88,9 +88,14 @@ class View(BaseModel):
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
+def is_name(text: str) -> bool:
+    """Whether somebody or something can be called that."""
+    return re.fullmatch(NAME_PATTERN.strip("^$"), text) is not None
+
+
 def check_name(what: str, name: str) -> str:
     """Refuses a name that would need quoting somewhere."""
-    if not re.fullmatch(NAME_PATTERN.strip("^$"), name):
+    if not is_name(name):
         raise ParameterError(
             f"The name of {what} has 1 to 64 letters, digits, dots, hyphens and underscores.",
             found="It is empty, too long, or has other characters.",

@@ -32,6 +32,7 @@ from elldelta.agency.server.routes.rendering import (
 from elldelta.agency.server.services import parties, sign_in
 from elldelta.agency.server.services.sign_in import NewLogin
 from elldelta.agency.server.state import Agency
+from elldelta.agency.server.trail import network
 
 pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
@@ -69,10 +70,11 @@ def begin(request: Request, agency: CurrentAgency, caller: PossibleCaller, poste
 
 @pages.get("/sign-in/elsewhere")
 @allow_anybody()
-def elsewhere(agency: CurrentAgency) -> Response:
+def elsewhere(request: Request, agency: CurrentAgency) -> Response:
     """Sends the browser to the other service; a cookie remembers what it has to bring back."""
     if agency.settings.oidc is None:
         raise NotFoundError("page")
+    agency.by_login.take(f"elsewhere {network(address_of(request))}")
     address, flow = oidc.begin(agency)
     answer = RedirectResponse(address, 303)
     _set_cookie(agency, answer, _flow_cookie(agency), flow, FLOW_SECONDS)
@@ -86,7 +88,7 @@ def back(request: Request, agency: CurrentAgency) -> Response:
     if agency.settings.oidc is None:
         raise NotFoundError("page")
     place = address_of(request)
-    agency.by_login.take(f"address {place}")
+    agency.by_login.take(f"address {network(place)}")
     subject = oidc.finish(agency, request.cookies.get(_flow_cookie(agency), ""), dict(request.query_params))
     answer = _signed_in(agency, sign_in.log_in_elsewhere(agency, subject, address=place), "/")
     _delete_cookie(agency, answer, _flow_cookie(agency))
@@ -107,7 +109,9 @@ def sign_out(visit: CurrentVisit) -> Response:
 
 def _account(visit: Visit, posted: Posted = NOTHING, **_: object) -> dict[str, Any]:
     party = parties.show_party(visit.agency, visit.caller.name)
-    secret = posted.text("secret") or sign_in.new_totp_secret()
+    secret = posted.text("secret")
+    if not sign_in.is_totp_secret(secret):
+        secret = sign_in.new_totp_secret()
     return {
         "party": party,
         "secret": secret,

@@ -2,21 +2,23 @@
 
 The cookie of a login is 256 random bits and kept as a digest. Attempts are limited by name and address
 together, with a delay that grows: whoever guesses somebody's password from elsewhere does not keep them out.
+Codes are limited by account, wherever they come from: only somebody with the right password can try them.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, delete, select
 
-from elldelta.agency.server.errors import ConflictError, NotLoggedInError
+from elldelta.agency.server.errors import ConflictError, NotLoggedInError, TooManyError
 from elldelta.agency.server.passwords import digest_of_secret, is_password, new_password_hash, new_secret
 from elldelta.agency.server.rights import Caller
 from elldelta.agency.server.services.parties import find_party
-from elldelta.agency.server.tables import Login, Party
+from elldelta.agency.server.tables import Login, Party, is_name
 from elldelta.agency.server.trail import network, write
 from elldelta.errors import ParameterError
 
@@ -64,9 +66,10 @@ def log_in(agency: Agency, name: str, password: str, *, address: str, code: str 
         NotLoggedInError: They do not belong together; it does not say which is wrong.
         TooManyError: There were too many attempts; it says how long to wait.
     """
+    name = name if is_name(name) else ""  # nobody is called that, however it is spelt: one count for all
     key = _attempt(agency, name, address)
     with agency.database.reading() as session:
-        party = session.scalars(select(Party).where(Party.name == name.replace("\0", ""))).one_or_none()
+        party = session.scalars(select(Party).where(Party.name == name)).one_or_none()
     kept = None if party is None or party.disabled_at is not None else party.password_hash
     # Outside of the transaction: this is slow on purpose.
     is_right = is_password(password, kept) and party is not None
@@ -74,7 +77,7 @@ def log_in(agency: Agency, name: str, password: str, *, address: str, code: str 
         still = None if party is None else session.get(Party, party.id, with_for_update=True)
         if is_right and still is not None and still.disabled_at is None and still.password_hash == kept:
             is_strong = still.totp_secret is not None
-            if not is_strong or _takes_code(agency, still, code):
+            if not is_strong or _takes_slowly(agency, still, code):
                 write(session, agency, still.id, "signed in", "", address)
                 agency.login_delay.succeeded(key)
                 return _begun(session, agency, still, is_strong=is_strong)
@@ -154,6 +157,11 @@ def new_totp_secret() -> str:
     return pyotp.random_base32()
 
 
+def is_totp_secret(text: str) -> bool:
+    """Whether a text can be such a secret, in base 32."""
+    return re.fullmatch("[A-Z2-7]{32}", text) is not None
+
+
 def totp_address(caller: Caller, secret: str) -> str:
     """What an app reads instead of the secret that a person would have to type."""
     import pyotp
@@ -168,7 +176,7 @@ def set_second_factor(agency: Agency, caller: Caller, secret: str, code: str, *,
         ParameterError: The code is not the one of this secret.
         ConflictError: There is an app already: only somebody of the agency takes it away.
     """
-    if len(secret) != 32 or not secret.isalnum() or not secret.isascii():
+    if not is_totp_secret(secret):
         raise ParameterError("The form is not complete.", remedy="Load the page again.")
     with agency.database.writing() as session:
         party = session.get_one(Party, caller.id, with_for_update=True)
@@ -215,10 +223,25 @@ def set_oidc_subject(agency: Agency, name: str, subject: str) -> None:
 def _attempt(agency: Agency, name: str, address: str) -> str:
     """Counts an attempt, and returns the key under which the delay of a name from an address is kept."""
     place = network(address)
-    key = f"{place} {name[:200]}"
+    key = f"{place} {name}"
     agency.login_delay.begin(key)
     agency.by_login.take(f"address {place}")
     return key
+
+
+def _takes_slowly(agency: Agency, party: Party, code: str) -> bool:
+    """Whether a code is right, and does not come after too many wrong ones; nobody is told which."""
+    if len("".join(code.split())) != 6:
+        return False  # not a guess: it was left out, or something else was typed
+    key = str(party.id)
+    try:
+        agency.code_delay.begin(key)
+    except TooManyError:
+        return False
+    is_right = _takes_code(agency, party, code)
+    if is_right:
+        agency.code_delay.succeeded(key)
+    return is_right
 
 
 def _takes_code(agency: Agency, party: Party, code: str) -> bool:
