@@ -121,9 +121,13 @@ def test_an_empty_database_beside_a_key_is_asked_about(agency_folder, capsys, mo
 def test_nothing_takes_the_place_of_a_line(on_sqlite):
     """Not even for somebody who connects with the settings that SQLite has by itself."""
     plan = on_sqlite.issue()
-    on_sqlite.register("owner", plan, full(plan), key="1", status=201)
+    told = on_sqlite.register("owner", plan, full(plan), key="1", status=201).json()
+    on_sqlite.publish("owner", plan, told["content_digest"])
     path = on_sqlite.settings.folder / "agency.sqlite"
     for statement in (
+        "REPLACE INTO trail SELECT id, at, NULL, 'forged', '', '' FROM trail",
+        "INSERT OR REPLACE INTO trail (id, at, action, subject, address) VALUES (1, '2020', 'x', '', '')",
+        "REPLACE INTO publications SELECT plan_digest, sequence, 'voided', told_at FROM publications",
         "REPLACE INTO ledger_lines SELECT plan_digest, sequence, 'x', line, added_at FROM ledger_lines",
         "INSERT OR REPLACE INTO registrations SELECT plan_digest, sequence, party_id, content_digest, facts, "
         "grouping, counts, 1 FROM registrations",
