@@ -236,6 +236,19 @@ class TestTakingBack:
         lines = served.get("agency", f"/plans/{served.plan.digest}/ledger").content.splitlines()
         assert len(lines) == 3
 
+    def test_no_receipt_says_any_more_that_it_is_admitted(self, served):
+        receipt = f"/plans/{served.plan.digest}/releases/{served.content}/receipt"
+        assert served.get("owner", receipt).json()["accepted"] is True
+        again = served.register("owner", served.plan, secret_counts(served.plan), key="1", status=201).json()
+        assert again["accepted"] is True
+        say(served, "voided")
+        refused = served.get("owner", receipt, status=409).json()
+        assert "taken this release back" in refused["error"]["problem"]
+        again = served.register("owner", served.plan, secret_counts(served.plan), key="1", status=409).json()
+        assert again["accepted"] is False
+        assert "signature" not in again
+        assert "taken this release back" in again["error"]["problem"]
+
     def test_nobody_takes_back_or_publishes_the_release_of_another(self, served):
         for state in ("published", "voided"):
             say(served, state, status=404, who="spy")

@@ -146,10 +146,14 @@ def tell_state(visit: CurrentVisit, digest: Digest, content: Digest, body: NewSt
     return StateView(plan=digest, content_digest=content, state=told)
 
 
-@api.get("/plans/{digest}/releases/{content}/receipt", summary="The receipt of my release")
+@api.get(
+    "/plans/{digest}/releases/{content}/receipt",
+    summary="The receipt of my release",
+    responses={409: error_answer(409)},
+)
 @allow(OWNER)
 def receipt(visit: CurrentVisit, digest: Digest, content: Digest) -> Admitted:
-    """Gives the receipt of a release that the caller has registered, as often as it asks."""
+    """Gives the receipt of a release that the caller has registered, unless it has taken it back."""
     return Admitted(**releases.show_receipt(visit.agency, visit.caller, digest, content))
 
 

@@ -139,12 +139,15 @@ def show_receipt(agency: Agency, caller: Caller, plan_digest: str, content_diges
 
     Raises:
         NotFoundError: The caller has registered no such release under this plan.
+        ConflictError: It has taken it back.
     """
     with agency.database.reading() as session:
         _, population = _population(session, plan_digest)
         row = session.scalars(_registered_by(caller, plan_digest, content_digest)).one_or_none()
         if row is None:
             raise NotFoundError("release")
+        if row.state == "voided":
+            raise _taken_back()
         told = _admission(row.plan_digest, caller, row.sequence, row.line.hash, row.content_digest)
     return _signed(agency, population, RegistrationAnswer(KNOWN, told)).document
 
@@ -228,6 +231,18 @@ def _admission(
     }
 
 
+def _refusal(error: ElldeltaError) -> RegistrationAnswer:
+    return RegistrationAnswer(REFUSED, {"accepted": False, **document_of(error)})
+
+
+def _taken_back() -> ConflictError:
+    return ConflictError(
+        "You have taken this release back.",
+        found="Its line does not count any more, on your word that it was never published.",
+        remedy="Make a release of other records, and register that.",
+    )
+
+
 def _signed(agency: Agency, population: str, answer: RegistrationAnswer) -> RegistrationAnswer:
     """An answer that admits, with the agency's signature: that of the present key, also on repeats."""
     if answer.status == REFUSED:
@@ -276,7 +291,7 @@ class _Case:
         return digest({"plan": self.plan.digest, "registration": self.registration_digest})
 
     def known_answer(self, session: Session) -> RegistrationAnswer | None:
-        """The answer that the key has got before."""
+        """The answer that the key has got before; an admission only as long as the release counts."""
         known = session.get(Answer, (self.caller.id, self.key))
         if known is None:
             return None
@@ -286,6 +301,11 @@ class _Case:
                 found="The same key came with another plan or another content before.",
                 remedy="Use a new key for every registration, and the same one only to send it again.",
             )
+        if known.status != REFUSED:
+            try:
+                self._is_registered(session)
+            except ConflictError as error:
+                return _refusal(error)
         return RegistrationAnswer(known.status, known.document)
 
     def judged(self) -> _Judgement | None:
@@ -403,11 +423,7 @@ class _Case:
         chosen = _registered_by(self.caller, self.plan.digest, self.content_digest)
         known = session.scalars(chosen).one_or_none()
         if known is not None and known.state == "voided":
-            raise ConflictError(
-                "You have taken this release back.",
-                found="Its line does not count any more, on your word that it was never published.",
-                remedy="Make a release of other records, and register that.",
-            )
+            raise _taken_back()
         return known is not None
 
     def _refused(self, session: Session, error: ElldeltaError) -> RegistrationAnswer:
@@ -435,7 +451,7 @@ class _Case:
                 .where(own, Refusal.id < oldest_kept)
                 .execution_options(synchronize_session=False)
             )
-        return RegistrationAnswer(REFUSED, {"accepted": False, **document_of(error)})
+        return _refusal(error)
 
     def _add(self, session: Session, admission: Admission, past: Past, examined: Examined) -> None:
         """Adds the line, the counts and the state that follows."""
