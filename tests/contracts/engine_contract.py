@@ -18,10 +18,11 @@ from tests.contracts.placement import Placement, needs
 from tests.oracles import tables as oracle
 from tests.switch import quick_or_all
 
-from elldelta.engines import Query, TableName
+from elldelta.engines import Query, TableName, sql
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count
+from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Publishable
 from elldelta.release.published import count_release
 from elldelta.release.rows import release_frame, write_quarantine, write_release
@@ -35,6 +36,10 @@ def examples(number):
 
 CELLS = ["a", "b", "é", 'q"q', "x,y", "l\nb", "'s", "", " ", "07", "7", "*", "(missing)", "NULL", "日本"]
 DOMAIN = tuple(cell for cell in CELLS if cell != "b")
+HOSTILE = (
+    *("", "a\\'b", "a\\'') OR 1 = 1 --", "\\') IS NULL THEN 1 ELSE 2 END AS k0 --", "C:\\new\\u0041\\101"),
+    *("${env:HOME}", "${system:user.name}", "$$;", "%_\\%", "a\nb", "/*", "?", "$1", ":x", "{x}", "U&'x'"),
+)
 DAYS = (dt.date(1999, 11, 20), dt.date(2000, 2, 3))
 
 
@@ -337,6 +342,28 @@ class EngineContract(Placement):
                 opened.require(["id"])
             with pytest.raises(DataError, match="upper and lower case"):
                 opened.require(["A"])
+
+    def test_texts_and_names_of_users_are_never_read_as_sql(self, engine):
+        cells = [f"{text}{end}" for text in HOSTILE for end in ("", "\\", "\\'", '\\"', "'", "`", "\\\\")]
+        shown = ", ".join(f"{sql.text(cell)} AS c{place}" for place, cell in enumerate(cells))
+        stored = engine.store(f"SELECT {shown}")
+        assert [list(row.values()) for batch in engine.fetch(stored) for row in batch.to_pylist()] == [cells]
+        names = [cell.replace("\n", " ") for cell in cells if cell and len(cell.encode()) < 60]
+        shown = ", ".join(f"{place} AS {sql.identifier(name)}" for place, name in enumerate(names))
+        stored = engine.store(f"SELECT {shown}")
+        [row] = [row for batch in engine.fetch(stored) for row in batch.to_pylist()]
+        assert list(row) == names
+        # Where such texts come from: what stands for a missing value, and how an owner names things.
+        cell = "\\') IS NULL THEN 1 ELSE 2 END AS k0 -- ${env:HOME}\\"
+        schema = Schema(
+            (Column("a", Bins((0, 5, 9)), "category", missing=(cell,)),),
+            Column("s", Categories(("x", "y")), "suppress", missing=(cell,)),
+        )
+        rows = {"a": ["1", cell, "7"], "ill\\": ["u", "x", cell]}
+        table = engine.open(self.place(engine, pa.table(rows)))
+        found = mapped(table, schema, {"ill\\": "s"}, {"s": {"u": "y", cell + "\\": "x"}})
+        counted = count(found, schema).counts
+        assert (counted.n_records, counted.accounting.nulls["s"]) == (2, 1)
 
     # Policies
 

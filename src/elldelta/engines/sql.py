@@ -1,9 +1,10 @@
 """The only SQL text of the package: plain queries for DuckDB, Spark and PostgreSQL.
 
-Names and texts of users enter only through `identifier` and `text`. Two words are not everywhere; an engine
-that lacks one brings it: the function REGEXP_LIKE(text, pattern) is a macro in DuckDB, and PostgreSQL spells
-DOUBLE as DOUBLE PRECISION. Texts are compared and sorted byte by byte; an engine whose columns do not do so
-opens them that way.
+Names and texts of users enter only through `identifier` and `text`, in which nothing but a quote is special.
+An engine that reads some of it differently brings its own spelling: the function REGEXP_LIKE(text, pattern)
+is a macro in DuckDB, PostgreSQL spells DOUBLE as DOUBLE PRECISION, and Spark, in whose quotes a backslash is
+special, writes every quoted name and text (`QUOTED`) in its own way. Texts are compared and sorted byte by
+byte; an engine whose columns do not do so opens them that way.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 
 RowOrder = Literal["sorted", "numbered", "any"]
+QUOTED = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
+"""How `text` and `identifier` write, for engines that have to look for it."""
 ROW_NUMBER = "row number \x1f elldelta"
 """Name of the column that numbers rows; the separator keeps it apart from any name a table has."""
 

@@ -53,9 +53,7 @@ if TYPE_CHECKING:
 OLDEST = 15
 """The oldest version that works: REGEXP_LIKE came with it."""
 # Quoted texts and names are passed over; what stands outside of them was written in `elldelta.engines.sql`.
-_WORDS = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\bDOUBLE\b|(\w+[.]\w+) IS NOT DISTINCT FROM (\w+[.]\w+)"""
-)
+_WORDS = re.compile(rf"{sql.QUOTED}|\bDOUBLE\b|(\w+[.]\w+) IS NOT DISTINCT FROM (\w+[.]\w+)")
 
 
 def connect(*, database: str) -> PostgresEngine:

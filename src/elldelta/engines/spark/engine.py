@@ -18,6 +18,7 @@ from elldelta.engines import sql
 from elldelta.engines.spark.jobs import Runner
 from elldelta.engines.spark.session import Session, given_session, start_session
 from elldelta.engines.spark.sources import Sources
+from elldelta.engines.spark.types import spelt
 from elldelta.engines.table import Capability, Progress, Table
 from elldelta.engines.task import private_folder
 from elldelta.errors import ElldeltaError, FileError, InternalError, ParameterError
@@ -105,7 +106,7 @@ class SparkEngine:
         """Runs a query and keeps its result on the workers; returns the relation that stands for it."""
         from pyspark import StorageLevel
 
-        frame = self._runner.run(lambda: self._spark.sql(query).persist(StorageLevel.MEMORY_AND_DISK))
+        frame = self._runner.run(lambda: self._spark.sql(spelt(query)).persist(StorageLevel.MEMORY_AND_DISK))
         try:
             n_rows = self._runner.watched(frame.count, progress)
             relation = self._view(frame)
@@ -163,7 +164,8 @@ class SparkEngine:
         from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
 
         seen = Observation()
-        frame = self._runner.run(lambda: self._spark.sql(query).observe(seen, F.count(F.lit(1)).alias("n")))
+        counted = F.count(F.lit(1)).alias("n")
+        frame = self._runner.run(lambda: self._spark.sql(spelt(query)).observe(seen, counted))
         # The folder is there already, closed to others if it must be: "append" leaves it as it is.
         writer = frame.write.mode("append").options(**_FORMATS[file_format])
         target = f"file://{path.absolute()}"  # as it is: Spark does not decode what would be coded

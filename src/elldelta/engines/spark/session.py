@@ -31,6 +31,11 @@ _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 MEANING: dict[str, str] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    # A text is what stands between its quotes: a backslash is written as two, two quotes are one, and no
+    # ${...} is replaced by what this machine knows.
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
+    "spark.sql.variable.substitute": "false",
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",

@@ -1,12 +1,14 @@
-"""Columns on their way into Spark: types that it lacks become types that hold the same values."""
+"""On the way into Spark: types that it lacks, and names and texts that it would read otherwise."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from elldelta.engines import sql
 from elldelta.errors import DataError
 
 if TYPE_CHECKING:
@@ -36,6 +38,17 @@ def kind_of(spark_type: str) -> ValueKind:
 def quoted(name: str) -> str:
     """A column's name for Spark's functions, which read points and marks in it otherwise."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def spelt(query: str) -> str:
+    """A query of `elldelta.engines.sql` as Spark reads it: there a backslash would hide the end of a text."""
+
+    def spell(found: re.Match[str]) -> str:
+        if found[0].startswith("'"):
+            return found[0].replace("\\", "\\\\")
+        return quoted(found[0][1:-1].replace('""', '"'))
+
+    return re.sub(sql.QUOTED, spell, query)
 
 
 def plain_table(table: pa.Table) -> pa.Table:
