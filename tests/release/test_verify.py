@@ -222,6 +222,33 @@ def test_a_column_that_the_manifest_does_not_describe_is_refused(released, check
     assert "Maria" not in str(caught.value)
 
 
+@pytest.mark.parametrize("check", [ed.verify, lambda path, plan: ed.audit([path]), registration_of])
+def test_what_lies_beside_the_columns_or_the_files_is_refused(released, check, tmp_path):
+    path, plan = released
+    rows = read_rows(path).to_pylist()
+    late = tmp_path / "late.jsonl"  # a key far below the first lines, and one that is written twice
+    lines = [json.dumps({**row, **({"name": "Maria"} if n == 2000 else {})}) for n, row in enumerate(rows)]
+    lines[0] = lines[0].replace("{", '{"age": "Maria", ', 1)
+    late.write_text("\n".join(lines))
+    folder = tmp_path / "parts.parquet"
+    folder.mkdir()
+    (folder / "part-00000.parquet").write_bytes(path.read_bytes())
+    (folder / "_SUCCESS").touch()
+    for other in (late, folder):
+        manifest_path(other).write_bytes(manifest_path(path).read_bytes())
+    with pytest.raises(FileError, match="cannot all be checked"):
+        check(late, plan)
+    check(folder, plan)
+    for name in ("_names.parquet", ".names.parquet", "names.txt.bak", "_SUCCESS", "sub/.names"):
+        beside = folder / name
+        beside.parent.mkdir(exist_ok=True)
+        beside.write_text("Maria")
+        with pytest.raises(FileError, match="1 files in its folder") as caught:
+            check(folder, plan)
+        assert "Maria" not in str(caught.value)
+        beside.write_text("") if name == "_SUCCESS" else beside.unlink()
+
+
 def test_a_column_too_many_in_memory_is_refused(model):
     plan = ed.plan(model, ell=3, releases=2, records=3000, delta=0.01)
     made = ed.release(people(3000, 1), plan)

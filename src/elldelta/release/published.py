@@ -17,7 +17,13 @@ from elldelta.engines import Query, TableName, is_frame, running
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.release.manifest import Manifest, content_digest, manifest_path, read_manifest
-from elldelta.release.row_checks import file_digest, is_in_order, kept_digest, unknown_columns
+from elldelta.release.row_checks import (
+    file_digest,
+    is_in_order,
+    kept_digest,
+    unknown_columns,
+    unreadable_files,
+)
 from elldelta.schema.domains import NULL
 
 if TYPE_CHECKING:
@@ -275,6 +281,14 @@ class Located(NamedTuple):
                 remedy="Put the manifest beside it.",
             )
         with self.opened(csv_format, engine) as table:
+            found = unreadable_files(self.source, table.files)
+            if found is not None:
+                raise FileError(
+                    f"What the release {self.name} shows cannot all be checked.",
+                    found=found,
+                    remedy="A release is one file of CSV or Parquet, or a folder of nothing else: "
+                    "fetch it again from whoever published it.",
+                )
             return read_published(table, self.name, self.manifest, csv_format, progress)
 
     @contextmanager

@@ -7,6 +7,8 @@ what counts do not show. Rows are never looped over: they pass by in batches, or
 from __future__ import annotations
 
 import hashlib
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +20,6 @@ from elldelta.files.csv_format import read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -36,6 +37,26 @@ def unknown_columns(table: Table, manifest: Manifest) -> int:
     schema = manifest.schema
     described = {*schema.names, schema.sensitive.name, *schema.kept}
     return len({*table.names, *table.hidden, *table.partial} - described)
+
+
+def unreadable_files(source: object, files: Sequence[Path]) -> str | None:
+    """What of the files of a release is not read whole, in words: it could show what no check sees.
+
+    Args:
+        source: Where the release is; a folder holds nothing but its table.
+        files: The files of its table.
+    """
+    # Of such lines some keys are never asked for, and of equal ones only one is.
+    if any(source_format(path) == "json" for path in files):
+        return "It is in JSON lines, in which anything can stand beside the columns."
+    folder = Path(source) if isinstance(source, str | os.PathLike) else None
+    if folder is None or not folder.is_dir():
+        return None
+    read = {path.resolve() for path in files}
+    others = [path for path in folder.rglob("*") if not path.is_dir() and path.resolve() not in read]
+    # Spark marks a whole folder with an empty file.
+    n_others = sum(path.name != "_SUCCESS" or path.stat().st_size > 0 for path in others)
+    return f"{n_others} files in its folder are no part of the table." if n_others else None
 
 
 def file_digest(files: Sequence[Path]) -> str:
