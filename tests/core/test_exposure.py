@@ -290,51 +290,71 @@ def test_a_pair_is_isolated_in_a_component_of_the_same_records_only():
     assert not [item for item in isolate(first, more, declared=False) if item.how == "meet"]
 
 
-@settings(max_examples=quick_or_all(80, 400))
+@settings(max_examples=quick_or_all(150, 2000))
 @given(st.data())
-def test_whoever_is_left_when_shared_people_are_taken_away_is_found(data):
-    """Everybody of the second release is in the first one: an owner inside a larger one."""
-    n_cells, n_values = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 3))
-    people = data.draw(
-        st.lists(
-            st.tuples(st.integers(0, n_cells - 1), st.integers(0, n_values - 1), st.booleans()),
-            min_size=1,
-            max_size=25,
-        )
-    )
-    numbers = st.lists(st.integers(0, 3), min_size=n_cells, max_size=n_cells)
-    classes = [np.unique(data.draw(numbers), return_inverse=True)[1].tolist() for _ in range(2)]
-    tables = np.zeros((2, n_cells, n_values), dtype=np.int64)
-    for cell, value, is_shared in people:
-        tables[0, cell, value] += 1
-        tables[1, cell, value] += is_shared
+def test_no_set_of_classes_inside_another_leaves_less_than_what_is_found(data):
+    """Releases of people who are not all the same, against all sets of classes that may be subtracted."""
+    n_cells, n_values = data.draw(st.integers(2, 7)), data.draw(st.integers(1, 4))
+    numbers = st.lists(st.integers(0, 4), min_size=n_cells, max_size=n_cells)
+    people = npst.arrays(np.int64, (n_cells, n_values), elements=st.integers(0, 3))
     first, second = (
-        ReleasedCounts.from_table(table, Partition(np.array(own)))
-        for table, own in zip(tables, classes, strict=True)
+        ReleasedCounts.from_table(
+            data.draw(people), Partition(np.unique(data.draw(numbers), return_inverse=True)[1])
+        )
+        for _ in range(2)
     )
-    found = {
-        (item.first, item.second): tuple(item.counts.tolist())
-        for item in isolate(first, second, declared=False)
-        if item.how == "first minus second"
-    }
-    expected = {}
-    for outer in set(classes[0]):
-        cells = {cell for cell in range(n_cells) if classes[0][cell] == outer}
-        inside = [
-            inner
-            for inner in sorted(set(classes[1]))
-            if {cell for cell in range(n_cells) if classes[1][cell] == inner} < cells
-        ]
-        taken = [(c, v) for c, v, is_shared in people if is_shared and classes[1][c] in inside]
-        everybody = [(c, v) for c, v, _ in people if c in cells]
-        if taken and len(taken) < len(everybody):
-            counts = [0] * n_values
-            for _, value in everybody:
-                counts[value] += 1
-            for _, value in taken:
-                counts[value] -= 1
-            expected[(outer,), tuple(inside)] = tuple(counts)
-    assert found == expected
+    found = {}
+    for item in isolate(first, second, declared=False):
+        if item.how != "meet":
+            taken = item.second if item.outer[0] == 0 else item.first
+            found.setdefault(item.outer, {})[taken] = item.counts
+    for side, (own, other) in enumerate(((first, second), (second, first))):
+        for outer in range(len(own.counts)):
+            fitting = {
+                taken: own.counts[outer] - other.counts[list(taken)].sum(axis=0)
+                for taken in oracle.sets_inside(own, other, outer)
+            }
+            fitting = {taken: rest for taken, rest in fitting.items() if (rest >= 0).all()}
+            listed = found.pop((side, outer), {})
+            for taken, counts in listed.items():
+                assert counts.tolist() == fitting[taken].tolist()
+            for taken, rest in fitting.items():
+                # What is left by this set, or else by one more class: then it holds whole published classes.
+                assert any((counts <= rest).all() for counts in listed.values()) or any(
+                    set(taken) <= set(more) and not left.any() for more, left in fitting.items()
+                )
+    assert not found
+
+
+def test_a_class_that_shares_nobody_does_not_hide_what_the_others_leave():
+    """Once all classes inside were subtracted together: one that does not fit hid the person in between."""
+    outer, together = [[3, 3, 3, 1]], Partition(np.array([0, 0]))
+    apart = Partition(np.array([0, 1]))
+    for others in ([[3, 3, 3, 0], [0, 0, 2, 5]], [[3, 3, 3, 0], [0, 0, 2, 1]]):
+        found = isolate(
+            ReleasedCounts(together, np.array(outer)),
+            ReleasedCounts(apart, np.array(others)),
+            declared=False,
+        )
+        assert found[0].counts.tolist() == [0, 0, 0, 1]
+        assert found[0].second == (0,)
+
+
+def test_a_class_is_inside_another_one_if_the_rest_of_it_is_empty():
+    first = ReleasedCounts(Partition(np.array([0, 1, 1])), np.array([[0, 0, 0, 0], [3, 3, 3, 1]]))
+    second = ReleasedCounts(Partition(np.array([0, 0, 1])), np.array([[3, 3, 3, 0], [0, 0, 2, 1]]))
+    found = isolate(first, second, declared=False)
+    assert found[0].counts.tolist() == [0, 0, 0, 1]
+
+
+def test_many_classes_inside_one_are_tried_from_those_that_leave_least():
+    parts = np.vstack([np.eye(12, dtype=np.int64) * 2, np.full((1, 12), 3)])
+    whole = parts[:-1].sum(axis=0) + np.eye(12, dtype=np.int64)[0]
+    whole[-1] = 1  # so that the last small one does not fit, and neither do all the others together
+    first = ReleasedCounts(Partition(np.zeros(13, dtype=np.int64)), whole[np.newaxis])
+    second = ReleasedCounts(Partition(np.arange(13)), parts)
+    [found, *_] = isolate(first, second, declared=False)
+    assert found.counts.tolist() == [1, *[0] * 10, 1]
 
 
 def test_releases_of_different_records_are_refused():

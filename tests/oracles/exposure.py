@@ -134,3 +134,21 @@ def determined_pairs(pairs, n_first, n_second):
         if np.linalg.matrix_rank(np.concatenate([rows, unit])) == rank:
             found.add(pair)
     return found
+
+
+def sets_inside(own, other, outer):
+    """All sets of classes of another release that lie in one class: where they share a value with any class.
+
+    A class that meets one class of the other release only is that class again, and nothing lies in it.
+    """
+    cells = range(len(own.partition.class_of))
+    pairs = {(int(own.partition.class_of[cell]), int(other.partition.class_of[cell])) for cell in cells}
+    shares = {
+        (a, b)
+        for a, b in pairs
+        if any(min(x, y) > 0 for x, y in zip(own.counts[a], other.counts[b], strict=True))
+    }
+    inside = sorted(b for a, b in shares if a == outer and {c for c, d in shares if d == b} == {outer})
+    if sum(a == outer for a, _ in pairs) < 2:
+        return []
+    return [taken for n in range(1, len(inside) + 1) for taken in combinations(inside, n)]

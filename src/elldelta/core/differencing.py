@@ -11,7 +11,8 @@ Example: {c1 ∪ c2}, {c3} against {c1}, {c2 ∪ c3} gives c2 exactly, although 
 
 Points that lines join, directly or through others, are a *component*. Components are judged one by one: what
 the releases hold elsewhere neither helps nor protects. And a class less classes of the other release inside
-it is a group of people as soon as the people of *those* classes are all in it, whoever else is anywhere.
+it is a group of people as soon as the people of *those* classes are all in it, whoever else is anywhere. Not
+all classes inside need share people with it: one that cannot is no protection for what the others leave.
 """
 
 from __future__ import annotations
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.linkage import ReleasedCounts
+
+
+_MOST_EXACT = 8
+"""Classes inside another one of which all sets are tried; of more, some."""
+
+_MOST_STARTS = 16
+"""Classes from which sets are grown, where there are more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +75,9 @@ def isolate(first: ReleasedCounts, second: ReleasedCounts, *, declared: bool = T
     """The groups of records that no release shows but that subtraction gives, fewest values first.
 
     Found are: every pair of classes whose common records are determined by the totals (exactly those), and
-    every class of one release less the classes of the other inside it. Larger unions can isolate further
-    groups, of several pairs of classes each; those are not listed.
+    every class of one release less classes of the other inside it: all of them where both hold the same
+    records, otherwise the largest sets that fit, or some where many are inside. Larger unions can isolate
+    further groups, of several pairs of classes each; those are not listed.
 
     Args:
         first: A release.
@@ -117,34 +126,67 @@ def isolate(first: ReleasedCounts, second: ReleasedCounts, *, declared: bool = T
 
 
 def _leftovers(first: ReleasedCounts, second: ReleasedCounts) -> list[Isolated]:
-    """Every class less the classes of the other release inside it, where counts allow that they share people.
+    """Every class less classes of the other release inside it, where counts allow that they share people.
 
-    Two classes of the same people are no leftovers of each other: that is a table that has grown.
+    A class is inside another one if it can share records with no other: nobody is in the rest of it. Two
+    classes of the same people are no leftovers of each other: that is a table that has grown.
     """
     found = []
-    pairs = first.partition.class_of, second.partition.class_of
-    for side, (own, other) in enumerate(((first, second), (second, first))):
-        outer, inner = pairs[side], pairs[1 - side]
-        meets = (
-            np.bincount(points, minlength=len(table.counts))
-            for points, table in ((outer, own), (inner, other))
-        )
-        n_outer, n_inner = meets
-        is_inside = (n_inner[inner] == 1) & (n_outer[outer] > 1)
+    tables = first, second
+    ends = np.stack([table.partition.class_of for table in tables], axis=1)
+    shared = np.minimum(first.counts[ends[:, 0]], second.counts[ends[:, 1]]).any(axis=1)
+    for side in (0, 1):
+        own, other = tables[side].counts, tables[1 - side].counts
+        n_classes = np.bincount(ends[:, side], minlength=len(own))
+        outer, inner = ends[shared][:, side], ends[shared][:, 1 - side]
+        is_inside = (np.bincount(inner, minlength=len(other))[inner] == 1) & (n_classes[outer] > 1)
         outer, inner = outer[is_inside], inner[is_inside]
-        taken = np.zeros_like(own.counts)
-        np.add.at(taken, outer, other.counts[inner])
-        rest = own.counts - taken
-        for point in np.flatnonzero(taken.any(axis=1) & (rest >= 0).all(axis=1) & rest.any(axis=1)).tolist():
-            others = tuple(inner[outer == point].tolist())
-            counts = rest[point].copy()
-            counts.setflags(write=False)
-            found.append(
-                Isolated("first minus second", (point,), others, counts)
-                if side == 0
-                else Isolated("second minus first", others, (point,), counts)
-            )
-    return found
+        fits = (other[inner] <= own[outer]).all(axis=1)
+        outer, inner = outer[fits], inner[fits]
+        order = np.argsort(outer, kind="stable")
+        outer, inner = outer[order], inner[order]
+        starts = np.flatnonzero(np.diff(outer, prepend=-1))
+        for point, group in zip(
+            outer[starts].tolist(), np.split(inner, starts[1:]) if starts.size else [], strict=True
+        ):
+            for chosen in _largest_sets(own[point], other[group]):
+                others = tuple(group[chosen].tolist())
+                counts = own[point] - other[group[chosen]].sum(axis=0)
+                counts.setflags(write=False)
+                found.append(
+                    Isolated("first minus second", (point,), others, counts)
+                    if side == 0
+                    else Isolated("second minus first", others, (point,), counts)
+                )
+    return [item for item in found if item.records]
+
+
+def _largest_sets(whole: NDArray[np.int64], parts: NDArray[np.int64]) -> list[NDArray[np.intp]]:
+    """Sets of parts that fit into a whole together and to which none can be added: these leave the least.
+
+    All of them, or of many parts those that grow from the ones that leave the fewest values by themselves.
+    """
+    n_parts = len(parts)
+    if (parts.sum(axis=0) <= whole).all():
+        return [np.arange(n_parts)]
+    if n_parts <= _MOST_EXACT:
+        bits = 1 << np.arange(n_parts)
+        members = (np.arange(1 << n_parts)[:, np.newaxis] & bits) > 0
+        fits: NDArray[np.bool_] = np.less_equal(members.astype(np.int64) @ parts, whole).all(axis=1)
+        grown = np.arange(1 << n_parts)[:, np.newaxis] | bits
+        is_largest = fits & ~(fits[grown] & ~members).any(axis=1)
+        return [np.flatnonzero(members[number]) for number in np.flatnonzero(is_largest)]
+    found: dict[bytes, NDArray[np.intp]] = {}
+    order = np.argsort(np.count_nonzero(whole - parts, axis=1), kind="stable")
+    for start in order[:_MOST_STARTS].tolist():
+        chosen, rest = [start], whole - parts[start]
+        for part in order.tolist():
+            if part != start and (parts[part] <= rest).all():
+                chosen.append(part)
+                rest = rest - parts[part]
+        places = np.sort(np.array(chosen, dtype=np.intp))
+        found[places.tobytes()] = places
+    return list(found.values())
 
 
 def _of_equal_totals(
