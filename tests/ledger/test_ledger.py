@@ -234,6 +234,17 @@ class TestChain:
         with pytest.raises(FileError, match="does not count"):
             verify_ledger(path, head=kept)
 
+    def test_only_a_release_that_is_there_can_be_taken_back(self, path, lines):
+        head = verify_ledger(path).head
+        for voids in (0, len(lines), len(lines) + 1, -1, "1", [1], None):  # the first line, and itself, too
+            void = {"kind": "void", "sequence": len(lines), "voids": voids}
+            path.write_bytes(b"".join([*lines, line_bytes(void, head)[0]]))
+            self.refused(path)
+        line, head = line_bytes({"kind": "void", "sequence": len(lines), "voids": 1}, head)
+        again = {"kind": "void", "sequence": len(lines) + 1, "voids": len(lines)}
+        path.write_bytes(b"".join([*lines, line, line_bytes(again, head)[0]]))
+        self.refused(path)
+
     def test_a_broken_last_line_without_a_commit_is_damage(self, path, lines):
         path.write_bytes(b"".join(lines)[:-10])
         self.refused(path)

@@ -328,6 +328,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     entries: list[LedgerEntry] = []
     sealed: list[SealedLine] = []
     voided: dict[int, bool] = {}
+    numbers: set[int] = set()
     head = str(first["hash"])
     n_bytes = len(lines[0])
     n_lines = 1
@@ -340,6 +341,10 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
                 is_sealed(lines[number], document, head) or _is_intact(lines[number], document, head)
             ):
                 raise ParameterError("The line is not intact.")
+            if document.get("kind") != "void":
+                numbers.add(number)
+            elif document["voids"] not in numbers:
+                raise ParameterError("A line takes back what is no release.")
             _take(document, number, header, entries, sealed, voided)
         except (ElldeltaError, KeyError, TypeError, ValueError):
             if number < n_complete - 1:
@@ -464,9 +469,7 @@ def _take(
         entries.append(LedgerEntry.from_dict(document, header))
     elif document.get("kind") == SEALED:
         sealed.append(read_sealed(document, header.n_classes, header.n_values))
-    elif document.get("kind") == "void" and document["voids"] in (
-        {entry.sequence for entry in entries} | {line.sequence for line in sealed}
-    ):
+    elif document.get("kind") == "void":
         voided[document["voids"]] = "word" in document
     else:
         raise ParameterError("A line of a ledger is of an unknown kind.")

@@ -45,7 +45,8 @@ def sealed_lines(lines: Sequence[bytes], hidden: Collection[int]) -> list[bytes]
     """
     documents = [json.loads(line) for line in lines]
     voided = {document["voids"] for document in documents if document["kind"] == "void"}
-    counted = [document for document in documents if document["sequence"] in set(hidden) - voided]
+    unseen = set(hidden) - voided
+    counted = [document for document in documents if document["sequence"] in unseen]
     union: dict[int, set[int]] = {}
     for document in counted:
         for base, *values in document["misses"]:
