@@ -214,11 +214,20 @@ class TestTakingBack:
             assert "word" in condition
             assert "1" in condition
         with browsing(served, "spy") as browser:
-            assert "word of owner" in browser.see(f"/plans/{plan.digest}/ledger").words
+            assert "word of its owner" in browser.see(f"/plans/{plan.digest}/ledger").words
         served.register("owner", plan, full(plan, n=7), key="2", status=201)
         served.register("spy", plan, full(plan), key="1", status=201)
         whole = parse_chain(served.get("agency", f"/plans/{plan.digest}/ledger").content, "The ledger")
         assert [entry.sequence for entry in whole.active] == [3, 4]
+
+    def test_others_do_not_learn_who_took_something_back(self, served):
+        served.add("hospital-x", "owner")
+        told = served.register("hospital-x", served.plan, full(served.plan, n=9), key="1", status=201).json()
+        place = f"/plans/{served.plan.digest}/releases/{told['content_digest']}/state"
+        served.put("hospital-x", place, {"state": "voided"})
+        for who in ("spy", "client"):
+            assert "hospital-x" not in everything(served, who)
+        assert "hospital-x" in everything(served, "auditor")
 
     def test_what_was_published_is_not_taken_back_nor_the_other_way_round(self, served):
         say(served, "published")

@@ -105,7 +105,7 @@ def tell_state(
         now = agency.clock()
         session.add(Publication(plan_digest=plan_digest, sequence=row.sequence, state=state, told_at=now))
         if state == "voided":
-            _take_back(session, agency, row, caller)
+            _take_back(session, agency, row)
         return state
 
 
@@ -139,8 +139,8 @@ def _check_published(session: Session, agency: Agency, row: RegistrationRow) -> 
         ) from None
 
 
-def _take_back(session: Session, agency: Agency, row: RegistrationRow, caller: Caller) -> None:
-    """Adds the line that takes a release back, and says on whose word."""
+def _take_back(session: Session, agency: Agency, row: RegistrationRow) -> None:
+    """Adds the line that takes a release back on the word of its owner, whom the sealed line names."""
     last = session.scalars(
         select(LedgerLine.line)
         .where(LedgerLine.plan_digest == row.plan_digest)
@@ -149,7 +149,7 @@ def _take_back(session: Session, agency: Agency, row: RegistrationRow, caller: C
     ).one()
     before = json.loads(last)
     number = before["sequence"] + 1
-    document = {"kind": "void", "sequence": number, "voids": row.sequence, "word": caller.name}
+    document = {"kind": "void", "sequence": number, "voids": row.sequence, "word": "its owner"}
     line, own = line_bytes(document, before["hash"])
     session.add(
         LedgerLine(plan_digest=row.plan_digest, sequence=number, hash=own, line=line, added_at=agency.clock())
