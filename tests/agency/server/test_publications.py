@@ -153,6 +153,18 @@ class TestSubtraction:
         other = self.send(shared, "spy", "again", [[9, 9, 9]] * 4)
         self.tell(shared, "spy", other)
 
+    def test_of_two_that_are_published_at_the_same_time_one_is(self, shared):
+        contents = {
+            "owner": self.send(shared, "owner", "h", self.hidden),
+            "spy": self.send(shared, "spy", "g", self.guess(17), [0, 1, 2, 2]),
+        }
+        place = f"/plans/{self.plan.digest}/releases"
+        answers = shared.send_together(
+            ("PUT", f"{place}/{content}/state", who, {"state": "published"})
+            for who, content in contents.items()
+        )
+        assert sorted(answer.status_code for answer in answers) == [200, 409]
+
 
 class TestSealedLedger:
     def export(self, service, who="spy"):

@@ -24,7 +24,7 @@ from elldelta.errors import RefusedError
 from elldelta.ledger import line_bytes
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement
+    from sqlalchemy import ColumnElement, Select
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.state import Agency
@@ -58,6 +58,15 @@ def hidden_from(session: Session, caller: Caller, plan_digest: str) -> frozenset
     return frozenset(session.scalars(chosen))
 
 
+def registered_by(caller: Caller, plan_digest: str, content_digest: str) -> Select[RegistrationRow]:
+    """The release of this content that a caller has registered under a plan, if it has."""
+    return select(RegistrationRow).where(
+        RegistrationRow.plan_digest == plan_digest,
+        RegistrationRow.party_id == caller.id,
+        RegistrationRow.content_digest == content_digest,
+    )
+
+
 def tell_state(
     agency: Agency,
     caller: Caller,
@@ -72,6 +81,12 @@ def tell_state(
         ConflictError: It has said the opposite before; or, subtracted from what others have published in the
             meantime, the release may isolate people: then it must not be published.
     """
+    compared: frozenset[int] = frozenset()
+    if state == "published":
+        with agency.database.reading() as session:  # most of the work, while nobody waits for it
+            row = session.scalars(registered_by(caller, plan_digest, content_digest)).one_or_none()
+            if row is not None and row.state == "registered":
+                compared = _compared(session, agency, row)
     with agency.database.writing() as session:
         # Nobody decides about a release of these people until this transaction ends.
         population = find_plan(session, plan_digest).population_id
@@ -79,13 +94,7 @@ def tell_state(
             select(Population.id).where(Population.id == population).with_for_update(key_share=True)
         )
         lock_plan(session, plan_digest)
-        row = session.scalars(
-            select(RegistrationRow).where(
-                RegistrationRow.plan_digest == plan_digest,
-                RegistrationRow.party_id == caller.id,
-                RegistrationRow.content_digest == content_digest,
-            )
-        ).one_or_none()
+        row = session.scalars(registered_by(caller, plan_digest, content_digest)).one_or_none()
         if row is None:
             raise NotFoundError("release")
         if row.state == state:
@@ -100,7 +109,7 @@ def tell_state(
                 else "Nothing can be done; it counts for ever.",
             )
         if state == "published":
-            _check_published(session, agency, row)
+            _compared(session, agency, row, compared)
         about(state)
         now = agency.clock()
         session.add(Publication(plan_digest=plan_digest, sequence=row.sequence, state=state, told_at=now))
@@ -109,8 +118,12 @@ def tell_state(
         return state
 
 
-def _check_published(session: Session, agency: Agency, row: RegistrationRow) -> None:
+def _compared(
+    session: Session, agency: Agency, row: RegistrationRow, before: frozenset[int] = frozenset()
+) -> frozenset[int]:
     """Refuses to publish what isolates people when it is subtracted from what is published.
+
+    Returns the lines that it was compared with; those from before are not compared again.
 
     Here, and not when it is registered: whoever is refused because of a release that nobody sees yet could
     find out its counts by trying.
@@ -124,12 +137,12 @@ def _check_published(session: Session, agency: Agency, row: RegistrationRow) -> 
             has_state("published"),
         )
         .order_by(RegistrationRow.sequence)
-    )
-    own = load_registered(session, agency, plan, row.sequence)
+    ).all()
+    new = [load_registered(session, agency, plan, other) for other in others if other not in before]
     try:
-        check_subtraction(
-            plan, own.published, (load_registered(session, agency, plan, other) for other in others.all())
-        )
+        if new:
+            own = load_registered(session, agency, plan, row.sequence)
+            check_subtraction(plan, own.published, new)
     except RefusedError as error:
         raise ConflictError(
             error.problem,
@@ -137,6 +150,7 @@ def _check_published(session: Session, agency: Agency, row: RegistrationRow) -> 
             remedy="Do not publish it. Take it back, merge more classes or leave the records of merged "
             "classes out, and register that.",
         ) from None
+    return frozenset(others)
 
 
 def _take_back(session: Session, agency: Agency, row: RegistrationRow) -> None:

@@ -36,7 +36,7 @@ from elldelta.agency.server.services.plans import (
     plan_file,
     require_issued,
 )
-from elldelta.agency.server.services.publications import has_state, is_visible
+from elldelta.agency.server.services.publications import has_state, is_visible, registered_by
 from elldelta.agency.server.services.registered import load_registered, packed
 from elldelta.agency.server.settings import KIB
 from elldelta.agency.server.tables import Answer, LedgerLine, Population, Refusal, ReleaseState, View
@@ -47,7 +47,7 @@ from elldelta.errors import ElldeltaError, ParameterError, RefusedError
 from elldelta.files import digest
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Select
+    from sqlalchemy import ColumnElement
     from sqlalchemy.orm import Session
 
     from elldelta.agency.admission import Registered
@@ -143,7 +143,7 @@ def show_receipt(agency: Agency, caller: Caller, plan_digest: str, content_diges
     """
     with agency.database.reading() as session:
         _, population = _population(session, plan_digest)
-        row = session.scalars(_registered_by(caller, plan_digest, content_digest)).one_or_none()
+        row = session.scalars(registered_by(caller, plan_digest, content_digest)).one_or_none()
         if row is None:
             raise NotFoundError("release")
         if row.state == "voided":
@@ -200,14 +200,6 @@ def _population(session: Session, plan_digest: str) -> tuple[int, str]:
     """The people that a plan is about: their number and their name."""
     found = find_plan(session, plan_digest).population
     return found.id, found.name
-
-
-def _registered_by(caller: Caller, plan_digest: str, content_digest: str) -> Select[RegistrationRow]:
-    return select(RegistrationRow).where(
-        RegistrationRow.plan_digest == plan_digest,
-        RegistrationRow.party_id == caller.id,
-        RegistrationRow.content_digest == content_digest,
-    )
 
 
 def _admission(
@@ -420,7 +412,7 @@ class _Case:
 
     def _is_registered(self, session: Session) -> bool:
         """Whether this owner's release has its line: it is told so, even if the plan counts no longer."""
-        chosen = _registered_by(self.caller, self.plan.digest, self.content_digest)
+        chosen = registered_by(self.caller, self.plan.digest, self.content_digest)
         known = session.scalars(chosen).one_or_none()
         if known is not None and known.state == "voided":
             raise _taken_back()
