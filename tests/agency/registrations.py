@@ -77,7 +77,10 @@ def make_plan(
     failure, _ = sharp_failures(made)
     if guarantee == "probabilistic" and failure == 1.0:
         return made  # nobody could read it from a file
-    return replace(made, failure_upper=failure, promise="", conditions=())
+    delta = max(0.01, 1.01 * failure / releases)
+    return replace(
+        made, failure_upper=failure, delta=delta if delta < 1.0 else None, promise="", conditions=()
+    )
 
 
 def manifest_of(plan, counts, group_of=None):

@@ -356,7 +356,8 @@ class TestLies:
         assert admits(weak, plain(registration)).is_new
         with pytest.raises(FileError, match="another plan"):
             admits(PLAN, plain(registration))
-        terms = {"plan_digest": PLAN.digest, "ell": 2, "releases": 2, "failure_upper": PLAN.failure_upper}
+        terms = {name: getattr(PLAN, name) for name in ("ell", "releases", "failure_upper", "delta")}
+        terms["plan_digest"] = PLAN.digest
         with pytest.raises(RefusedError, match="certificate"):
             admits(PLAN, forged(registration, manifest=terms))
 

@@ -179,3 +179,68 @@ def test_a_waiting_risk_must_be_that_of_the_classes(model):
     with pytest.raises(FileError, match="contradicts itself") as caught:
         Plan.from_dict(forged.to_dict())
     assert "waiting risk" in caught.value.found
+
+
+@pytest.mark.parametrize(
+    ("wish", "changes"),
+    [
+        ({"bound": "paper"}, {"waiting_risk": 1e-9, "delta": None}),
+        ({"bound": "paper"}, {"min_records": 50}),
+        ({"bound": "paper"}, {"shared_records": -5}),
+        ({"bound": "paper"}, {"delta": 1e-9}),
+        ({}, {"delta": 1e-9}),
+        ({}, {"shared_records": 0}),
+        ({"guarantee": "probabilistic"}, {"delta": 1e-9}),
+        ({"guarantee": "probabilistic"}, {"min_records": 2}),
+        ({"guarantee": "probabilistic", "shared_records": 10}, {"shared_records": -5}),
+        ({"guarantee": "probabilistic", "shared_records": 10}, {"shared_records": 10**6}),
+    ],
+    ids=str,
+)
+def test_terms_from_which_nothing_follows_are_refused(model, wish, changes):
+    """Words that sound stronger, over numbers that stay as they are."""
+    plan = ed.plan(model, ell=3, releases=2, records=4000, delta=0.01, **wish)
+    assert Plan.from_dict(plan.to_dict()) == plan
+    forged = replace(plan, promise="", conditions=(), **changes)
+    with pytest.raises(FileError, match="contradicts itself"):
+        Plan.from_dict(forged.to_dict())
+
+
+def test_a_witness_that_never_occurs_is_counted_as_written():
+    """floor((a - ell) / t) stays, and every release misses one more: nobody would pass."""
+    rng = np.random.default_rng(0)
+    values = rng.choice(list("abcz"), 4000, p=[0.333, 0.333, 0.333, 0.001])
+    past = pd.DataFrame({"age": rng.integers(0, 30, 4000), "d": values})
+    plan = ed.plan(ed.estimate(past, Schema.infer(past, ["age"], "d")), ell=3, releases=2, records=400)
+    unseen = plan.schema.sensitive.domain.values.index("z")
+    padded = replace(
+        plan,
+        promise="",
+        conditions=(),
+        witnesses=tuple((*values, unseen) for values in plan.witnesses),
+        witness_cells=tuple((*cells, 0.0) for cells in plan.witness_cells),
+    )
+    with pytest.raises(FileError, match="contradicts itself"):
+        Plan.from_dict(padded.to_dict())
+
+
+def test_nearly_independent_releases_of_a_model_with_an_error_need_one_truth(model):
+    wish = {"ell": 3, "releases": 2, "records": 4000, "guarantee": "probabilistic"}
+    common = "All owners draw from the same distribution."
+    both = ed.plan(model, **wish, shared_records=0, eta=1e-5)
+    assert common in both.conditions
+    assert Plan.from_dict(both.to_dict()) == both
+    assert common not in ed.plan(model, **wish, shared_records=0).conditions
+    assert common not in ed.plan(model, **wish, eta=1e-5).conditions
+    # The first format had no such words: its plans keep theirs, and nobody can take them away from a new one.
+    first = tuple(
+        line.replace("chosen without looking at their values", "whatever their values")
+        for line in both.conditions
+        if line != common
+    )
+    old = replace(both, conditions=first)
+    assert old.to_dict()["format"] == 1
+    assert Plan.from_dict(old.to_dict()).conditions == first
+    without = replace(both, conditions=tuple(line for line in both.conditions if line != common))
+    with pytest.raises(FileError, match="changed or damaged"):
+        Plan.from_dict(without.to_dict())

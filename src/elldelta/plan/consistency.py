@@ -16,11 +16,14 @@ from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.sample_size import union_bound
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from elldelta.core.distribution import MassTable
     from elldelta.plan.plan import Plan
 
 _SLACK = 1e-6
 """How far numbers may be from what they are when they are computed again, relatively."""
+_UP = 1.0 + _SLACK
 
 _MOST_DENSE = 1 << 22
 """Cells of a table that are written out; of larger ones only those of witnesses."""
@@ -31,9 +34,31 @@ def contradiction(plan: Plan) -> str | None:
     total = float(sum(map(sum, plan.witness_cells)))
     if total > 1.0 + _SLACK:
         return f"Its witness cells add up to {total:.4g}, and probabilities to at most 1."
-    if plan.bound == "sharp":
-        return _sharp(plan)
-    return _by_cells(plan)
+    wrong = _wrong_terms(plan) or (_sharp(plan) if plan.bound == "sharp" else _by_cells(plan))
+    if wrong is None and plan.delta is not None and plan.failure_upper > plan.releases * plan.delta * _UP:
+        return (
+            f"Its failure probability is {plan.failure_upper:.4g}, more than {plan.releases} releases of "
+            f"{plan.delta:g} each allow."
+        )
+    return wrong
+
+
+def _wrong_terms(plan: Plan) -> str | None:
+    """Terms that no plan of this bound and guarantee has: nothing would be computed from them."""
+    is_sharp, is_certified = plan.bound == "sharp", plan.guarantee == "certified"
+    terms = {
+        "A waiting risk": (plan.waiting_risk is not None, is_certified),
+        "More than one record per witness": (plan.min_records > 1, is_certified),
+        "A number of shared records": (plan.shared_records is not None, not is_certified),
+    }
+    for words, (is_there, fits) in terms.items():
+        if is_there and not (is_sharp and fits):
+            return f"{words} belongs to another bound or guarantee."
+    if plan.waiting_risk is not None and plan.eta:
+        return "A waiting risk is not computed for an error of the model."
+    if plan.shared_records is not None and not 0 <= plan.shared_records <= plan.records:
+        return f"It says that {plan.shared_records} of {plan.records} records are shared."
+    return None
 
 
 def sharp_failures(plan: Plan) -> tuple[float, float]:
@@ -55,8 +80,29 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
         certifiable=bound.certifiable,
         shared_records_upper=bound.shared_records,
     )
-    total = bound.total(found.failures_upper, found.peaks)
-    return min(1.0, total), float(found.failures_upper.max()) * plan.min_records
+    failures = found.failures_upper.copy()
+    if bound.certifiable:
+        # The best witnesses may be fewer than the plan has; what a release must show is what it says.
+        n_written = np.array([len(values) for values in plan.witnesses])
+        for row in np.flatnonzero(found.n_witnesses != n_written).tolist():
+            failures[row] = _failure_as_written(np.array(plan.witness_cells[row]), bound)
+    total = bound.total(failures, found.peaks)
+    return min(1.0, total), float(failures.max()) * plan.min_records
+
+
+def _failure_as_written(cells: NDArray[np.float64], bound: SharpBound) -> float:
+    """Upper bound on the chance that a release misses more of these witnesses than it may (Theorem E).
+
+    E(W - k)^+ / (b + 1 - k), the best k, where W adds up values that are missing independently.
+    """
+    allowance = (len(cells) - bound.ell) // bound.releases
+    counts = np.ones(1)  # the chances of W = 0, 1, ...
+    for missing in ((1.0 - cells) ** bound.n_records).tolist():
+        counts = np.convolve(counts, [1.0 - missing, missing])
+    over = np.arange(len(counts))
+    return min(
+        float((np.maximum(0, over - k) * counts).sum()) / (allowance + 1 - k) for k in range(allowance + 1)
+    )
 
 
 def _sharp(plan: Plan) -> str | None:

@@ -297,9 +297,12 @@ class Plan(Shown):
             f"{'whatever their values' if version == 1 else 'chosen without looking at their values'}; "
             "all others are independent between releases."
         )
+        # Where releases count as independent, an error that each makes elsewhere is not paid for.
+        one_truth = self.shared_records is not None and self.eta > 0.0 and version > 1
         return (
             "All linked releases use this plan's classes, fixed before anybody's records were seen.",
             f"Each release's records are {distribution}{error}",
+            *(["All owners draw from the same distribution."] if one_truth else []),
             f"Each release has at least {self.records} records, a number not chosen by looking at them.",
             together,
         )
