@@ -79,6 +79,14 @@ def test_what_is_not_ours_stays(tmp_path):
     assert secret.read_text() == "mine"
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+def test_a_pipe_under_one_of_our_names_is_not_waited_for(tmp_path):
+    pipe = tmp_path / ".pipe.csv.0123456789abcdef.staged.part"
+    os.mkfifo(pipe)
+    assert clean([tmp_path]) == ([], [])
+    assert pipe.exists()
+
+
 def test_files_that_a_ledger_places_have_a_name_that_is_not_cleaned(tmp_path):
     with AtomicFiles(place=lambda staged: None) as files:
         staged = files.stage(tmp_path / "release.csv")

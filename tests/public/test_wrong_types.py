@@ -41,6 +41,12 @@ WRONG = {
     "real records": lambda g: ed.plan(g["model"], ell=4, records=2500.5),
     "a text as delta": lambda g: ed.plan(g["model"], ell=4, records=2500, delta="0.1"),
     "an unknown shape": lambda g: ed.plan(g["model"], ell=4, records=2500, shape="circles"),
+    "rows as a hierarchy": lambda g: ed.plan(
+        g["model"], ell=3, records=2500, hierarchies={"gender": [["F", "*"], ["M", "*"]]}
+    ),
+    "one hierarchy for nobody": lambda g: ed.plan(
+        g["model"], ell=3, records=2500, hierarchies=["gender.csv"]
+    ),
     "a model as plan": lambda g: ed.release(g["past"], g["model"]),
     "an array to release": lambda g: ed.release(ARRAY, g["plan"]),
     "an unknown way out": lambda g: ed.release(g["past"], g["plan"], on_failure="hope"),

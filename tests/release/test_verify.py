@@ -67,8 +67,11 @@ def rewritten(path, **changes):
         {"guarantee": "probabilistic"},
         {"min_records": 7},
         {"ell": "3"},
+        {"order": "sortedx"},
+        {"ledger": 1},
+        {"ledger": {"sequence": "1", "hash": "sha256:" + "0" * 64, "owner": "a"}},
     ],
-    ids=lambda changes: next(iter(changes)),
+    ids=str,
 )
 def test_claims_that_the_table_or_the_plan_contradicts(released, changes):
     path, plan = released

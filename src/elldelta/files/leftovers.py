@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,7 +46,8 @@ def claim(path: Path) -> int | None:
     try:
         import fcntl
 
-        descriptor = os.open(path, os.O_RDONLY)
+        # Somebody else may have put a pipe or a link under the name: neither is waited for nor followed.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except (ImportError, OSError):
         return None
     try:
@@ -93,7 +95,7 @@ def clean(folders: list[Path]) -> tuple[list[Path], list[Path]]:
                 f"There is no folder {folder}.", found="It does not exist.", remedy="Check its name."
             )
         for path in sorted(folder.iterdir()):
-            if not _LEFTOVER.fullmatch(path.name) or path.is_symlink() or not _is_own(path):
+            if not _LEFTOVER.fullmatch(path.name) or not _is_own(path):
                 continue
             descriptor = claim(path)
             if descriptor is None:
@@ -109,7 +111,10 @@ def clean(folders: list[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _is_own(path: Path) -> bool:
+    """Whether something is a file or a folder of this user, as we make them; no link, no pipe."""
     try:
-        return not hasattr(os, "getuid") or path.lstat().st_uid == os.getuid()
+        found = path.lstat()
     except OSError:
         return False
+    is_plain = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+    return is_plain and (not hasattr(os, "getuid") or found.st_uid == os.getuid())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +24,7 @@ from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
@@ -134,13 +134,9 @@ def _made(model: Model, wish: Wish, hierarchies: Mapping[str, Any], progress: Pr
     notes: tuple[str, ...] = ()
     if hierarchies:
         from elldelta.model.rearrange import with_hierarchies
-        from elldelta.schema.hierarchies import read_rows
+        from elldelta.schema.hierarchies import given_rows
 
-        rows = {
-            name: read_rows(given) if isinstance(given, str | os.PathLike) else given
-            for name, given in hierarchies.items()
-        }
-        model = with_hierarchies(model, rows)
+        model = with_hierarchies(model, given_rows(hierarchies))
     if wish.category_order == "profile":
         from elldelta.model.rearrange import order_categories, order_note
 

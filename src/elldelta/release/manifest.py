@@ -163,6 +163,8 @@ class Manifest:
         try:
             if any(type(content[field.name]) is not int for field in fields(cls) if field.type == "int"):
                 raise TypeError
+            if content["order"] not in ("sorted", "any") or not _is_line(content["ledger"]):
+                raise ValueError
             schema = Schema.from_dict(content["schema"])
             return cls(
                 schema=schema,
@@ -172,7 +174,7 @@ class Manifest:
                 kept=_checked_kept(content.get("kept"), schema),
                 **{name: content[name] for name in _PLAIN},
             )
-        except (ElldeltaError, KeyError, TypeError, ValueError):
+        except (ElldeltaError, AttributeError, KeyError, TypeError, ValueError):
             raise changed(source) from None
 
 
@@ -181,6 +183,16 @@ _PLAIN = tuple(
     for field in fields(Manifest)
     if field.name not in ("schema", "classes", "nulls", "unknown", "kept")
 )
+
+
+def _is_line(line: Any) -> bool:  # noqa: ANN401 (from a file)
+    """Whether something names a line of a ledger, or none."""
+    return line is None or (
+        line.keys() == {"sequence", "hash", "owner"}
+        and type(line["sequence"]) is int
+        and is_digest(line["hash"])
+        and type(line["owner"]) is str
+    )
 
 
 def _checked_kept(kept: Any, schema: Schema) -> Mapping[str, Any] | None:  # noqa: ANN401 (from a file)

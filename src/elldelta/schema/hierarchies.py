@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import os
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat, damaged_csv, read_text, wrong_encoding
@@ -16,8 +18,7 @@ from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
 if TYPE_CHECKING:
     import datetime as dt
-    import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from elldelta.choices import DateUnit
 
@@ -33,6 +34,20 @@ def read_hierarchies(
 ) -> dict[str, HierarchyRows]:
     """The rows of a file per column, right or wrong."""
     return {name: read_rows(path, csv_format) for name, path in files.items()}
+
+
+def given_rows(hierarchies: Any) -> dict[str, Hierarchy | HierarchyRows]:  # noqa: ANN401 (checked)
+    """Hierarchies as somebody gives them, per column: read where a file is named."""
+    rows: dict[str, Hierarchy | HierarchyRows] = {}
+    for name, given in hierarchies.items() if isinstance(hierarchies, Mapping) else [("", hierarchies)]:
+        if not isinstance(given, str | os.PathLike | Hierarchy | HierarchyRows) or not name:
+            raise ParameterError(
+                "Hierarchies are given per column, each as a file or as a Hierarchy.",
+                found=f"One is of type {type(given).__name__}.",
+                remedy='Give, for instance, {"postal_code": "postal_code.csv"}.',
+            )
+        rows[name] = read_rows(given) if isinstance(given, str | os.PathLike) else given
+    return rows
 
 
 def read_codes(path: str | os.PathLike[str]) -> tuple[str, ...]:
