@@ -228,7 +228,7 @@ def _register(
         f"Its line has the hash {done.hash}.",
         *(["The agency has signed it."] if agency_key is not None else []),
         *([f"The receipt is {kept}."] if kept else []),
-        "Others see it once you have published it and say so: elldelta remote publish.",
+        "Say so before you hand it out, and others see it: elldelta remote publish.",
         as_json=json,
     )
 
