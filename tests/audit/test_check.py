@@ -6,12 +6,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import elldelta as ed
-from elldelta.errors import DataError, ParameterError
+from elldelta.audit.releases import ForeignColumns
+from elldelta.errors import DataError, ParameterError, SchemaError
 
 ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.csv"
 
@@ -93,3 +95,24 @@ def test_names_that_make_no_sense_are_refused(names):
 def test_a_table_without_a_record_is_refused():
     with pytest.raises(DataError, match="no record"):
         ed.check(pa.table({"q": pa.array([], pa.string()), "s": pa.array([], pa.string())}), ["q"], "s")
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "NA", " NA", "\tNA", "NA\u00a0", "(missing)", "\u00a0", "\u200b", "N\u200bA"]
+)
+def test_what_looks_like_no_value_counts_for_nothing_anywhere(tmp_path, text):
+    """One reading: `check` and `audit` leave it out, and a schema in which it were a value is not made."""
+    rows = {"age": ["1"] * 6, "d": ["a", "b", text] * 2}
+    table = pa.table({"age": rows["age"], "d": pa.array(rows["d"], pa.string())})
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = ed.check(table, ["age"], "d")
+    assert (found.ell, found.left_out) == (2, 2)
+    audited = ed.audit([tmp_path / "t.parquet"], foreign=ForeignColumns(("age",), "d"), ell=3)
+    assert not audited.holds
+    if text in {None, "", "NA", " NA"}:
+        assert ed.Schema.infer(table, ["age"], "d", widen={"age": "no"}).n_values == 2
+    else:
+        with pytest.raises(SchemaError, match="look like missing ones"):
+            ed.Schema.infer(table, ["age"], "d", widen={"age": "no"})
+    told = ed.Schema.infer(table, ["age"], "d", widen={"age": "no"}, na={"d": [text or ""]})
+    assert told.n_values == 2

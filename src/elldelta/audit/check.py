@@ -93,7 +93,7 @@ def check(
         )
     with running(engine) as active:
         read = count_release(active.open(table, csv_format), names, sensitive, progress=progress)
-    shown = values_shown([None if value is None else value.strip() for value in read.values], missing)
+    shown = [value and value.strip() for value in values_shown(read.values, missing)]
     spelt = one_spelling({value for value in shown if value is not None})
     found = read.with_values([None if value is None else spelt[value] for value in shown], keep_missing=False)
     if not found.n_records:

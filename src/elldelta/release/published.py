@@ -25,6 +25,7 @@ from elldelta.release.row_checks import (
     unreadable_files,
 )
 from elldelta.schema.domains import NULL
+from elldelta.schema.labels import shows_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +75,7 @@ class ReleaseCounts:
 
 def values_shown(values: Sequence[str | None], tokens: Sequence[str]) -> list[str | None]:
     """Sensitive values of a release; None where a text stands for a missing one."""
-    return [None if value is None or value.strip(" ") in tokens else value for value in values]
+    return [None if value is None or shows_nothing(value, tokens) else value for value in values]
 
 
 def count_release(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from elldelta.engines import sql
 from elldelta.errors import ParameterError, SchemaError
-from elldelta.schema.domains import Bins, Dates, Domain, Integers
-from elldelta.schema.labels import missing_tokens
+from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers
+from elldelta.schema.labels import missing_tokens, shows_nothing
 from elldelta.schema.profile import Profile, Profiler
 from elldelta.schema.schema import Column, NullPolicy, Schema
 
@@ -117,6 +117,8 @@ def propose(
         is_sensitive = name == sensitive
         tokens = missing_tokens(na.get(name, ()), not_na.get(name, ()))
         profile = Profiler(table, name, tokens).profile(bins.get(name), most_categories)
+        if is_sensitive and isinstance(profile.domain, Categories):
+            _check_seen(name, profile.domain, tokens)
         own = list(profile.warnings(name, is_sensitive=is_sensitive))
         rule = widen.get(name, _ends_of(hierarchies.get(name), bins.get(name), profile.domain))
         profile = _widened(profile, name, rule, is_sensitive=is_sensitive)
@@ -132,6 +134,17 @@ def propose(
             progress((place + 1) / len(names))
     schema = Schema(tuple(columns[:-1]), columns[-1], tuple(kept), _dropped(table, (*names, *kept)))
     return Proposal(schema, tuple(profiles), (*warnings, *_repeated_people(table, (*kept, *schema.dropped))))
+
+
+def _check_seen(name: str, domain: Categories, tokens: tuple[str, ...]) -> None:
+    """Refuses sensitive values that look like none: they would count as diversity."""
+    unseen = [value for value in domain.values if shows_nothing(value, tokens)]
+    if unseen:
+        raise SchemaError(
+            f"The sensitive column {name!r} has values that look like missing ones.",
+            found=f"{len(unseen)} of {domain.size} values show nothing, or only what stands for none.",
+            remedy="Leave such cells empty, or name the text as one for a missing value (na, --na).",
+        )
 
 
 def _column(

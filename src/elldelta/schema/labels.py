@@ -82,6 +82,15 @@ def missing_tokens(na: Iterable[str] = (), not_na: Iterable[str] = ()) -> tuple[
     return tuple(token for token in tokens if token not in spared)
 
 
+def shows_nothing(text: str, tokens: Sequence[str]) -> bool:
+    """Whether nobody can tell a value from a missing one: by what is seen of it, or because we write it so.
+
+    Characters that leave no mark do not make a value of a text that stands for none.
+    """
+    seen = "".join(sign for sign in text if unicodedata.category(sign) != "Cf").strip()
+    return seen in tokens or seen == MISSING
+
+
 def quoted(value: str) -> str:
     """A category as it appears in a label: bare where that is unambiguous, in double quotes otherwise."""
     if value == "" or _SPECIAL.search(value):
