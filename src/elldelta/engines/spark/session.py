@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -215,8 +216,10 @@ def _connect(master: str, conf: Mapping[str, str]) -> Session:
         from pyspark.sql import SparkSession
 
         spark = SparkSession.builder.remote(master).create()
-        for key, value in {**conf, **MEANING}.items():
-            spark.conf.set(key, value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a setting is old: what it is set to is what we rely on
+            for key, value in {**conf, **MEANING}.items():
+                spark.conf.set(key, value)
     except ImportError:
         problem = ParameterError(
             "Spark Connect is not installed.",
