@@ -35,7 +35,7 @@ def random_plan(rng, *, shape, boxes=DIAGONAL, guarantee="certified"):
         n_values=n_values,
         ell=ell,
         releases=int(rng.integers(1, 4)),
-        records=int(rng.integers(1, 40)),
+        records=int(rng.integers(2, 40)),
         guarantee=guarantee,
         min_records=int(rng.integers(1, 3)),
     )
@@ -86,8 +86,9 @@ def test_one_plan(shape, guarantee):
             expected = may_join(plan, agency.sent[plan.digest], registration)
             try:
                 agency.register(plan, registration, owner)
-            except RefusedError:
-                assert not expected
+            except RefusedError as refusal:
+                # What subtraction may isolate is another question than what linking leaves.
+                assert not expected or "may isolate people" in refusal.problem
                 n_refused += 1
             else:
                 # Theorem F is enough: the exact linkage never refuses what it admits.
