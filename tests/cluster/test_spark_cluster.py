@@ -120,7 +120,7 @@ def is_writing(target):
 
 
 def check_equal(story, target):
-    """The same rows in the same order as DuckDB's, and the same manifest but for nothing."""
+    """The same rows in the same order as DuckDB's, and the same manifest but for the digest of the files."""
     expected = pq.read_table(story / "duckdb.parquet")
     parts = sorted(target.iterdir())
     assert {part.suffix for part in parts} == {".parquet"}
@@ -131,6 +131,11 @@ def check_equal(story, target):
         json.loads((path.parent / f"{path.name}.manifest.json").read_text())
         for path in (story / "duckdb.parquet", target)
     ]
+    for (
+        manifest
+    ) in manifests:  # kept columns are covered by the bytes of the files, which engines write apart
+        assert manifest.pop("kept")["digest"]
+        manifest.pop("digest")
     assert manifests[0] == manifests[1]
 
 

@@ -143,7 +143,7 @@ def _check_seen(name: str, domain: Categories, tokens: tuple[str, ...]) -> None:
         raise SchemaError(
             f"The sensitive column {name!r} has values that look like missing ones.",
             found=f"{len(unseen)} of {domain.size} values show nothing, or only what stands for none.",
-            remedy="Leave such cells empty, or name the text as one for a missing value (na, --na).",
+            remedy="Leave such cells empty, or name the text as one for a missing value (`na`).",
         )
 
 

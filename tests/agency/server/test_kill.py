@@ -158,6 +158,7 @@ def test_a_job_that_was_killed_is_taken_up_again_and_finishes_once(own_server, v
             planned = [item["plan"] for item in client.get("/api/v1/requests").json()["requests"]]
             assert found["result"]["plan"] in planned
             assert {item["digest"] for item in client.get("/api/v1/plans").json()["plans"]} == set(planned)
+        wait_until(lambda: any(entry["job"] == job for entry in server.events("job ended")))
         begun = [entry for entry in server.events("job begun") if entry["job"] == job]
         ended = [entry for entry in server.events("job ended") if entry["job"] == job]
         assert [entry["attempt"] for entry in begun] == [1, 2]
