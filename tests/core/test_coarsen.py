@@ -6,7 +6,8 @@ from tests.oracles import certificate as oracle
 from tests.switch import quick_or_all
 
 from elldelta.core.certificate import CertificateTerms, certify
-from elldelta.core.coarsen import HullLoss, coarsen_boxes, coarsen_runs, fit, unmergeable
+from elldelta.core.coarsen import coarsen_boxes, coarsen_runs, fit, unmergeable
+from elldelta.core.hull_loss import HullLoss
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
 from elldelta.core.reserve import Reserve

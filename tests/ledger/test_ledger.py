@@ -14,8 +14,9 @@ import pytest
 from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.partition import Partition
 from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
-from elldelta.ledger.chain import line_bytes, parse_chain
+from elldelta.ledger.chain import parse_chain
 from elldelta.ledger.ledger import OpenLedger, verify_ledger
+from elldelta.ledger.lines import line_bytes
 from elldelta.ledger.pending import Pending, StagedFiles, pending_path
 
 PLAN = "sha256:" + "1" * 64

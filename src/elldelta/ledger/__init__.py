@@ -7,15 +7,13 @@ lines and the same admission serve whoever keeps them elsewhere.
 from elldelta.ledger.admission import Admission, admit, check_line, check_owner
 from elldelta.ledger.chain import (
     LedgerChain,
-    LedgerEntry,
-    LedgerHeader,
     Standing,
     check_plan,
     damaged,
     first_line,
-    line_bytes,
     parse_chain,
     parse_line,
 )
 from elldelta.ledger.ledger import Ledger, OpenLedger, verify_ledger
+from elldelta.ledger.lines import LedgerEntry, LedgerHeader, line_bytes
 from elldelta.ledger.sealed import sealed_lines

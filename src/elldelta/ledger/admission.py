@@ -15,7 +15,8 @@ from elldelta._version import __version__
 from elldelta.core.certificate import CertificateTerms, missing_witnesses
 from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
 from elldelta.errors import FileError, ParameterError, RefusedError
-from elldelta.ledger.chain import LedgerChain, LedgerEntry, Standing, counted_line, line_bytes
+from elldelta.ledger.chain import LedgerChain, Standing, counted_line
+from elldelta.ledger.lines import LedgerEntry, line_bytes
 from elldelta.release import verify_published
 
 if TYPE_CHECKING:

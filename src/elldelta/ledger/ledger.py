@@ -35,16 +35,14 @@ from elldelta.files import check_writable, folders_to_disk, unreadable, unwritab
 from elldelta.ledger.admission import Admission, admit, check_owner
 from elldelta.ledger.chain import (
     LedgerChain,
-    LedgerEntry,
-    LedgerHeader,
     check_plan,
     counted_line,
     damaged,
     first_line,
-    line_bytes,
     other_plan,
     parse_chain,
 )
+from elldelta.ledger.lines import LedgerEntry, LedgerHeader, line_bytes
 from elldelta.ledger.pending import Pending, StagedFiles, pending_path
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from elldelta.choices import Guarantee, PlanBound
     from elldelta.core.certificate import CertificateTerms
-    from elldelta.core.coarsen import HullLoss, Unions
+    from elldelta.core.coarsen import Unions
+    from elldelta.core.hull_loss import HullLoss
     from elldelta.core.utility import Utility
     from elldelta.model.model import Model
     from elldelta.plan.classes import Classes
@@ -159,7 +160,7 @@ class Plan(Shown):
         """Where the classes lie, weighed by what the plan expects in them, not by an owner's records."""
         import numpy as np
 
-        from elldelta.core.coarsen import HullLoss
+        from elldelta.core.hull_loss import HullLoss
 
         lows, highs = self.classes.hulls(self.schema)
         mass = np.array([sum(cells) for cells in self.witness_cells])

@@ -1,0 +1,169 @@
+"""What the lines of a ledger say: the first one, and that of a release; and how a line is chained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core.partition import grouping_from_merged
+from elldelta.errors import ElldeltaError, ParameterError
+from elldelta.files import canonical_json, digest
+from elldelta.ledger.sealed import is_whole, numbers_below
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from elldelta.core.certificate import CertificateTerms
+
+FORMAT_VERSION = 1
+"""Version of the file; old versions are read for ever, newer ones refused."""
+
+KIND = "elldelta ledger"
+
+MOST_CELLS = 1 << 31
+"""Base classes times sensitive values. Ledgers come from servers, too: one line must not fill the memory."""
+
+
+@dataclass(frozen=True)
+class LedgerHeader:
+    """The first line: which plan the ledger is about.
+
+    Attributes:
+        plan_digest: The digest of the plan.
+        ell: Values left for everybody who is in linked releases.
+        releases: t, what a certificate promises without the ledger.
+        min_records: r: a witness counts as shown only with at least r records.
+        n_values: The number of sensitive values.
+        n_witnesses: a_c, one per base class.
+    """
+
+    plan_digest: str
+    ell: int
+    releases: int
+    min_records: int
+    n_values: int
+    n_witnesses: tuple[int, ...]
+
+    @classmethod
+    def of(cls, plan_digest: str, terms: CertificateTerms) -> LedgerHeader:
+        """The header for a plan."""
+        return cls(
+            plan_digest=plan_digest,
+            ell=terms.ell,
+            releases=terms.releases,
+            min_records=terms.min_records,
+            n_values=terms.n_values,
+            n_witnesses=tuple(terms.n_witnesses.tolist()),
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """The number of base classes, R."""
+        return len(self.n_witnesses)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The header as plain JSON values."""
+        return {"kind": KIND, "format": FORMAT_VERSION, **vars(self)}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> LedgerHeader:
+        """Reads what `to_dict` wrote, or raises `ParameterError`."""
+        n_values = document["n_values"]
+        header = cls(
+            plan_digest=str(document["plan_digest"]),
+            ell=document["ell"],
+            releases=document["releases"],
+            min_records=document["min_records"],
+            n_values=n_values,
+            n_witnesses=numbers_below(document["n_witnesses"], n_values + 1),
+        )
+        numbers = (header.ell, header.releases, header.min_records, n_values)
+        if not all(is_whole(n) and n >= 1 for n in numbers):
+            raise ParameterError("The header of a ledger is malformed.")
+        if header.n_classes * n_values > MOST_CELLS:
+            raise ParameterError("The header of a ledger names more cells than any plan has.")
+        return header
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One admitted release.
+
+    Attributes:
+        sequence: The number of its line; the header is 0.
+        owner: The name under which the owner publishes.
+        content_digest: The digest of the release's content, as in its manifest.
+        merged: Base classes that are published together, for published classes of more than one.
+        suppressed: Base classes whose records are left out.
+        misses: Per base class that misses witnesses: its number, then the positions of the missed values.
+        certified: Whether it also passes the certificate, which holds without the ledger (Theorem E).
+        software: What wrote the line.
+        hash: The hash of the line.
+    """
+
+    sequence: int
+    owner: str
+    content_digest: str
+    merged: tuple[tuple[int, ...], ...]
+    suppressed: tuple[int, ...]
+    misses: tuple[tuple[int, ...], ...]
+    certified: bool
+    software: str
+    hash: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as plain JSON values, without hashes."""
+        content = {name: value for name, value in vars(self).items() if name != "hash"}
+        return {"kind": "release", **content}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], header: LedgerHeader) -> LedgerEntry:
+        """Reads what `to_dict` wrote, or raises `ParameterError`."""
+        merged = tuple(numbers_below(members, header.n_classes) for members in document["merged"])
+        grouping_from_merged(merged, header.n_classes)
+        misses = tuple(
+            (*numbers_below(missed[:1], header.n_classes), *numbers_below(missed[1:], header.n_values))
+            for missed in document["misses"]
+        )
+        suppressed = numbers_below(document["suppressed"], header.n_classes)
+        plain = ("sequence", "owner", "content_digest", "certified", "software", "hash")
+        texts = [document[name] for name in ("owner", "content_digest", "software")]
+        # Ledgers come from servers, too: nothing in them may steer a terminal.
+        if not all(isinstance(text, str) and text.isprintable() for text in texts) or not isinstance(
+            document["certified"], bool
+        ):
+            raise ParameterError("An entry of a ledger is malformed.")
+        values = {name: document[name] for name in plain}
+        return cls(merged=merged, suppressed=suppressed, misses=misses, **values)
+
+    def missed(self, header: LedgerHeader) -> NDArray[np.bool_]:
+        """M(c), base classes x values."""
+        table = np.zeros((header.n_classes, header.n_values), dtype=np.bool_)
+        for base, *values in self.misses:
+            table[base, values] = True
+        return table
+
+
+def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes, str]:
+    """A line of a ledger with its newline, and its hash."""
+    chained = {**document, "previous": previous}
+    own = digest(chained)
+    return canonical_json({**chained, "hash": own}) + b"\n", own
+
+
+def is_intact(line: bytes, document: Mapping[str, Any], previous: str | None) -> bool:
+    """Whether a line is in its one spelling, has its own hash, and follows the one before it."""
+    content = {key: value for key, value in document.items() if key != "hash"}
+    try:
+        return (
+            document.get("hash") == digest(content)
+            and "previous" in document
+            and document["previous"] == previous
+            and canonical_json(dict(document)) == line
+        )
+    except ElldeltaError:
+        return False
