@@ -27,7 +27,6 @@ from elldelta.ledger.sealed import KIND as SEALED
 from elldelta.ledger.sealed import SealedLine, is_sealed, is_whole, on_word, read_sealed
 
 if TYPE_CHECKING:
-
     from numpy.typing import NDArray
 
     from elldelta.core.certificate import CertificateTerms
