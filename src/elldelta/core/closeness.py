@@ -1,0 +1,315 @@
+"""Closeness: what linked releases may make somebody believe, compared with what is public (Theorem G).
+
+A plan gives every base class c a public reference distribution pi_c. Release j shows the shares f_j(s) in the
+published class around c. What any of the releases shows too little of adds up to
+
+    E = Σ_s max_j (pi_c(s) - f_j(s))^+  <=  Σ_j TV(f_j, pi_c),
+
+and the shares g of the linked records, m(s) = min_j n_j(s), are within E of pi_c in total variation. So for
+every set of values the linked records and the plan differ by at most E. Everything here is decided exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from numbers import Rational, Real
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.checks import described
+from elldelta.core.diversity import as_count_table
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.partition import Partition
+
+_CELLS_AT_ONCE = 1 << 20
+
+LARGEST_REFERENCE = 10**9
+"""The largest whole number in a reference: sums over 2^31 values stay below 2^63."""
+
+
+def as_limit(limit: object) -> Fraction:
+    """A limit in total variation, strictly between 0 and 1, as the decimal number that was written.
+
+    >>> as_limit(0.1), as_limit("0.25")
+    (Fraction(1, 10), Fraction(1, 4))
+    """
+    if isinstance(limit, str | Rational | Real) and not isinstance(limit, bool):
+        try:
+            exact = Fraction(limit) if isinstance(limit, Rational) else Fraction(str(limit))
+        except ValueError:
+            exact = Fraction(0)
+        if 0 < exact < 1:
+            return exact
+    raise ParameterError(
+        "A closeness is a distance in total variation, strictly between 0 and 1.",
+        found=f"It is {described(limit)}.",
+        remedy="Useful values are 0.1 to 0.4; 0.2 means 20 percentage points.",
+    )
+
+
+def linked_excess(reference: Sequence[int], tables: Sequence[Sequence[int]]) -> Fraction:
+    """E of Theorem G for one base class, exactly: how far from the reference linking can lead.
+
+    Args:
+        reference: Whole numbers in proportion to pi_c.
+        tables: What each release shows in its published class, in records per value. Those without a record
+            say nothing: nobody is there who could be linked.
+
+    >>> linked_excess([1, 1, 2], [[3, 1, 4]])
+    Fraction(1, 8)
+    >>> linked_excess([1, 1, 2], [[3, 1, 4], [1, 3, 4]])
+    Fraction(1, 4)
+    """
+    total = sum(map(int, reference))
+    rows = [[Fraction(int(n), sum(map(int, row))) for n in row] for row in tables if any(row)]
+    least = [min((row[value] for row in rows), default=Fraction(1)) for value in range(len(reference))]
+    lacking = (Fraction(int(weight), total) - share for weight, share in zip(reference, least, strict=True))
+    return sum((max(Fraction(0), short) for short in lacking), Fraction(0))
+
+
+def total_variation(reference: Sequence[int], table: Sequence[int]) -> Fraction:
+    """TV between what one class shows and a reference, exactly: E of one release.
+
+    >>> total_variation([1, 1], [3, 1])
+    Fraction(1, 4)
+    """
+    return linked_excess(reference, [table])
+
+
+@dataclass(frozen=True, eq=False)
+class SmallestShares:
+    """The smallest share of every value that any release so far shows: what a ledger keeps for Theorem G.
+
+    Attributes:
+        counts: Records of the value in the published class with the smallest share, R x |S|, read-only.
+        sizes: All records of that class, R x |S|, read-only. A share of 1 / 1 stands where nothing was shown.
+    """
+
+    counts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        counts, sizes = as_count_table(self.counts), as_count_table(self.sizes)
+        if counts.shape != sizes.shape or (sizes < 1).any() or (counts > sizes).any():
+            raise ParameterError(
+                "Shares need a number of records and a size of at least that, and 1, for every value.",
+                found=f"Shapes {counts.shape} and {sizes.shape}.",
+            )
+        for name, array in (("counts", counts), ("sizes", sizes)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def none(cls, n_classes: int, n_values: int) -> SmallestShares:
+        """Before the first release."""
+        ones = np.ones((n_classes, n_values), dtype=np.int64)
+        return cls(ones, ones)
+
+    def joined(self, shown: NDArray[np.int64], grouping: Partition) -> SmallestShares:
+        """With one more release; shares are compared exactly.
+
+        Args:
+            shown: Its records by published class and value.
+            grouping: The published class of every base class.
+        """
+        counts, sizes = self.counts.copy(), self.sizes.copy()
+        totals = shown.sum(axis=1)
+        for rows in _blocks(*counts.shape):
+            groups = grouping.class_of[rows]
+            new, size = shown[groups], totals[groups][:, np.newaxis]
+            largest = max(int(size.max()), int(sizes[rows].max()))
+            # Products of two sizes may need more than 64 bits: then Python's whole numbers.
+            kind = np.int64 if largest < 2**31 else object
+            less = new.astype(kind) * sizes[rows].astype(kind) < counts[rows].astype(kind) * size.astype(kind)
+            less = less.astype(np.bool_) & (size > 0)
+            counts[rows] = np.where(less, new, counts[rows])
+            sizes[rows] = np.where(less, np.broadcast_to(size, new.shape), sizes[rows])
+        return SmallestShares(counts, sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class ClosenessTerms:
+    """How close to the references a release must stay.
+
+    Attributes:
+        references: Whole numbers in proportion to pi_c, R x |S|, read-only; each row has a sum of its own.
+        limit: The largest E in any base class. For t releases that are each checked alone it is T / t.
+        smallest: What other releases have shown already, if E is about all of them together (a ledger).
+    """
+
+    references: NDArray[np.int64]
+    limit: Fraction
+    smallest: SmallestShares | None = None
+
+    def __post_init__(self) -> None:
+        references = as_count_table(self.references)
+        if (references.sum(axis=1) < 1).any() or int(references.max()) > LARGEST_REFERENCE:
+            raise ParameterError(
+                f"A reference needs whole numbers up to {LARGEST_REFERENCE}, not all of them 0, "
+                "for every base class.",
+                found=f"{int((references.sum(axis=1) < 1).sum())} of {len(references)} have only zeros.",
+            )
+        if self.smallest is not None and self.smallest.counts.shape != references.shape:
+            raise ParameterError(
+                "References and smallest shares are about other classes or values.",
+                found=f"Shapes {references.shape} and {self.smallest.counts.shape}.",
+            )
+        references.setflags(write=False)
+        object.__setattr__(self, "references", references)
+        object.__setattr__(self, "limit", as_limit(self.limit))
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """pi_c, R x |S|."""
+        shares: NDArray[np.float64] = self.references / self.references.sum(axis=1, keepdims=True)
+        return shares
+
+    @property
+    def used(self) -> NDArray[np.float64]:
+        """What releases before have used up, R x |S|: (pi_c - the smallest share)^+, up to rounding."""
+        if self.smallest is None:
+            return np.zeros(self.references.shape)
+        return np.maximum(0.0, self.shares - self.smallest.counts / self.smallest.sizes)
+
+    def with_others(self, smallest: SmallestShares, limit: Fraction) -> ClosenessTerms:
+        """What the next release must keep so that all of them together stay within a limit."""
+        return replace(self, smallest=smallest, limit=limit)
+
+    def distances_upper(self, shown: NDArray[np.int64], grouping: Partition) -> NDArray[np.float64]:
+        """E of every base class, at most a rounding error too large.
+
+        Without other releases it is TV(f(C), pi_c). A published class without a record adds nothing.
+
+        Args:
+            shown: Records by published class and value, zero where records are left out.
+            grouping: The published class of every base class.
+        """
+        sizes = shown.sum(axis=1)
+        found = np.empty(len(self.references))
+        for rows in _blocks(*self.references.shape):
+            groups = grouping.class_of[rows]
+            table, size = shown[groups], sizes[groups][:, np.newaxis]
+            references = self.references[rows]
+            shares = references / references.sum(axis=1, keepdims=True)
+            lacking = np.where(size > 0, shares - table / np.maximum(1, size), 0.0)
+            if self.smallest is not None:
+                least = self.smallest.counts[rows] / self.smallest.sizes[rows]
+                lacking = np.maximum(lacking, shares - least)
+            found[rows] = np.maximum(0.0, lacking).sum(axis=1)
+        return np.minimum(1.0, found + self._rounding)
+
+    def is_too_far(self, shown: NDArray[np.int64], grouping: Partition) -> NDArray[np.bool_]:
+        """Whether E exceeds the limit, one per base class; decided exactly, also at the limit itself."""
+        upper = self.distances_upper(shown, grouping)
+        limit = float(self.limit)
+        too_far = upper > limit
+        # Floating-point numbers decide what is clear, whole numbers what is not.
+        for base in np.flatnonzero(np.abs(upper - limit) <= 3.0 * self._rounding).tolist():
+            too_far[base] = self._exact(base, shown[grouping.class_of[base]]) > self.limit
+        return too_far
+
+    @property
+    def _rounding(self) -> float:
+        # Each of |S| differences is wrong by at most 3 units of 2^-53, their sum, which is at most 1, by |S|.
+        return float(self.references.shape[1] + 8) * 2.0**-50
+
+    def _exact(self, base: int, table: NDArray[np.int64]) -> Fraction:
+        reference, size = self.references[base].tolist(), int(table.sum())
+        total, excess = sum(reference), Fraction(0)
+        for value, weight in enumerate(reference):
+            least = Fraction(int(table[value]), size) if size else Fraction(1)
+            if self.smallest is not None:
+                n, of = int(self.smallest.counts[base, value]), int(self.smallest.sizes[base, value])
+                least = min(least, Fraction(n, of))
+            excess += max(Fraction(0), Fraction(weight, total) - least)
+        return excess
+
+
+def distances_between(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
+    """TV between distributions, row by row: what a release made for other references costs in addition."""
+    difference = np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)
+    distances: NDArray[np.float64] = 0.5 * np.abs(difference).sum(axis=-1)
+    return distances
+
+
+def best_guess_upper(shares: ArrayLike, limit: float) -> NDArray[np.float64]:
+    """The largest share that any value can have among the linked records: max pi_c + T, row by row."""
+    highest: NDArray[np.float64] = np.asarray(shares, dtype=np.float64).max(axis=-1)
+    return np.minimum(1.0, highest + limit)
+
+
+def set_share_bounds(
+    shares: ArrayLike, values: Sequence[int], limit: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and the largest share of a set of values among the linked records: pi_c(B) -+ T, row by row.
+
+    >>> low, high = set_share_bounds([0.5, 0.25, 0.25], [1, 2], 0.25)
+    >>> float(low), float(high)
+    (0.25, 0.75)
+    """
+    whole: NDArray[np.float64] = np.asarray(shares, dtype=np.float64)[..., list(values)].sum(axis=-1)
+    return np.maximum(0.0, whole - limit), np.minimum(1.0, whole + limit)
+
+
+def linked_records_lower(sizes: Sequence[int], limit: Fraction) -> int:
+    """The fewest linked records: (1 - T) of the smallest class, rounded up.
+
+    They are records of the table that linking leaves, not people who are known to be in all releases.
+
+    >>> linked_records_lower([100, 45], Fraction(2, 5))
+    27
+    """
+    fewest = (1 - limit) * min(map(int, sizes))
+    return -(-fewest.numerator // fewest.denominator)
+
+
+def furthest(shares: ArrayLike, limit: float) -> NDArray[np.float64]:
+    """The most uneven distribution within total variation T of a reference, row by row, in falling order.
+
+    T goes to the most probable value, and is taken from the least probable ones. Its k largest shares add up
+    to min(1, T + those of the reference), which no distribution within T exceeds, for any k: it majorizes
+    all of them.
+
+    >>> furthest([0.25, 0.5, 0.25], 0.375).tolist()
+    [0.875, 0.125, 0.0]
+    """
+    falling = -np.sort(-np.asarray(shares, dtype=np.float64), axis=-1)
+    reached = np.minimum(1.0, np.cumsum(falling, axis=-1) + limit)
+    reached[..., -1] = 1.0
+    return np.diff(reached, axis=-1, prepend=0.0)
+
+
+def values_lower(shares: ArrayLike, limit: float) -> NDArray[np.int64]:
+    """The fewest distinct values that the linked records can show, row by row; downwards where it is close.
+
+    >>> values_lower([[0.25, 0.25, 0.25, 0.25], [0.9, 0.1, 0.0, 0.0]], 0.25).tolist()
+    [3, 1]
+    """
+    falling = -np.sort(-np.asarray(shares, dtype=np.float64), axis=-1)
+    is_short = np.cumsum(falling, axis=-1) + limit < 1.0 - 1e-9
+    fewest: NDArray[np.int64] = np.minimum(falling.shape[-1], 1 + is_short.sum(axis=-1)).astype(np.int64)
+    return fewest
+
+
+def entropy_lower(shares: ArrayLike, limit: float) -> NDArray[np.float64]:
+    """The least Shannon entropy, in bits, of the linked shares, row by row: that of `furthest`.
+
+    It is attained, so it is at least what the inequality of Fannes and Audenaert gives,
+    H(pi) - T log2(|S| - 1) - h(T).
+    """
+    uneven = furthest(shares, limit)
+    bits: NDArray[np.float64] = -np.sum(uneven * np.log2(np.where(uneven > 0.0, uneven, 1.0)), axis=-1)
+    return np.maximum(0.0, bits)
+
+
+def _blocks(n_rows: int, n_values: int) -> Iterator[slice]:
+    step = max(1, _CELLS_AT_ONCE // n_values)
+    return (slice(start, start + step) for start in range(0, n_rows, step))

@@ -1,0 +1,189 @@
+"""Theorem G and what follows from it, against oracles that count linked records and look at every set."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracles import certificate as tables
+from tests.oracles import closeness as oracle
+
+from elldelta.core.closeness import (
+    ClosenessTerms,
+    SmallestShares,
+    as_limit,
+    best_guess_upper,
+    distances_between,
+    entropy_lower,
+    furthest,
+    linked_excess,
+    linked_records_lower,
+    set_share_bounds,
+    total_variation,
+    values_lower,
+)
+from elldelta.core.partition import Partition
+from elldelta.errors import ParameterError
+
+
+@st.composite
+def populations(draw, most_classes=3, most_values=4, most_releases=3):
+    """References per base class, and releases: tables of very different sizes with their own unions."""
+    n_classes, n_values = draw(st.integers(1, most_classes)), draw(st.integers(1, most_values))
+    row = st.lists(st.integers(0, 6), min_size=n_values, max_size=n_values)
+    references = [draw(row.filter(any)) for _ in range(n_classes)]
+    releases = []
+    for _ in range(draw(st.integers(1, most_releases))):
+        scale = draw(st.sampled_from([1, 2, 50]))
+        table = [[scale * n for n in draw(row)] for _ in range(n_classes)]
+        releases.append((table, draw(st.sampled_from(list(tables.groupings(n_classes)))), ()))
+    return references, releases
+
+
+def shown(release):
+    table, group_of, _ = release
+    grouping = Partition(group_of)
+    rows = [tables.shown(table, group_of, (), group) for group in range(grouping.n_classes)]
+    return np.array(rows, dtype=np.int64), grouping
+
+
+@settings(deadline=None)
+@given(populations())
+def test_linked_records_are_within_the_excess_for_every_set_of_values(population):
+    references, releases = population
+    for base, reference in enumerate(references):
+        linked = oracle.linked_counts(releases, base)
+        if linked is None:
+            continue
+        rows = [tables.shown(table, group_of, (), group_of[base]) for table, group_of, _ in releases]
+        excess = linked_excess(reference, rows)
+        assert excess <= sum(total_variation(reference, row) for row in rows)
+        if excess >= 1:
+            continue
+        sizes = oracle.sizes(releases, base)
+        assert sum(linked) >= linked_records_lower(sizes, excess) > 0
+        truth, public = oracle.shares(linked), oracle.shares(reference)
+        assert oracle.furthest_set(truth, public) <= excess
+        floats, limit = [float(share) for share in public], float(excess)
+        assert float(max(truth)) <= best_guess_upper(floats, limit) + 1e-12
+        low, high = set_share_bounds(floats, [0], limit)
+        assert low - 1e-12 <= float(truth[0]) <= high + 1e-12
+        assert sum(share > 0 for share in truth) >= values_lower(floats, limit)
+        bits = -sum(float(share) * math.log2(share) for share in truth if share)
+        assert bits >= entropy_lower(floats, limit) - 1e-9
+
+
+def test_the_excess_can_be_reached():
+    # Two releases that are each too low in another value: what is linked lacks both.
+    reference, rows = [2, 1, 1], [[4, 0, 4], [4, 4, 0]]
+    linked = oracle.shares([4, 0, 0])
+    assert linked_excess(reference, rows) == Fraction(1, 2)
+    assert oracle.furthest_set(linked, oracle.shares(reference)) == Fraction(1, 2)
+
+
+@settings(deadline=None)
+@given(populations(most_releases=1), st.fractions(min_value=Fraction(1, 20), max_value=Fraction(19, 20)))
+def test_one_release_is_judged_by_the_definition(population, limit):
+    references, (release,) = population
+    table, group_of, _ = release
+    terms = ClosenessTerms(np.array(references), limit)
+    too_far = terms.is_too_far(*shown(release))
+    assert too_far.any() != oracle.passes(references, limit, table, group_of)
+    for base, reference in enumerate(references):
+        row = tables.shown(table, group_of, (), group_of[base])
+        exact = oracle.furthest_set(oracle.shares(row), oracle.shares(reference)) if any(row) else 0
+        assert float(exact) <= terms.distances_upper(*shown(release))[base] <= float(exact) + 1e-12
+        assert too_far[base] == (exact > limit)
+        assert total_variation(reference, row) == exact
+
+
+@settings(deadline=None)
+@given(populations())
+def test_a_ledger_of_smallest_shares_is_the_excess_of_all(population):
+    references, releases = population
+    smallest = SmallestShares.none(len(references), len(references[0]))
+    terms = ClosenessTerms(np.array(references), Fraction(1, 3))
+    for number, release in enumerate(releases):
+        left = terms.with_others(smallest, Fraction(1, 3))
+        upper, too_far = left.distances_upper(*shown(release)), left.is_too_far(*shown(release))
+        smallest = smallest.joined(*shown(release))
+        for base, reference in enumerate(references):
+            rows = [
+                tables.shown(table, group_of, (), group_of[base])
+                for table, group_of, _ in releases[: number + 1]
+            ]
+            exact = linked_excess(reference, rows)
+            assert too_far[base] == (exact > Fraction(1, 3))
+            assert float(exact) <= upper[base] <= float(exact) + 1e-12
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 10**9), st.integers(2, 10**12), st.sampled_from([-1, 0, 1]))
+def test_the_limit_itself_passes_and_nothing_beyond_it_does(weight, n, step):
+    # Shares 1/2 - x and 1/2 + x for a limit of exactly x: neither rounding nor 64 bits decide.
+    reference = np.array([[weight, weight]])
+    table = np.array([[n, 3 * n + step]])
+    terms = ClosenessTerms(reference, Fraction(1, 4))
+    exact = abs(Fraction(n, 4 * n + step) - Fraction(1, 2))
+    assert bool(terms.is_too_far(table, Partition([0]))[0]) == (exact > Fraction(1, 4))
+    joined = SmallestShares.none(1, 2).joined(table, Partition([0]))
+    again = joined.joined(np.array([[n + 1, 3 * n + step]]), Partition([0]))
+    assert again.counts[0, 0] == n  # the larger share of the first value changes nothing
+    assert again.counts[0, 1] == 3 * n + step  # and lowers that of the second
+
+
+def test_comparing_a_union_with_one_of_its_classes_is_not_enough():
+    """The broken certificate lets a release pass whose link is further from a reference than was promised."""
+    references = [[9, 1], [1, 9]]
+    limit = Fraction(1, 10)
+    release = ([[90, 10], [0, 0]], (0, 0), ())
+    assert oracle.passes_for_one_only(references, limit, *release)
+    assert not oracle.passes(references, limit, *release)
+    assert ClosenessTerms(np.array(references), limit).is_too_far(*shown(release)).tolist() == [False, True]
+    linked = oracle.linked_counts([release, ([[90, 10], [10, 90]], (0, 1), ())], 1)
+    assert oracle.furthest_set(oracle.shares(linked), oracle.shares(references[1])) > 2 * limit
+
+
+@given(
+    st.lists(st.integers(0, 20), min_size=2, max_size=6).filter(any),
+    st.lists(st.integers(0, 20), min_size=2, max_size=6).filter(any),
+)
+def test_nothing_within_the_distance_is_more_uneven_than_the_furthest(one, other):
+    n = min(len(one), len(other))
+    if not any(one[:n]) or not any(other[:n]):
+        return
+    public, truth = (np.array([float(x) for x in oracle.shares(row[:n])]) for row in (one, other))
+    limit = float(distances_between(public, truth))
+    uneven = furthest(public, limit)
+    assert uneven.min() >= 0.0
+    assert uneven.sum() == pytest.approx(1.0)
+    assert (np.cumsum(np.sort(truth)[::-1]) <= np.cumsum(uneven) + 1e-12).all()
+    assert distances_between(uneven, np.sort(public)[::-1]) <= limit + 1e-12
+    # Fannes and Audenaert: never sharper than what is attained.
+    if 0.0 < limit <= 1.0 - 1.0 / n:
+        bits = -sum(x * math.log2(x) for x in public if x > 0.0)
+        binary = -limit * math.log2(limit) - (1.0 - limit) * math.log2(1.0 - limit) if limit < 1.0 else 0.0
+        assert entropy_lower(public, limit) >= bits - limit * math.log2(max(1, n - 1)) - binary - 1e-9
+
+
+@pytest.mark.parametrize("limit", [0, 1, -0.1, True, None, "a", float("nan"), float("inf"), Fraction(3, 2)])
+def test_a_limit_is_a_distance_between_0_and_1(limit):
+    with pytest.raises(ParameterError, match="strictly between 0 and 1"):
+        as_limit(limit)
+
+
+def test_a_limit_is_the_number_that_was_written():
+    assert as_limit(0.1) == Fraction(1, 10)
+    assert as_limit(np.float64(0.3)) == Fraction(3, 10)
+    assert as_limit(Fraction(1, 3)) == Fraction(1, 3)
+
+
+def test_references_and_shares_are_checked():
+    with pytest.raises(ParameterError, match="not all of them 0"):
+        ClosenessTerms(np.zeros((1, 2), dtype=np.int64), Fraction(1, 2))
+    with pytest.raises(ParameterError, match="other classes or values"):
+        ClosenessTerms(np.ones((1, 2), dtype=np.int64), Fraction(1, 2), SmallestShares.none(2, 2))
+    with pytest.raises(ParameterError, match="at least that"):
+        SmallestShares(np.array([[2, 1]]), np.array([[1, 1]]))
