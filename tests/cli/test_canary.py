@@ -217,6 +217,25 @@ def test_a_secret_in_the_table_of_an_owner(elldelta, speaks, innocent, tmp_path,
     assert where(column, tmp_path, besides={owner.name}) == allowed
 
 
+def test_the_column_that_tells_persons_apart_is_written_nowhere(speaks, innocent, tmp_path):
+    rows = [{**row, "patient": f"{TEXT}{place // 2}"} for place, row in enumerate(planted("cost"))]
+    owner = write_csv(tmp_path / "owner.csv", rows)
+    schema, plan, model = tmp_path / "schema.toml", tmp_path / "plan.json", tmp_path / "model.parquet"
+    release, by_person = tmp_path / "release.csv", ("--person", "patient")
+    schema.write_text((innocent / "schema.toml").read_text().replace(f'"{KEPT}"', ""))
+    speaks("ward", "estimate", owner, "--schema", schema, "-o", model, *by_person)
+    asked = ("--ell", "3", "--records", "900", "--releases", "1", "--delta", "0.1")
+    speaks("ward", "plan", model, *asked, "-o", plan)
+    speaks("ward", "release", owner, "--plan", plan, "-o", release, *by_person)
+    speaks("ward", "verify", release, "--plan", plan, again=())
+    speaks("ward", "check", owner, "--qi", "gender", "--sensitive", SENSITIVE, *by_person, again=())
+    rows[7]["patient"] = ""
+    write_csv(owner, rows)
+    speaks("ward", "release", owner, "--plan", plan, "-o", tmp_path / "other.csv", *by_person, code=2)
+    assert where("ward", tmp_path, besides={owner.name}) == set()
+    assert not [path for path in tmp_path.iterdir() if path != owner and "patient" in words_of(path)]
+
+
 # Everything that can go wrong
 
 

@@ -22,6 +22,7 @@ from elldelta.engines import Query, TableName, sql
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count
+from elldelta.model.persons import count_persons
 from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Publishable
 from elldelta.release.published import count_release
@@ -229,6 +230,38 @@ class EngineContract(Placement):
             check_counts(counted.counts, rows, schema)
 
         holds()
+
+    def test_persons_are_counted_once_per_value_and_once(self, engine):
+        @examples(self.n_examples)
+        @given(text_rows, st.lists(st.sampled_from(["p", "q", "p'q", "ü"]), min_size=25, max_size=25))
+        def holds(rows, names):
+            rows = [{**row, "who": name} for row, name in zip(rows, names, strict=False)]
+            schema = text_schema()
+            table = engine.open(self.place(engine, to_arrow(rows, [*NAMES, "who"])))
+            counted = count(table, schema, unknown="quarantine")
+            found = count_persons(counted, "who").counts
+            cells, people = oracle.persons(rows, schema, "who")
+            positions = [tuple(row) for row in found.positions.tolist()]
+            assert cells == {
+                (positions[row], int(value)): int(n)
+                for row, value, n in zip(found.rows, found.values, found.n, strict=True)
+            }
+            assert people == {
+                place: n for place, n in zip(positions, found.persons.tolist(), strict=True) if n
+            }
+            before, after = counted.counts.accounting, found.accounting
+            assert after.n_repeated == before.n_counted - sum(cells.values())
+            assert replace(after, n_counted=before.n_counted, n_repeated=0) == before
+
+        holds()
+
+    @pytest.mark.parametrize("nobody", [None, "", " ", "NA"])
+    def test_records_that_name_nobody_are_refused(self, engine, nobody):
+        schema = Schema((Column("age", Integers(0, 9)),), Column("s", Categories(("x", "y"))))
+        rows = [{"age": "1", "s": "x", "who": "p"}, {"age": "1", "s": "y", "who": nobody}]
+        table = engine.open(self.place(engine, to_arrow(rows, ["age", "s", "who"])))
+        with pytest.raises(DataError, match="'who', which tells persons apart"):
+            count_persons(count(table, schema), "who")
 
     def test_csv_and_parquet_count_like_the_table_in_memory(self, engine, tmp_path_factory):
         needs(engine, "files")

@@ -199,3 +199,13 @@ ab683e5f464e21b24de52ffbc8a241804fdb8e956b00e868fb5e0059714fbef8  releases/any_o
 93a82a3d816c663897bc19183b225fd6ee531e0e7e8cb09918f681d8367f1086  releases/kept.csv.manifest.json
 """)
 """What 0.2.0 has added about plans (format 2) and releases with kept columns (manifest format 2)."""
+
+PERSONS_2 = table_of("""
+0e292a71a2c86c6647584c63f25ce83f972cf112d3ca755d9612967aea1ad760  persons/model.parquet
+524abdb70d81d1455389f64f8d163cfd7bf2d0af0cb30e7f84f31c012dbef620  persons/plan.json
+b5379cb2ee1aba3c1e0f1a22f6079daa1b95fa8f66477828edbdc9da52d08973  persons/release.parquet
+1d4fdbbcd9411b2d60e0ae412d3478ef6bd0844ba2290860b262a6b6e677227e  persons/release.parquet.manifest.json
+12004110345a774f5e60b720e60f99410bfc3139c3c36571fc9161362536406f  persons/schema.toml
+9fff51194ab81834457d89a9fe5fcec58c4acb36f7c158d2f27a72e3a78979b2  persons/visits.csv.gz
+""")
+"""What 0.2.0 has added about persons: model 2 and manifest 3."""

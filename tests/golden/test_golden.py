@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 import pyarrow.parquet as pq
 import pytest
-from tests.golden.digests import AGENCY_2, BYTES, LINES, PLANS_2, TOLD
+from tests.golden.digests import AGENCY_2, BYTES, LINES, PERSONS_2, PLANS_2, TOLD
 
 import elldelta as ed
 from elldelta.cli.main import execute
@@ -210,6 +210,19 @@ def test_what_a_later_version_has_written_is_read(name):
         said = say(f"verify {path} --plan ../0.2.0/plans/kinds.json")
         assert said["unchecked"] == []
         assert read_json(f"{path}.manifest.json")["kept"]["of"] == "file"
+
+
+def test_persons_are_read_and_counted_as_they_were(tmp_path):
+    for name, digest in PERSONS_2.items():
+        assert sha256(Path("../0.2.0") / name) == digest
+    folder, made = Path("../0.2.0/persons"), tmp_path / "release.parquet"
+    model = ed.read_model(folder / "model.parquet")
+    table = f"{folder}/visits.csv.gz --person patient_id"
+    assert model == ed.estimate(folder / "visits.csv.gz", folder / "schema.toml", person="patient_id")
+    assert say(f"verify {folder}/release.parquet --plan {folder}/plan.json")["claimed"]["persons"] == 700
+    say(f"release {table} --plan {folder}/plan.json -o {made}")
+    manifests = [read_json(f"{path}.manifest.json") for path in (made, folder / "release.parquet")]
+    assert without_version(manifests[0]) == without_version(manifests[1])
 
 
 def test_kept_columns_of_the_first_format_are_not_covered():

@@ -135,7 +135,8 @@ def change(path, **changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"format": 2}, "newer"),
+        ({"format": 99}, "newer"),
+        ({"format": 2}, "changed or damaged"),
         ({"n": [3, 3]}, "changed or damaged"),
         ({"rank": [1, 8]}, "changed or damaged"),
         ({"rank": [1, 1]}, "changed or damaged"),

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elldelta.core import diversity as measures
-from elldelta.engines import running
+from elldelta.engines import running, sql
 from elldelta.errors import DataError, ParameterError
+from elldelta.model import check_person, person_key
 from elldelta.release import count_release, values_shown
+from elldelta.schema.infer import repeated_people
 from elldelta.schema.label_columns import one_spelling
 from elldelta.schema.labels import MISSING_TOKENS
-from elldelta.schema.profile import codes_among
+from elldelta.schema.profile import Profiler, codes_among
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from elldelta.engines import Engine, Progress
+    from elldelta.engines import Engine, Progress, Table
     from elldelta.files import CsvFormat
 
 
@@ -41,6 +43,9 @@ class TableCheck:
         lacking: Classes that lack a sensitive value which the table has.
         left_out: Records without a sensitive value; they are left out of all measures.
         codes: Sensitive values that look as if they stood for a missing one.
+        persons: The different persons of the table, where persons are counted: then every one counts once per
+            class and sensitive value, and once per class in k. None where records are counted.
+        warnings: What may be wrong, in sentences.
     """
 
     records: int
@@ -57,6 +62,8 @@ class TableCheck:
     lacking: int
     left_out: int
     codes: tuple[str, ...]
+    persons: int | None = None
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -68,6 +75,7 @@ def check(
     quasi_identifiers: Sequence[str],
     sensitive: str,
     *,
+    person: str | None = None,
     missing: Sequence[str] = MISSING_TOKENS,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
@@ -79,6 +87,7 @@ def check(
         table: Files, folders, globs, or a table in memory (pandas, Polars, Arrow).
         quasi_identifiers: What somebody may know about a person.
         sensitive: What they would like to know.
+        person: The column that tells persons apart, if some have several records.
         missing: Texts that stand for a missing sensitive value, as an empty cell does; it counts for nothing.
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
@@ -91,8 +100,19 @@ def check(
             found=f"The quasi-identifiers are {quasi_identifiers!r}, the sensitive column is {sensitive!r}.",
             remedy='Give a list of names, such as ["age", "sex"].',
         )
+    persons: _Persons | None = None
+    warnings: tuple[str, ...] = ()
     with running(engine) as active:
-        read = count_release(active.open(table, csv_format), names, sensitive, progress=progress)
+        opened = active.open(table, csv_format)
+        opened.require((*names, sensitive))
+        if person is not None:
+            check_person(person, (*names, sensitive))
+            persons = _Persons(opened, names, sensitive, person, missing)
+            opened = persons.table
+        else:
+            others = [name for name in opened.names if name not in (*names, sensitive)]
+            warnings = tuple(repeated_people(opened, others))
+        read = count_release(opened, names, sensitive, progress=progress)
     shown = [value and value.strip() for value in values_shown(read.values, missing)]
     spelt = one_spelling({value for value in shown if value is not None})
     found = read.with_values([None if value is None else spelt[value] for value in shown], keep_missing=False)
@@ -104,7 +124,7 @@ def check(
     return TableCheck(
         records=found.n_records,
         classes=len(counts),
-        k=measures.k_anonymity(counts) or 0,
+        k=(measures.k_anonymity(counts) if persons is None else persons.fewest) or 0,
         ell=ell,
         entropy_ell=float(measures.entropy_diversities(counts).min()),
         recursive_c=float(measures.recursive_c(counts, ell).max()),
@@ -116,7 +136,40 @@ def check(
         lacking=int((counts == 0).any(axis=1).sum()),
         left_out=read.n_records - found.n_records,
         codes=codes_among([value for value in found.values if value is not None]),
+        persons=None if persons is None else persons.total,
+        warnings=warnings,
     )
+
+
+class _Persons:
+    """A table in which every person has one record per class and value, and how many persons there are."""
+
+    def __init__(
+        self, table: Table, names: Sequence[str], sensitive: str, person: str, missing: Sequence[str]
+    ) -> None:
+        who, kind = person_key(table, person), table.kind_of(sensitive)
+        value = sql.identifier(sensitive)
+        # One spelling per value, as values are read later: otherwise a person could count twice.
+        spelt = f"TRIM({value})" if kind == "text" else value
+        classes = [(sql.identifier(name), name) for name in names]
+        shown = sql.present(spelt, kind, missing)
+        columns = (*classes, (shown, sensitive), (who, person))
+        kinds = tuple(column for column in table.columns if column.name in (*names, sensitive, person))
+        self.table = replace(
+            table, relation=sql.distinct_rows(table.relation, columns), columns=kinds, n_rows=None
+        )
+        of_class = sql.distinct_rows(table.relation, [*classes, (who, person)], shown)
+        everybody = sql.distinct_rows(table.relation, [(who, person)], shown)
+        by_class = replace(self.table, relation=of_class)
+        totals = [batch.column(len(names)).to_pylist() for batch in by_class.count_texts(names)]
+        self.fewest = min((n for part in totals for n in part), default=0)
+        row = Profiler(table, person, ()).one_row(sql.distinct(everybody, person))
+        self.total = int(row["n_distinct"])
+        if row["n"] > self.total:
+            raise DataError(
+                f"Some records have no value in the column {person!r}, which tells persons apart.",
+                remedy="Leave these records out, or give each of them a value.",
+            )
 
 
 def _rising(values: Sequence[str | None]) -> list[int] | None:

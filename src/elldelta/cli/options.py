@@ -68,6 +68,14 @@ ShowValues = Annotated[
         callback=_on_terminal,
     ),
 ]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        "--person",
+        help="The column that tells persons apart, if some have several records: every person counts once "
+        "per sensitive value. It is never published, and stands in no file.",
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is already there.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 Picture = Annotated[Path | None, typer.Option("--picture", help="Also draw it, into a .png or .svg file.")]

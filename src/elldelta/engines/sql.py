@@ -80,11 +80,7 @@ def released_rows(
     """
     keyed = ", ".join(f"{expression} AS k{place}" for place, expression in enumerate(keys))
     carried = "".join(f", {identifier(name)} AS c{place}" for place, name in enumerate(kept))
-    # Missing values vanish in a plain join: they must find each other.
-    joins = " ".join(
-        f"JOIN {encoding} AS e{place} ON keyed.k{place} IS NOT DISTINCT FROM e{place}.raw"
-        for place, encoding in enumerate(encodings)
-    )
+    joins = _joined(encodings)
     last = len(keys) - 1
     rank = " + ".join(f"e{place}.position * {stride}" for place, stride in enumerate(strides))
     shown = [
@@ -103,6 +99,55 @@ def released_rows(
         f"JOIN {classes} AS classes ON classes.rank = {rank}"
         + (f" ORDER BY {order_by}" if order == "sorted" else "")
     )
+
+
+def persons_by_cell(
+    relation: str, keys: Sequence[str], encodings: Sequence[str], strides: Sequence[int], person: str
+) -> str:
+    """Persons per combination and sensitive value: cell, val, n, pairs, persons, unnamed.
+
+    Every (person, value) is counted once in the whole table, as a pair, where most of its records are; then
+    every person once, at one of its pairs. So both numbers may be added up over any combinations, and none is
+    more than the different persons there. All records of a pair are counted with it (n), and those that name
+    nobody once more (unnamed).
+
+    Args:
+        relation: The table.
+        keys: The grouping expression of every quasi-identifier, then of the sensitive column.
+        encodings: For each key a relation (raw, position) of the values that take part.
+        strides: What a position of each quasi-identifier adds to the rank.
+        person: The expression that tells persons apart.
+    """
+    keyed = ", ".join(f"{expression} AS k{place}" for place, expression in enumerate(keys))
+    rank = " + ".join(f"e{place}.position * {stride}" for place, stride in enumerate(strides))
+    value = f"e{len(keys) - 1}.position"
+    cells = (
+        f"SELECT keyed.who AS who, {rank} AS cell, {value} AS val, COUNT(*) AS n "  # noqa: S608
+        f"FROM (SELECT {keyed}, {person} AS who FROM {relation}) AS keyed {_joined(encodings)} "
+        f"GROUP BY keyed.who, {rank}, {value}"
+    )
+    pairs = (
+        "SELECT who, cell, val, n, SUM(n) OVER (PARTITION BY who, val) AS total, "  # noqa: S608
+        f"ROW_NUMBER() OVER (PARTITION BY who, val ORDER BY n DESC, cell) AS place FROM ({cells}) AS cells"
+    )
+    once = (
+        "SELECT cell, val, total, CASE WHEN who IS NULL THEN total ELSE 0 END AS unnamed, "  # noqa: S608
+        "CASE WHEN ROW_NUMBER() OVER (PARTITION BY who ORDER BY n DESC, cell, val) = 1 THEN 1 ELSE 0 END "
+        "AS one "
+        f"FROM ({pairs}) AS pairs WHERE place = 1"
+    )
+    return (
+        "SELECT cell, val, CAST(SUM(total) AS BIGINT) AS n, COUNT(*) AS pairs, "  # noqa: S608
+        "CAST(SUM(one) AS BIGINT) AS persons, CAST(SUM(unnamed) AS BIGINT) AS unnamed "
+        f"FROM ({once}) AS once GROUP BY cell, val"
+    )
+
+
+def distinct_rows(relation: str, shown: Sequence[tuple[str, str]], required: str = "") -> str:
+    """The different rows of a relation with other columns; of those only where an expression is not NULL."""
+    listed = ", ".join(f"{expression} AS {identifier(name)}" for expression, name in shown)
+    where = f" WHERE {required} IS NOT NULL" if required else ""
+    return f"(SELECT DISTINCT {listed} FROM {relation}{where}) AS different"  # noqa: S608
 
 
 def mapped_rows(relation: str, shown: Sequence[tuple[str, str]]) -> str:
@@ -264,6 +309,15 @@ def bin_of(
         f"CASE WHEN {blank} THEN {missing} "
         f"WHEN {number} IS NULL OR {number} < {low} OR {number} > {high} THEN {unknown} "
         f"ELSE {_bisect(edges, number, 0, len(edges) - 1)} END"
+    )
+
+
+def _joined(encodings: Sequence[str]) -> str:
+    """Joins of keyed records with the positions of their values, e0, e1, ..."""
+    # Missing values vanish in a plain join: they must find each other.
+    return " ".join(
+        f"JOIN {encoding} AS e{place} ON keyed.k{place} IS NOT DISTINCT FROM e{place}.raw"
+        for place, encoding in enumerate(encodings)
     )
 
 

@@ -1,7 +1,7 @@
 """Models: counts of past records, which estimate P(Q, S).
 
-Counting in an engine (`counting`), the counts themselves with the account of every record (`counts`), the
-model and its file (`model`), and how a planner may rearrange it.
+Counting in an engine (`counting`; `persons` where people have several records), the counts themselves with
+the account of every record (`counts`), the model and its file (`model`), and how a planner may rearrange it.
 """
 
 from elldelta.model.counting import CountedTable, Encoding, ShowValues, UnknownPolicy, count
@@ -15,4 +15,5 @@ from elldelta.model.model import (
     reordered,
     write_model,
 )
+from elldelta.model.persons import check_person, count_persons, person_key
 from elldelta.model.rounding import rounded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -37,6 +37,13 @@ class Encoding:
 
     cells: pa.Array
     positions: NDArray[np.int64]
+
+    def usable(self) -> dict[str, Any]:
+        """The cells at a position, as a relation (raw, position)."""
+        import pyarrow as pa
+
+        usable = self.positions >= 0
+        return {"raw": self.cells.filter(pa.array(usable)), "position": self.positions[usable]}
 
     def unknown_texts(self) -> list[str]:
         """Examples of cells outside the domain; they are values of people."""

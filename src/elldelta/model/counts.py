@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Accounting:
-    """What became of every record that was read: n_read = n_counted + n_suppressed + n_quarantined.
+    """What became of every record that was read.
+
+    n_read = n_counted + n_suppressed + n_quarantined + n_repeated.
 
     A record with a value outside a domain is quarantined; otherwise one without a value where the policy
     says so is suppressed. The numbers per column count every such value, so a record may be in several.
@@ -41,6 +43,7 @@ class Accounting:
         n_quarantined: Records left out because a value lies outside its domain.
         nulls: Missing values per column, for columns whose policy is not "category".
         unknown: Values outside the domain, per column.
+        n_repeated: Records that say of a person what another one says already, where persons are counted.
     """
 
     n_read: int
@@ -49,17 +52,18 @@ class Accounting:
     n_quarantined: int = 0
     nulls: Mapping[str, int] = field(default_factory=dict)
     unknown: Mapping[str, int] = field(default_factory=dict)
+    n_repeated: int = 0
 
     def __post_init__(self) -> None:
         for name in ("nulls", "unknown"):
             tally = {column: int(n) for column, n in getattr(self, name).items() if n}
             object.__setattr__(self, name, MappingProxyType(tally))
-        parts = (self.n_counted, self.n_suppressed, self.n_quarantined)
+        parts = (self.n_counted, self.n_suppressed, self.n_quarantined, self.n_repeated)
         if self.n_read != sum(parts) or min(parts) < 0:
             raise InternalError(
                 "Records were lost or invented while counting.",
                 found=f"Read {self.n_read}; counted {self.n_counted}, suppressed {self.n_suppressed}, "
-                f"quarantined {self.n_quarantined}.",
+                f"quarantined {self.n_quarantined}, repeated {self.n_repeated}.",
                 remedy="Please report this.",
             )
 
@@ -71,11 +75,15 @@ class Accounting:
             self.n_quarantined + other.n_quarantined,
             _added(self.nulls, other.nulls),
             _added(self.unknown, other.unknown),
+            self.n_repeated + other.n_repeated,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The account as plain JSON values; it can be made again from them."""
-        return {**vars(self), "nulls": dict(self.nulls), "unknown": dict(self.unknown)}
+        content = {**vars(self), "nulls": dict(self.nulls), "unknown": dict(self.unknown)}
+        if not self.n_repeated:  # as it was written before persons were counted
+            del content["n_repeated"]
+        return content
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +96,15 @@ class Counts:
         table: The number of records of each cell with a record: one row per occupied combination, one column
             per sensitive value. It is what the kernels of `elldelta.core` work on.
         accounting: What became of every record.
+        persons: Where one record per person and value is counted: per combination how many persons are
+            counted there, each person at one combination of the table. None where records are counted.
     """
 
     schema: Schema
     ranks: NDArray[np.int64]
     table: SparseRows
     accounting: Accounting
+    persons: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ranks", _frozen(self.ranks))

@@ -19,6 +19,7 @@ from elldelta.errors import ElldeltaError, FileError, ParameterError, SchemaErro
 from elldelta.files import AtomicFiles, CsvFormat, canonical_json, changed, digest, loaded, newer, unreadable
 from elldelta.model.counting import ShowValues, UnknownPolicy, count
 from elldelta.model.counts import Accounting, Counts, merge_counts
+from elldelta.model.persons import count_persons
 from elldelta.pages.page import Shown
 from elldelta.schema.schema import Categories, Column, Schema
 from elldelta.schema.schema_file import read_schema
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
     from elldelta.core.distribution import JointDistribution
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Version of the file; old versions are read for ever. A model is written in the lowest format that has what
+it uses: 1, or 2 where persons were counted and some have several records."""
 _METADATA_KEY = b"elldelta.model"
 
 
@@ -111,13 +114,18 @@ class Model(Shown):
             sensitive.value_labels, marginal, f"{sensitive.name}: {self.n_records:,} records"
         )
 
+    @property
+    def format(self) -> int:
+        """The lowest version of the file that can hold it."""
+        return 2 if self.accounting.n_repeated else 1
+
     @cached_property
     def digest(self) -> str:
         """The digest of schema, counts and account: the same for the same content, however it was stored."""
         counts = self.counts
         return digest(
             {
-                "format": FORMAT_VERSION,
+                "format": self.format,
                 "schema": self.schema.digest,
                 "accounting": self.accounting.to_dict(),
                 "cells": _cells_digest(counts.ranks[counts.rows], counts.values, counts.n),
@@ -135,6 +143,7 @@ def estimate(
     source: Any,  # noqa: ANN401 (files, or any table in memory)
     schema: Schema | str | os.PathLike[str],
     *,
+    person: str | None = None,
     unknown: UnknownPolicy = "refuse",
     show_values: ShowValues | None = None,
     csv_format: CsvFormat | None = None,
@@ -146,6 +155,8 @@ def estimate(
     Args:
         source: Files, folders, globs, or a table in memory (pandas, Polars, Arrow).
         schema: What the columns mean, or the file that says so.
+        person: The column that tells persons apart, if some have several records: every person counts once
+            per sensitive value. It is never written anywhere.
         unknown: What to do with a value outside its domain: "refuse", or leave the record out and count it
             ("quarantine").
         show_values: Is told every column with such values, and examples of them, which are personal data.
@@ -162,6 +173,8 @@ def estimate(
             show_values=show_values,
             progress=progress,
         )
+        if person is not None:
+            counted = count_persons(counted, person, progress)
     return Model(counted.counts)
 
 
@@ -206,7 +219,7 @@ def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool =
 
     counts = model.counts
     head = {
-        "format": FORMAT_VERSION,
+        "format": model.format,
         "schema": model.schema.to_dict(),
         "schema_digest": model.schema.digest,
         "accounting": model.accounting.to_dict(),
@@ -261,7 +274,8 @@ def _read(opened: Callable[[], Any], name: Path | str) -> Model:
         del ranks, values, n
         model = Model(counts)
         intact = (
-            schema.digest == head["schema_digest"]
+            model.format == head["format"]
+            and schema.digest == head["schema_digest"]
             and model.digest == head["digest"]
             and counts.n.size == n_cells
         )

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
     from elldelta.release.publishable import Publishable
 
-FORMAT_VERSION = 2
-"""Version of the file; old versions are read for ever, newer ones refused. A release without kept columns is
-described in format 1, as ever."""
+FORMAT_VERSION = 3
+"""Version of the file; old versions are read for ever, newer ones refused. A release is described in the
+lowest format that has what it uses: 1, 2 with kept columns, 3 with persons."""
 
 KIND = "manifest"
 
@@ -81,6 +81,9 @@ class Manifest:
         kept: Where columns are kept: a digest that covers them (of the bytes of a file, or of all rows where
             there is no file), and the kind of values of each, by which rows are sorted. None without such
             columns, and in format 1.
+        persons: Where persons were counted, which only the owner can: how many persons the release shows, how
+            many records repeat what others say of the same person, and the fewest persons of a class. None
+            where records were counted.
     """
 
     schema: Schema
@@ -108,6 +111,7 @@ class Manifest:
     nulls: Mapping[str, int]
     unknown: Mapping[str, int]
     kept: Mapping[str, Any] | None = None
+    persons: Mapping[str, int] | None = None
 
     @property
     def labels(self) -> list[tuple[str, ...]]:
@@ -136,6 +140,12 @@ class Manifest:
             said.append("Certified: it may be linked with others of its kind, as the plan says.")
         elif cost is not None and self.ledger is not None:
             said.append(f"Certified, and admitted by the ledger as release {self.ledger['sequence']}.")
+        if self.persons is not None:
+            said.append(
+                f"By the owner's count {self.persons['persons']:,} persons, at least "
+                f"{self.persons['persons_per_class']:,} in every class; each is shown once per value, "
+                f"{self.persons['records_repeated']:,} records repeat one."
+            )
         if lost:
             said.append(
                 f"Left out: {self.records_suppressed:,} with a missing value, "
@@ -152,9 +162,11 @@ class Manifest:
             "unknown": dict(self.unknown),
             **{name: getattr(self, name) for name in _PLAIN},
         }
-        if self.kept is None:
-            return seal(KIND, 1, content)
-        return seal(KIND, FORMAT_VERSION, {**content, "kept": dict(self.kept)})
+        version = 1
+        for own, name in ((2, "kept"), (3, "persons")):
+            if getattr(self, name) is not None:
+                version, content[name] = own, dict(getattr(self, name))
+        return seal(KIND, version, content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "The manifest") -> Manifest:
@@ -172,6 +184,7 @@ class Manifest:
                 nulls=content["nulls"],
                 unknown=content["unknown"],
                 kept=_checked_kept(content.get("kept"), schema),
+                persons=_checked_persons(content.get("persons")),
                 **{name: content[name] for name in _PLAIN},
             )
         except (ElldeltaError, AttributeError, KeyError, TypeError, ValueError):
@@ -181,7 +194,7 @@ class Manifest:
 _PLAIN = tuple(
     field.name
     for field in fields(Manifest)
-    if field.name not in ("schema", "classes", "nulls", "unknown", "kept")
+    if field.name not in ("schema", "classes", "nulls", "unknown", "kept", "persons")
 )
 
 
@@ -210,6 +223,15 @@ def _checked_kept(kept: Any, schema: Schema) -> Mapping[str, Any] | None:  # noq
     return {**kept, "kinds": dict(kinds)}
 
 
+def _checked_persons(persons: Any) -> Mapping[str, int] | None:  # noqa: ANN401 (from a file)
+    if persons is not None and (
+        persons.keys() != {"persons", "records_repeated", "persons_per_class"}
+        or any(type(n) is not int or n < 0 for n in persons.values())
+    ):
+        raise ValueError
+    return None if persons is None else dict(persons)
+
+
 def describe(
     plan: Plan, content: Publishable, order: str, ledger: Mapping[str, Any] | None = None
 ) -> Manifest:
@@ -227,7 +249,20 @@ def describe(
         ledger=ledger,
         nulls=accounting.nulls,
         unknown=accounting.unknown,
+        persons=_persons(content),
     )
+
+
+def _persons(content: Publishable) -> dict[str, int] | None:
+    persons = content.records.persons
+    if persons is None or content.persons_lower is None:
+        return None
+    shown = content.persons_lower[content.counts.any(axis=1)]
+    return {
+        "persons": int(persons[content.class_of >= 0].sum()),
+        "records_repeated": content.records.accounting.n_repeated,
+        "persons_per_class": int(shown.min()) if shown.size else 0,
+    }
 
 
 def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str) -> Manifest:

@@ -92,6 +92,19 @@ class Publishable:
         """The number of records that are released."""
         return int(self.counts.sum())
 
+    @cached_property
+    def persons_lower(self) -> NDArray[np.int64] | None:
+        """At least so many persons are in each published class; None if records were counted.
+
+        Those who are counted in one class only, or all who share a value, whichever are more.
+        """
+        if self.records.persons is None:
+            return None
+        shown = self.class_of >= 0
+        once = np.bincount(self.class_of[shown], self.records.persons[shown], minlength=len(self.labels))
+        lower: NDArray[np.int64] = np.maximum(once.astype(np.int64), self.counts.max(axis=1, initial=0))
+        return lower
+
     @property
     def certificate(self) -> Certificate:
         """The certificate of what is published."""
@@ -150,7 +163,7 @@ def publishable(
                 found=f'`on_failure="{on_failure}"` was asked for.',
                 remedy="Use a certified plan, or leave the option out.",
             )
-        return _as_planned(counts, plan)
+        return _require_persons(_as_planned(counts, plan), plan)
     # Fine plans are made to be coarsened; others are meant to pass as they are.
     on_failure = on_failure or ("refuse" if plan.waiting_risk is None else "coarsen")
     if on_failure == "refuse":
@@ -171,6 +184,7 @@ def publishable(
         missed = missing_witnesses(shown.counts, own, shown.grouping)
         if state is None or (state.admits(missed) and not (missed.sum(axis=1) > own.allowances).any()):
             break
+    made = _require_persons(made, plan)
     if made.n_records == 0:
         raise RefusedError(
             "Nothing would be left to release.",
@@ -216,6 +230,32 @@ def _fitted(
     classes: Classes = plan.classes if is_whole else Merged(plan.classes, group_of)
     numbers = np.where(is_left_out, LEFT_OUT, np.arange(plan.n_classes) if is_whole else group_of)
     return Publishable(counts, numbers[class_of], classes, class_labels(plan.schema, classes), fitted)
+
+
+def _require_persons(made: Publishable, plan: Plan) -> Publishable:
+    """Refuses classes of fewer persons than a table of one record each would have there.
+
+    There ell witnesses with r records each are ell r persons. Where people have several records, all values
+    of a class may be those of one person.
+    """
+    if made.persons_lower is None:
+        return made
+    least = fewest_persons(plan)
+    shown = made.counts.any(axis=1)
+    few = shown & (made.persons_lower < least)
+    if few.any():
+        raise RefusedError(
+            f"Every class needs {least} persons.",
+            found=f"{int(few.sum())} of {int(shown.sum())} classes may have fewer; somebody with values "
+            "in several classes counts in one of them.",
+            remedy="Wait for more people, or ask for a plan with fewer classes or more records per witness.",
+        )
+    return made
+
+
+def fewest_persons(plan: Plan) -> int:
+    """How many persons every published class has to have, where persons are counted."""
+    return plan.ell * plan.min_records
 
 
 def _as_planned(counts: Counts, plan: Plan) -> Publishable:

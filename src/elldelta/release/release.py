@@ -11,7 +11,7 @@ from elldelta.engines import Engine, Progress, TableName, format_of, running
 from elldelta.engines.task import computed
 from elldelta.errors import ParameterError
 from elldelta.files import AtomicFiles, CsvFormat, PublicKey, TrustedKeys, as_bytes, check_writable
-from elldelta.model import ShowValues, UnknownPolicy, count
+from elldelta.model import ShowValues, UnknownPolicy, check_person, count, count_persons
 from elldelta.pages.page import Shown
 from elldelta.plan.signature import given_plan
 from elldelta.release.database_table import (
@@ -112,6 +112,7 @@ def release(
     to: str | os.PathLike[str] | TableName | None = None,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
+    person: str | None = None,
     quarantine: str | os.PathLike[str] | None = None,
     show_values: ShowValues | None = None,
     ledger: AdmittingLedger | None = None,
@@ -138,6 +139,8 @@ def release(
         columns: The plan's names of columns that are called differently here: {"ZIP": "zip"}.
         values: The plan's values for values that are written differently, by the plan's columns:
             {"sex": {"female": "F"}}. Texts are compared without spaces around them.
+        person: The column that tells persons apart, if some have several records. The release then shows each
+            person's value once; witnesses and classes need so many persons. The column is never written.
         quarantine: A file for records with a value outside its domain, which holds personal data; without it
             a table with such records is refused.
         show_values: Is told every column with such values, and examples of them, which are personal data.
@@ -165,6 +168,9 @@ def release(
     apart = None if quarantine is None else Path(quarantine)
     _check_ledger(ledger, known, place)
     files = _files(place, apart)
+    if person is not None:
+        check_person(person, known.schema.columns)
+        _check_kept(known)
     outputs = [*files, *(ledger.files if ledger else ())]
     _check_apart(outputs, plan_files)
     with running(engine) as active:
@@ -185,6 +191,8 @@ def release(
             show_values=show_values,
             progress=progress,
         )
+        if person is not None:
+            counted = count_persons(counted, person, progress)
         book: Any
         with nullcontext() if ledger is None else ledger.open(known) as book:
             content = computed(
@@ -269,6 +277,15 @@ def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | Tabl
             "A ledger that is a file admits releases that are files.",
             found="The release is to stay in memory." if place is None else "The release is to be a table.",
             remedy="Give `to=FILE`; the records may be in a database all the same.",
+        )
+
+
+def _check_kept(plan: Plan) -> None:
+    if plan.schema.kept:
+        raise ParameterError(
+            "Columns are not kept where persons are counted.",
+            found="The plan keeps columns; which of a person's records would they be taken from?",
+            remedy="Make the plan with a schema that keeps no columns.",
         )
 
 

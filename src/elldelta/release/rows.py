@@ -209,7 +209,7 @@ class JoinedRows:
             counted.table.relation,
             counted.keys,
             [
-                *(self._put(**_usable(encoding)) for encoding in counted.encodings[:-1]),
+                *(self._put(**encoding.usable()) for encoding in counted.encodings[:-1]),
                 self._put(**self._sensitive()),
             ],
             schema.strides,
@@ -270,11 +270,6 @@ def _stage(
         return files.stage(path, private=private, folder=True)
     require(engine, "write file", f"write {path}")
     return files.stage(path, private=private)
-
-
-def _usable(encoding: Encoding) -> dict[str, Any]:
-    usable = encoding.positions >= 0
-    return {"raw": _cells_where(encoding, usable), "position": encoding.positions[usable]}
 
 
 def _cells_where(encoding: Encoding, mask: Any) -> pa.Array:  # noqa: ANN401

@@ -148,8 +148,11 @@ def _check_claims(published: Published, manifest: Manifest, n_classes: int, real
     }
     wrong = [name for name, (claimed, found) in claims.items() if claimed != found]
     lost = (manifest.records_left_out, manifest.records_suppressed, manifest.records_quarantined)
-    if manifest.records_released + sum(lost) != manifest.records_read or min(lost) < 0:
+    repeated = 0 if manifest.persons is None else manifest.persons["records_repeated"]
+    if manifest.records_released + sum(lost) + repeated != manifest.records_read or min(lost) < 0:
         wrong.append("what became of every record")
+    if manifest.persons is not None and not _can_be(manifest.persons, published, manifest):
+        wrong.append("its persons")
     # A record may lack several values, and one that is put aside may lack some, too.
     missing, outside = (_tally(counts) for counts in (manifest.nulls, manifest.unknown))
     if min(outside, default=0) < 0 or not (
@@ -162,6 +165,16 @@ def _check_claims(published: Published, manifest: Manifest, n_classes: int, real
         wrong.append("missing values")
     if wrong:
         raise not_as_described(published.name, f"The manifest is wrong about {', '.join(wrong)}.")
+
+
+def _can_be(persons: Mapping[str, int], published: Published, manifest: Manifest) -> bool:
+    """Whether a release can show so many persons, each once per value, and as many as were asked for."""
+    sizes = published.counts.sum(axis=1)
+    return (
+        persons["persons"] <= published.n_records
+        and persons["persons_per_class"] <= min(sizes[sizes > 0], default=0)
+        and (not published.n_records or persons["persons_per_class"] >= manifest.ell * manifest.min_records)
+    )
 
 
 def _tally(counts: object) -> list[int]:
@@ -230,6 +243,7 @@ def _claimed(manifest: Manifest, plan: Plan | None) -> dict[str, Any]:
     cost = dict(manifest.coarsening or {})
     shown = ("base_classes_failing",) if plan is not None else tuple(cost)
     claimed |= {name: cost[name] for name in shown if name in cost and name != "records_suppressed"}
+    claimed |= manifest.persons or {}
     return {**claimed, "nulls": dict(manifest.nulls), "unknown": dict(manifest.unknown)}
 
 

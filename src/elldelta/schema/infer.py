@@ -133,7 +133,7 @@ def propose(
         if progress:
             progress((place + 1) / len(names))
     schema = Schema(tuple(columns[:-1]), columns[-1], tuple(kept), _dropped(table, (*names, *kept)))
-    return Proposal(schema, tuple(profiles), (*warnings, *_repeated_people(table, (*kept, *schema.dropped))))
+    return Proposal(schema, tuple(profiles), (*warnings, *repeated_people(table, (*kept, *schema.dropped))))
 
 
 def _check_seen(name: str, domain: Categories, tokens: tuple[str, ...]) -> None:
@@ -184,7 +184,7 @@ def _dropped(table: Table, used: Sequence[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def _repeated_people(table: Table, names: Sequence[str]) -> Iterator[str]:
+def repeated_people(table: Table, names: Sequence[str]) -> Iterator[str]:
     """Warns of a column that seems to name people, some of them several times."""
     for name in names:
         if name in table.names and _PERSON.search(name) and table.kind_of(name) in {"integer", "text"}:
@@ -192,7 +192,8 @@ def _repeated_people(table: Table, names: Sequence[str]) -> Iterator[str]:
             if row["n"] / 10 < row["n_distinct"] < row["n"]:
                 yield (
                     f"{name}: {row['n']:,} records have {row['n_distinct']:,} different ones. If these are "
-                    "people, some have several records, and ell values may be those of fewer people."
+                    "people, some have several records, and ell values may be those of fewer people: count "
+                    f"persons with `--person {name}`."
                 )
 
 

@@ -17,6 +17,7 @@ def _run(
     *,
     qi: Annotated[str, typer.Option("--qi", help="The quasi-identifiers, separated by commas.")],
     sensitive: Annotated[str, typer.Option("--sensitive", help="The sensitive column.")],
+    person: options.Person = None,
     missing: options.Missing,
     csv: options.Csv,
     where: options.WhereFrom,
@@ -35,6 +36,7 @@ def _run(
             source,
             names,
             sensitive,
+            person=person,
             missing=missing.tokens(sensitive),
             csv_format=csv.format,
             engine=engine,
@@ -44,14 +46,17 @@ def _run(
         output.print_note(
             f"WARNING  {sensitive}: {code} may stand for a missing value. If so: --na {sensitive}={code}"
         )
+    output.print_note(*(f"WARNING  {said}" for said in found.warnings))
     if json:
         output.print_json(found.to_dict())
         return
     ordered = "" if found.t_ordered is None else f"; with the order of the numbers {found.t_ordered:.4f}"
+    who = "records" if found.persons is None else "persons"
     output.print_pairs(
-        f"{found.records:,} records in {found.classes:,} classes",
+        f"{found.records:,} records in {found.classes:,} classes"
+        + ("" if found.persons is None else f": {found.persons:,} persons, each once per class and value"),
         [
-            ("k-anonymity", f"{found.k:,} records in the smallest class"),
+            ("k-anonymity", f"{found.k:,} {who} in the smallest class"),
             ("ell-diversity", f"{found.ell:,} distinct values in the poorest class"),
             ("  entropy", f"{found.entropy_ell:.3f}"),
             ("  recursive", f"(c, {found.ell}) for every c above {found.recursive_c:.3f}"),

@@ -13,6 +13,7 @@ def _run(
     *,
     schema: options.SchemaFile,
     target: options.Output,
+    person: options.Person = None,
     show_values: options.ShowValues = False,
     overwrite: options.Overwrite = False,
     csv: options.Csv,
@@ -34,6 +35,7 @@ def _run(
         model = estimate(
             source,
             described,
+            person=person,
             show_values=output.show_values if show_values else None,
             csv_format=csv.format,
             engine=active,
@@ -49,6 +51,7 @@ def _run(
             "digest": model.digest,
             "records_read": counts.accounting.n_read,
             "records": counts.n_records,
+            "records_repeated": counts.accounting.n_repeated,
             "records_suppressed": counts.accounting.n_suppressed,
             "combinations": counts.n_combinations,
             "combinations_possible": counts.schema.n_combinations,
@@ -57,6 +60,11 @@ def _run(
         f"Counted {counts.n_records:,} of {counts.accounting.n_read:,} records: "
         f"{counts.n_combinations:,} of {counts.schema.n_combinations:,} combinations occur, "
         f"with {counts.schema.n_values} sensitive values.",
+        *(
+            [f"{counts.accounting.n_repeated:,} records repeat a person's value; they count once."]
+            if counts.accounting.n_repeated
+            else []
+        ),
         f"Wrote {target}",
         as_json=json,
     )

@@ -44,6 +44,7 @@ def _release(
             "value of the plan's column sex. May be given several times.",
         ),
     ] = None,
+    person: options.Person = None,
     order: Annotated[
         Literal["sorted", "any"],
         typer.Option("--order", help="sorted hides the order of the input; any is faster with kept columns."),
@@ -121,6 +122,7 @@ def _release(
             to=place,
             columns=columns,
             values=values,
+            person=person,
             quarantine=quarantine,
             show_values=output.show_values if show_values else None,
             ledger=book,

@@ -1,0 +1,188 @@
+"""Counting persons: what is counted may be added up over any union of classes, and is published as it is."""
+
+import json
+from collections import defaultdict
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import elldelta as ed
+from elldelta.agency.registration import Registration, examine, registration_of
+from elldelta.engines.duckdb import connect
+from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.files import as_bytes, seal
+from elldelta.model import count, count_persons
+from elldelta.release.manifest import KIND, manifest_path, read_manifest
+from elldelta.schema.schema import Categories, Column, Integers, Schema
+
+DISEASES = ("flu", "hiv", "cold", "gout", "acne", "mumps")
+
+
+def visits(n_people, seed, most_values=3):
+    """People with one to three values, each with one to four records, some of them a year older."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for who in range(n_people):
+        age, sex = int(rng.integers(20, 60)), "MF"[rng.integers(2)]
+        for disease in rng.choice(DISEASES, rng.integers(1, most_values + 1)):
+            rows += [
+                {"who": f"p{who}", "age": age + int(rng.integers(2)), "sex": sex, "disease": str(disease)}
+                for _ in range(rng.integers(1, 5))
+            ]
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture(scope="module")
+def past():
+    return visits(3000, 0)
+
+
+@pytest.fixture(scope="module")
+def model(past):
+    schema = Schema.infer(past, ["age", "sex"], "disease", widen={"age": "18..62"})
+    return ed.estimate(past, schema, person="who")
+
+
+@pytest.fixture(scope="module")
+def plan(model):
+    return ed.plan(model, ell=3, releases=2, records=3000, delta=0.01, min_records=2)
+
+
+rows = st.lists(
+    st.tuples(st.sampled_from("pqrst"), st.integers(0, 5), st.sampled_from("xyz")), min_size=1, max_size=20
+)
+
+
+@given(rows, st.lists(st.integers(0, 2), min_size=6, max_size=6))
+def test_no_union_of_classes_counts_more_persons_than_it_has(rows, class_of):
+    """Adding up the persons of every combination would: somebody may be in two of them."""
+    schema = Schema((Column("age", Integers(0, 5)),), Column("s", Categories(("x", "y", "z"))))
+    frame = pd.DataFrame(rows, columns=["who", "age", "s"])
+    with connect() as engine:
+        found = count_persons(count(engine.open(frame), schema), "who").counts
+    cells, classes = defaultdict(set), defaultdict(set)
+    for who, age, value in rows:
+        cells[class_of[age], "xyz".index(value)].add(who)
+        classes[class_of[age]].add(who)
+    unions = found.by_class(np.array(class_of)[found.ranks], 3)
+    persons = np.bincount(np.array(class_of)[found.ranks], found.persons, minlength=3)
+    for (one, value), n in np.ndenumerate(unions):
+        assert n <= len(cells[one, value])
+    assert all(n <= len(classes[one]) for one, n in enumerate(persons))
+    # and nobody is lost: all persons, with all values, are counted once
+    assert unions.sum() == len({(who, value) for who, _, value in rows})
+    assert persons.sum() == len({who for who, *_ in rows})
+
+
+def test_a_release_shows_every_person_once_per_value(plan, tmp_path):
+    table, path = visits(4000, 1), tmp_path / "release.parquet"
+    made = ed.release(table, plan, to=path, person="who")
+    pairs = table.drop_duplicates(["who", "disease"])
+    assert made.manifest.records_released == len(pairs)
+    shown = pd.read_parquet(path)
+    assert list(shown) == ["age", "sex", "disease"]
+    assert shown.disease.value_counts().to_dict() == pairs.disease.value_counts().to_dict()
+    said = made.manifest.persons
+    assert said["persons"] == 4000
+    assert said["records_repeated"] == len(table) - len(pairs)
+    assert said["persons_per_class"] >= 6
+    assert read_manifest(manifest_path(path)).persons == said
+    verified = ed.verify(path, plan)
+    assert verified.claimed["persons"] == 4000
+    assert "persons 4,000" in " ".join(verified.sentences)
+    registration = Registration.from_bytes(registration_of(path, plan).to_bytes())
+    assert registration.manifest["persons"] == said
+    assert examine(plan, registration, owner="a").counts.sum() == len(pairs)
+
+
+def test_witnesses_need_so_many_persons_and_not_records(plan):
+    """A value that one person has, however often, is no witness where two persons are needed."""
+    table = pd.DataFrame(
+        [
+            {"who": f"{age // 9} {disease}", "age": age, "sex": sex, "disease": disease}
+            for age in range(18, 63)
+            for sex in "MF"
+            for disease in DISEASES
+            for _ in range(6)
+        ]
+    )
+    alone = ed.release(table, plan, on_failure="coarsen").manifest.coarsening
+    assert alone["base_classes_failing"] == 0
+    counted = ed.release(table, plan, on_failure="coarsen", person="who").manifest.coarsening
+    assert counted["base_classes_failing"] >= 1
+
+
+def test_classes_need_persons(model):
+    """One person has all values of a class: five values, one person."""
+    plan = ed.plan(model, ell=3, releases=1, classes=4, delta=0.1, shape="runs")
+    frame = pd.DataFrame(
+        [
+            {"who": f"{age}-{copy}", "age": age, "sex": sex, "disease": disease}
+            for age in range(18, 63)
+            for sex in "MF"
+            for copy in range(2)
+            for disease in DISEASES
+        ]
+    )
+    ed.release(frame, plan, on_failure="coarsen", person="who")
+    few = frame[(frame.age == 20) | (frame.age > 40)]
+    few = few[(few.age > 40) | (few.who == "20-0")]
+    ed.release(few, plan, on_failure="coarsen")
+    with pytest.raises(RefusedError, match="Every class needs 3 persons"):
+        ed.release(few, plan, on_failure="coarsen", person="who")
+
+
+def test_columns_with_a_role_tell_no_persons_apart(plan, past):
+    for name in ("age", "disease", "Sex"):
+        with pytest.raises(ParameterError, match="cannot tell persons apart"):
+            ed.release(past, plan, person=name)
+
+
+def test_a_model_of_persons_is_read_again(model, past, tmp_path):
+    ed.write_model(model, tmp_path / "model.parquet")
+    assert ed.read_model(tmp_path / "model.parquet") == model
+    assert model.n_records == len(past.drop_duplicates(["who", "disease"]))
+    assert model.accounting.n_repeated == len(past) - model.n_records
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"persons": 10**6},
+        {"persons_per_class": 10**6},
+        {"persons_per_class": 1},
+        {"records_repeated": 0},
+        {"records_repeated": -1},
+        {"more": 1},
+    ],
+)
+def test_a_claim_that_the_table_contradicts_is_noticed(plan, tmp_path, changes):
+    path = tmp_path / "release.parquet"
+    ed.release(visits(4000, 1), plan, to=path, person="who")
+    document = json.loads(manifest_path(path).read_text())
+    content = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
+    content["persons"] |= changes
+    manifest_path(path).write_bytes(as_bytes(seal(KIND, 3, content)))
+    with pytest.raises(FileError):
+        ed.verify(path, plan)
+
+
+def test_a_check_counts_persons_and_warns_without():
+    table = pd.DataFrame(
+        {
+            "patient_id": [1, 1, 1, 2, 3, 3, 4],
+            "sex": ["f", "f", "f", "f", "m", "m", "m"],
+            "disease": ["flu", "flu", "hiv ", "hiv", "flu", "NA", "hiv"],
+        }
+    )
+    plain = ed.check(table, ["sex"], "disease")
+    assert (plain.k, plain.ell, plain.persons) == (2, 2, None)
+    assert "--person patient_id" in plain.warnings[0]
+    found = ed.check(table, ["sex"], "disease", person="patient_id")
+    assert (found.k, found.ell, found.persons, found.warnings) == (2, 2, 4, ())
+    assert found.records == 5  # flu and hiv of the first, hiv of the second, one value of each other one
+    with pytest.raises(ParameterError):
+        ed.check(table, ["sex"], "disease", person="sex")
