@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elldelta.audit.belief import Asked
 from elldelta.audit.evidence import Evidence, check_schemas
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from elldelta.audit.result import Audit
     from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
+    from elldelta.plan.plan import Plan
     from elldelta.release import Located, Published
 
     SchemaOrPath = Schema | str | os.PathLike[str]
@@ -41,6 +43,8 @@ def audit(
     releases: Sequence[Any],
     *,
     ell: int | None = None,
+    closeness: float | None = None,
+    closeness_to: Plan | Model | str | os.PathLike[str] | None = None,
     schema: Schema | str | os.PathLike[str] | None = None,
     model: Model | str | os.PathLike[str] | None = None,
     foreign: ForeignColumns | None = None,
@@ -57,6 +61,9 @@ def audit(
     Args:
         releases: Files with a manifest beside them, `Release` objects, or tables in memory.
         ell: The diversity to compare with; by default the largest that a manifest promises.
+        closeness: T: what somebody may believe must stay within this total variation of the reference.
+        closeness_to: The reference: a plan or a model, or the file of one; by default "pooled", the overall
+            distribution of the releases.
         schema: What the columns mean, for releases without a manifest.
         model: Where the adversary's distribution comes from; by default the releases pooled.
         foreign: Which columns to link by and what their labels mean, for releases that neither a manifest
@@ -81,15 +88,18 @@ def audit(
     releases = each_once(releases)
     same = [_places(group, releases) for group in same_records]
     known = None if model is None else loaded(model, Model, read_model)
+    asked = Asked.of(closeness, closeness_to)
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
     reading = Reading(schema, foreign, csv_format, engine, progress)
-    evidence = reading.gather(releases, people, known)
-    wanted = _wanted(ell, evidence)
+    evidence = reading.gather(releases, people, known, asked)
+    wanted = _wanted(ell, evidence, asked)
     totals = None
     if people is not None:
         totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
     return computed(
-        lambda _: summarize(evidence, wanted, model=known, same_records=same, targets=totals),
+        lambda _: summarize(
+            evidence, wanted, model=known, closeness=asked, same_records=same, targets=totals
+        ),
         part(progress, 1.0, 1.0),  # the releases are read; what is left shows that it goes on
     )
 
@@ -131,15 +141,19 @@ def audit_before(
     published: Sequence[Any],
     *,
     ell: int | None = None,
+    closeness: float | None = None,
+    closeness_to: Plan | Model | str | os.PathLike[str] | None = None,
     schema: SchemaOrPath | None = None,
     foreign: ForeignColumns | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Gate:
-    """Whether publishing a new release would take anybody below ell, given those already published."""
-    evidence = Reading(schema, foreign, csv_format, engine, progress).gather([*published, new])
-    return gate(evidence, _wanted(ell, evidence))
+    """Whether publishing a new release would take anybody below ell, or beliefs too far from a reference."""
+    asked = Asked.of(closeness, closeness_to)
+    reading = Reading(schema, foreign, csv_format, engine, progress)
+    evidence = reading.gather([*published, new], asked=asked)
+    return gate(evidence, _wanted(ell, evidence, asked), asked)
 
 
 def explain(
@@ -174,7 +188,11 @@ class Reading:
     progress: Progress | None = None
 
     def gather(
-        self, releases: Sequence[Any], people: pa.Table | None = None, model: Model | None = None
+        self,
+        releases: Sequence[Any],
+        people: pa.Table | None = None,
+        model: Model | None = None,
+        asked: Asked | None = None,
     ) -> Evidence:
         """Reads releases and lays them over each other.
 
@@ -185,18 +203,21 @@ class Reading:
             releases: The releases.
             people: People to look for in them.
             model: Counts of past records, whose combinations are to be found in them.
+            asked: A closeness whose reference is to be found in them too.
         """
         found = locate_all(releases, self.engine)
-        if people is None and model is None and all(item.manifest is not None for item in found):
-            return Evidence.from_published([self._published(item) for item in found])
-        columns, known, given = self._described(found)
+        plan, compared = (None, None) if asked is None else (asked.plan, asked.model)
+        past = [each for each in (model, compared) if each is not None]
+        if people is None and not past and all(item.manifest is not None for item in found):
+            return Evidence.from_published([self._published(item) for item in found], plan)
+        columns, known, given = self._described(found, plan)
         read = [
             self._read(item, columns, given)
             if item.manifest is None
             else ReadRelease.from_published(self._published(item), columns)
             for item in found
         ]
-        return Evidence.from_releases(read, columns, schema=known, people=people, model=model)
+        return Evidence.from_releases(read, columns, schema=known, people=people, models=past, plan=plan)
 
     def understanding(self, releases: Sequence[Any]) -> Understanding:
         """What the labels of releases mean, whether or not that is clear."""
@@ -211,12 +232,16 @@ class Reading:
         with item.opened(self.csv_format, self.engine) as table:
             return read_release(table, item.name, columns, schema, self.progress)
 
-    def _described(self, found: Sequence[Located]) -> tuple[ForeignColumns, Schema | None, Schema | None]:
+    def _described(
+        self, found: Sequence[Located], plan: Plan | None = None
+    ) -> tuple[ForeignColumns, Schema | None, Schema | None]:
         """The columns to link by and what is said about them; the schema, if any; and the one given."""
         described = self.foreign or ForeignColumns()
         given = None if self.schema is None else loaded(self.schema, Schema, read_schema)
+        given = plan.schema if given is None and plan is not None else given
         schemas = [(item.name, item.manifest.schema) for item in found if item.manifest is not None]
         schemas += [] if given is None else [("the schema given", given)]
+        schemas += [] if plan is None else [("the plan", plan.schema)]
         check_schemas(schemas)
         known = schemas[0][1] if schemas else None
         if known is not None:
@@ -265,13 +290,15 @@ def _places(names: Sequence[int | str], releases: Sequence[Any]) -> list[int]:
     return places
 
 
-def _wanted(ell: int | None, evidence: Evidence) -> int:
+def _wanted(ell: int | None, evidence: Evidence, asked: Asked | None) -> int:
     if ell is not None:
         return check_whole("ell", ell)
     if evidence.promised is None:
+        if asked is not None:
+            return 1  # what every release shows: closeness is all that is asked for
         raise ParameterError(
             "There is no ell to compare with.",
             found="No release has a manifest.",
-            remedy="Give `ell=NUMBER`.",
+            remedy="Give `ell=NUMBER`, or a closeness (`closeness=T`).",
         )
     return evidence.promised

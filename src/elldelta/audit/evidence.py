@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.audit.releases import MISSING_COUNTS, Known, understand
+from elldelta.audit.releases import MISSING_COUNTS, Known, ReadRelease, understand
 from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.errors import DataError, InternalError
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.audit.releases import ForeignColumns, Labels, ReadRelease, Understanding
+    from elldelta.audit.releases import ForeignColumns, Labels, Understanding
     from elldelta.core.arrangement import Arrangement
     from elldelta.model import Model
+    from elldelta.plan.plan import Plan
     from elldelta.release import Published
     from elldelta.schema.label_columns import ColumnRules
     from elldelta.schema.schema import Schema
@@ -149,6 +150,7 @@ class Evidence:
         places: How labels were understood, and the cells: by these people are found.
         sought: The same releases over cells that also tell apart the people to look for, if there are any.
         rules: What is said about the columns by which people are found.
+        base_of: The class of a plan in which each cell lies, if a plan was laid over the releases.
     """
 
     columns: tuple[str, ...]
@@ -163,10 +165,11 @@ class Evidence:
     sought: Evidence | None = None
     rules: Mapping[str, ColumnRules] = field(default_factory=dict)
     plans: tuple[str | None, ...] = ()
+    base_of: NDArray[np.int64] | None = None
 
     @classmethod
-    def from_published(cls, published: Sequence[Published]) -> Evidence:
-        """Lays releases of one schema over each other whose classes are known.
+    def from_published(cls, published: Sequence[Published], plan: Plan | None = None) -> Evidence:
+        """Lays releases of one schema over each other whose classes are known, and the classes of a plan.
 
         Raises:
             DataError: The releases do not have the same schema.
@@ -175,8 +178,15 @@ class Evidence:
         from elldelta.plan.common_cells import common_cells
 
         schema = published[0].schema
-        check_schemas([(item.name, item.schema) for item in published])
-        cells = common_cells(schema, [item.classes for item in published])
+        check_schemas(
+            [
+                *([] if plan is None else [("the plan", plan.schema)]),
+                *((item.name, item.schema) for item in published),
+            ]
+        )
+        covers = [item.classes for item in published]
+        cells = common_cells(schema, covers if plan is None else [*covers, plan.classes])
+        base_of = None if plan is None else cells.pop()
         every = np.arange(len(cells[0]), dtype=np.int64)
         return cls(
             columns=schema.names,
@@ -193,6 +203,7 @@ class Evidence:
                 *((MISSING_COUNTS,) if schema.sensitive.has_missing else ()),
             ),
             schema=schema,
+            base_of=base_of,
         )
 
     @classmethod
@@ -203,7 +214,8 @@ class Evidence:
         *,
         schema: Schema | None = None,
         people: pa.Table | None = None,
-        model: Model | None = None,
+        models: Sequence[Model] = (),
+        plan: Plan | None = None,
     ) -> Evidence:
         """Lays releases of any origin over each other, by what their labels mean.
 
@@ -213,16 +225,18 @@ class Evidence:
             schema: What the columns mean, if a manifest or a schema says so.
             people: People to look for. They cut cells further, which must not change what is said about
                 everybody.
-            model: Counts of past records, whose combinations are to be found.
+            models: Counts of past records, whose combinations are to be found.
+            plan: A plan whose classes are laid over the releases.
 
         Raises:
             DataError: A label has no clear meaning.
             RefusedError: The classes meet in too many ways.
         """
         values = () if schema is None else sensitive_texts(schema)
-        past = () if model is None else (_combinations(model, schema),)
-        understanding = understand(releases, columns, values=values, people=past)
-        found = cls._laid(releases, understanding, schema)
+        past = [_combinations(model, schema) for model in models]
+        bases = [] if plan is None else [_bases(plan, columns)]
+        understanding = understand([*releases, *bases], columns, values=values, people=past)
+        found = cls._laid(releases, understanding, schema, bases)
         if people is None:
             return found
         known = Known.from_table(people, columns.quasi_identifiers, columns.rules)
@@ -231,17 +245,22 @@ class Evidence:
 
     @classmethod
     def _laid(
-        cls, releases: Sequence[ReadRelease], understanding: Understanding, schema: Schema | None
+        cls,
+        releases: Sequence[ReadRelease],
+        understanding: Understanding,
+        schema: Schema | None,
+        bases: Sequence[ReadRelease] = (),
     ) -> Evidence:
         understanding.check()
         columns = understanding.columns
-        parts = [understanding.boxes(release) for release in releases]
+        covers = [*releases, *bases]
+        parts = [understanding.boxes(cover) for cover in covers]
         codes = [own for own, _, _ in parts]
         cells = arrange([column.runs for column in columns], np.concatenate(codes))
         offsets = np.cumsum([0, *map(len, codes)])
         owner = np.searchsorted(offsets, cells.classes, side="right") - 1
         shown = []
-        for number, (release, value_of) in enumerate(zip(releases, understanding.value_of, strict=True)):
+        for number, (release, value_of) in enumerate(zip(covers, understanding.value_of, strict=True)):
             _, class_of, examples = parts[number]
             labels, counts = (
                 release.labels,
@@ -258,6 +277,7 @@ class Evidence:
             pairs = np.divmod(np.unique(keys), max(len(counts), 1))
             shown.append(Shown.over_cells(release.name, labels, counts, cells.n_cells, pairs))
         linked = np.flatnonzero(cells.is_named)
+        base_of = _base_of(shown.pop()) if bases else None
         return cls(
             columns=tuple(column.name for column in columns),
             values=tuple("(missing)" if value is None else value for value in understanding.values),
@@ -273,6 +293,7 @@ class Evidence:
             labels=_meanings(understanding) if any(item.told_by == "labels" for item in releases) else (),
             schema=schema,
             places=(understanding, cells),
+            base_of=base_of,
         )
 
     @property
@@ -307,6 +328,21 @@ class Evidence:
             for item, used in zip(self.shown, self._used, strict=True)
         )
 
+    @property
+    def bases(self) -> NDArray[np.int64]:
+        """The class of the plan in which each linked cell lies."""
+        if self.base_of is None:
+            raise InternalError("No plan was laid over the releases.")
+        return self.base_of[self.linked]
+
+    def by_value(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
+        """A table by the values of the schema, by the values of all releases."""
+        if self.places is None:
+            return table
+        found = np.zeros((len(table), len(self.values)), dtype=np.int64)
+        np.add.at(found.T, self.places[0].known_of, table.T)
+        return found
+
     def label(self, release: int, row: int) -> tuple[str, ...]:
         """What a release shows for the people of a row of its counts: one label per quasi-identifier."""
         return self.shown[release].label(int(self._used[release][row]))
@@ -328,9 +364,7 @@ class Evidence:
         for j, used in enumerate(self._used):
             is_linked &= np.isin(found.rows[:, j], used)
         rows = [np.searchsorted(used, found.rows[is_linked, j]) for j, used in enumerate(self._used)]
-        counts = np.zeros((int(is_linked.sum()), len(self.values)), dtype=np.int64)
-        understanding, _ = self._located
-        np.add.at(counts.T, understanding.known_of, model.counts.dense()[found.person[is_linked]].T)
+        counts = self.by_value(model.counts.dense()[found.person[is_linked]])
         return np.stack(rows, axis=1).astype(np.int64), counts
 
     @property
@@ -356,6 +390,25 @@ class Evidence:
         return Candidates(len(codes), person, rows, tables, int((n_cells == 0).sum()))
 
 
+def _bases(plan: Plan, columns: ForeignColumns) -> ReadRelease:
+    """The classes of a plan, as a release that shows nothing."""
+    schema = plan.schema
+    own = [name if name in schema.names else None for name in columns.quasi_identifiers]
+    counts = np.zeros((plan.n_classes, schema.n_values), dtype=np.int64)
+    return ReadRelease.from_classes("the plan", schema, plan.classes, counts, own)
+
+
+def _base_of(shown: Shown) -> NDArray[np.int64]:
+    """The one class of a plan that covers each cell."""
+    if (np.diff(shown.starts) != 1).any():
+        raise DataError(
+            "The classes of the plan cannot be told apart by the columns that are linked.",
+            found="A place where releases meet lies in several of them, or in none.",
+            remedy="Link by all quasi-identifiers of the plan, or compare with something else.",
+        )
+    return shown.classes[shown.row_of]
+
+
 def _combinations(model: Model, schema: Schema | None) -> Known:
     """The combinations of a model, as people of whom everything is known."""
     if schema is None or model.schema.digest != schema.digest:
@@ -372,7 +425,9 @@ def check_schemas(described: Sequence[tuple[str, Schema]]) -> None:
     for name, schema in described[1:]:
         if schema.digest != described[0][1].digest:
             raise DataError(
-                "The releases were made with different schemas.",
+                "The releases were made with different schemas."
+                if described[0][0] != "the plan"
+                else "The plan and the releases were made with different schemas.",
                 found=f"{described[0][0]} and {name} describe their columns differently.",
                 remedy="Link releases that use the same columns and domains.",
             )

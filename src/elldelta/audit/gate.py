@@ -1,4 +1,4 @@
-"""Use case: would publishing one more release take anybody below ell, given what is already published?"""
+"""Use case: would publishing one more release break what is asked for, given what is already published?"""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.audit.belief import measure_closeness
 from elldelta.audit.measures import isolated_groups
+from elldelta.audit.public import for_the_public
 from elldelta.audit.releases import counted_missing
-from elldelta.audit.result import LIMITS, for_the_public
+from elldelta.audit.result import LIMITS
 from elldelta.core.exposure import fewest_in_any_group, smallest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from elldelta.audit.belief import Asked, Closeness
     from elldelta.audit.evidence import Evidence
     from elldelta.audit.result import IsolatedGroup
 
 
 @dataclass(frozen=True)
 class GateClass:
-    """A class of the new release in which somebody would be left with too few values.
+    """A class of the new release in which somebody would be left with too few values or known too well.
 
     Attributes:
         labels: What the new release shows for it: one label per quasi-identifier.
@@ -30,6 +33,7 @@ class GateClass:
         values_left: The fewest values left for somebody in it, in any group of releases with the new one.
         values_before: The fewest values that the published releases alone leave for anybody in the same
             place; None if they show nobody there.
+        too_far: Whether beliefs about somebody in it would be too far from the reference.
     """
 
     labels: tuple[str, ...]
@@ -37,6 +41,7 @@ class GateClass:
     values_alone: int
     values_left: int
     values_before: int | None
+    too_far: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Gate:
         isolated: Groups below ell that subtraction isolates between it and a release of the same plan with
             other classes, if the people of the subtracted classes are in both; fewest values first.
         assumptions: What was taken for granted, in words.
+        closeness: How far from a reference beliefs about people in the new release can be, if that was asked.
     """
 
     before: str
@@ -63,31 +69,36 @@ class Gate:
     classes: tuple[GateClass, ...]
     isolated: tuple[IsolatedGroup, ...]
     assumptions: tuple[str, ...]
+    closeness: Closeness | None = None
 
     @property
     def holds(self) -> bool:
-        """Whether nobody in the new release would be left with fewer than ell values."""
+        """Whether everything that was asked for would hold for everybody in the new release."""
         return not self.classes and not self.isolated
 
     @property
     def already_below(self) -> int:
         """Failing classes where the published releases leave fewer than ell even without the new one."""
-        return sum(item.values_before is not None and item.values_before < self.ell for item in self.classes)
+        below = (item for item in self.classes if item.values_left < self.ell)
+        return sum(item.values_before is not None and item.values_before < self.ell for item in below)
 
     @property
     def records_below(self) -> int:
-        """Records of the new release in failing classes."""
-        return sum(item.records for item in self.classes)
+        """Records of the new release in classes that would leave too few values."""
+        return sum(item.records for item in self.classes if item.values_left < self.ell)
 
     @property
     def verdict(self) -> str:
         """The verdict in one sentence."""
+        close = [] if self.closeness is None else [self.closeness.words]
         if self.holds:
+            fewest = self.ell if self.diversity_min is None else self.diversity_min
+            among = f"whoever is in {self.before} stays among at least {fewest} values ({self.ell} wanted)"
+            kept = " and ".join([*([among] if self.ell > 1 or not close else []), *close])
             return (
-                f"It may be published: whoever is in {self.before} stays among at least "
-                f"{self.diversity_min if self.diversity_min is not None else self.ell} values "
-                f"({self.ell} wanted), whichever of the published releases they are also in."
+                f"It may be published: {kept}, whichever of the published releases they are also in."
             ) + counted_missing(self.assumptions)
+        below = [item for item in self.classes if item.values_left < self.ell]
         if not self.classes:
             worst = self.isolated[0]
             return (
@@ -95,11 +106,16 @@ class Gate:
                 f"from the other isolates {len(self.isolated):,} groups with fewer than {self.ell} values, "
                 f"at worst {worst.diversity}."
             )
-        return (
-            f"Do not publish: {len(self.classes):,} {'class' if len(self.classes) == 1 else 'classes'} of "
-            f"{self.before} would leave somebody with fewer than {self.ell} values, at worst "
-            f"{self.diversity_min}."
-        )
+        told = []
+        if below:
+            told.append(
+                f"{_classes(len(below))} of {self.before} would leave somebody with fewer than {self.ell} "
+                f"values, at worst {self.diversity_min}"
+            )
+        n_far = sum(item.too_far for item in self.classes)
+        if n_far:
+            told.append(f"in {_classes(n_far)} of {self.before} {' '.join(close)}")
+        return f"Do not publish: {'; and '.join(told)}."
 
     def to_dict(self, *, public: bool = False) -> dict[str, Any]:
         """The answer as plain JSON values; for the public without labels and small counts."""
@@ -112,25 +128,28 @@ class Gate:
             "holds": self.holds,
             "verdict": self.verdict,
             "diversity_min": self.diversity_min,
-            "classes_below": len(self.classes),
+            "classes_below": sum(item.values_left < self.ell for item in self.classes),
             "classes_below_already": self.already_below,
             "records_below": self.records_below,
             "groups_isolated": len(self.isolated),
+            "closeness": None if self.closeness is None else self.closeness.to_dict(labels=False),
             "classes": [{**asdict(item), "labels": list(item.labels)} for item in self.classes],
             "assumptions": [*LIMITS, *self.assumptions],
         }
         if not public:
             return document
         if not self.holds:  # without the number of classes
-            told = f"Do not publish: somebody would be left with fewer than {self.ell} values."
-            document["verdict"] = told
+            told = [f"somebody would be left with fewer than {self.ell} values"] if self.records_below else []
+            told += [item.words for item in (self.closeness,) if item is not None and not item.holds]
+            document["verdict"] = f"Do not publish: {'; and '.join(told)}."
         return for_the_public(document, "gate")
 
 
-def gate(evidence: Evidence, ell: int) -> Gate:
+def gate(evidence: Evidence, ell: int, asked: Asked | None = None) -> Gate:
     """Asks whether the last release may join the others.
 
-    Every group of releases that contains the new one is looked at, exactly (see `fewest_in_any_group`).
+    Every group of releases that contains the new one is looked at, exactly (see `fewest_in_any_group` and,
+    for beliefs, `furthest_in_any_group`).
     """
     new = len(evidence.releases) - 1
     release = evidence.releases[new]
@@ -139,7 +158,10 @@ def gate(evidence: Evidence, ell: int) -> Gate:
     rows = release.partition.class_of
     worst_after = _fewest_by_row(rows, after, len(release.counts))
     worst_before = _fewest_by_row(rows, before, len(release.counts))
-    failing = np.flatnonzero((worst_after > 0) & (worst_after < ell))
+    closeness, too_far = None, np.zeros(len(release.counts), dtype=bool)
+    if asked is not None:
+        closeness, too_far = measure_closeness(evidence, asked, member_of=new)
+    failing = np.flatnonzero((worst_after > 0) & ((worst_after < ell) | too_far))
     order = failing[np.argsort(worst_after[failing], kind="stable")]
     return Gate(
         before=evidence.names[new],
@@ -154,11 +176,13 @@ def gate(evidence: Evidence, ell: int) -> Gate:
                 int(np.count_nonzero(release.counts[row])),
                 int(worst_after[row]),
                 int(worst_before[row]) or None,
+                bool(too_far[row]),
             )
             for row in order.tolist()
         ),
         isolated=_isolated(evidence, new, ell),
         assumptions=evidence.assumptions,
+        closeness=closeness,
     )
 
 
@@ -176,3 +200,7 @@ def _fewest_by_row(rows: NDArray[np.intp], fewest: NDArray[np.int64], n_rows: in
     occupied = fewest > 0
     np.minimum.at(found, rows[occupied], fewest[occupied])
     return np.where(found == np.iinfo(np.int64).max, 0, found)
+
+
+def _classes(number: int) -> str:
+    return f"{number:,} {'class' if number == 1 else 'classes'}"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.audit.belief import MOST_WORST, best_guesses, measure_closeness
 from elldelta.audit.releases import TWICE
 from elldelta.audit.result import (
     Audit,
-    BestGuess,
     Differencing,
     HistogramBar,
     IsolatedGroup,
@@ -18,6 +18,7 @@ from elldelta.audit.result import (
     ReleaseSummary,
     WorstClass,
 )
+from elldelta.core.belief import largest_share_in_any_group
 from elldelta.core.differencing import isolate
 from elldelta.core.diversity import k_anonymity, t_closeness
 from elldelta.core.exposure import (
@@ -30,7 +31,6 @@ from elldelta.core.exposure import (
     smallest,
 )
 from elldelta.core.linkage import link
-from elldelta.core.posterior import CONDITION, posterior, smoothed
 from elldelta.errors import DataError
 
 if TYPE_CHECKING:
@@ -38,13 +38,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from elldelta.audit.belief import Asked
     from elldelta.audit.evidence import Evidence
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.linkage import Linkage, ReleasedCounts
     from elldelta.model import Model
-
-MOST_WORST = 20
-"""Classes and isolated groups that are listed."""
 
 _MOST_WORK = 2_000_000_000
 """Counts that a curve of exposure may touch; with many cells it asks fewer groups, and says so."""
@@ -55,6 +53,7 @@ def summarize(
     ell: int,
     *,
     model: Model | None = None,
+    closeness: Asked | None = None,
     same_records: Sequence[Sequence[int]] = (),
     targets: TargetTotals | None = None,
 ) -> Audit:
@@ -84,7 +83,9 @@ def summarize(
         histogram=_histogram(linkage),
         exposure=exposure,
         baseline=float(overall.max() / max(int(overall.sum()), 1)),
-        guesses=_guesses(evidence, cells, linkage, overall, model),
+        guesses=best_guesses(evidence, cells, linkage, overall, model),
+        surest_guess=largest_share_in_any_group(cells),
+        closeness=None if closeness is None else measure_closeness(evidence, closeness)[0],
         curve=exposure_curve(cells, ell, most_groups=most_groups),
         left_out=leave_one_out(cells, ell),
         memberships=Memberships(exposure.diversity_min, smallest(fewest), fewest_in_union(cells), n_values),
@@ -127,74 +128,6 @@ def _twice(evidence: Evidence) -> Iterator[str]:
     for one, other in combinations(evidence.shown, 2):
         if list(one.labels) == list(other.labels) and np.array_equal(one.counts, other.counts):
             yield f"{TWICE}: {one.name} and {other.name} look like one release given twice."
-
-
-def _guesses(
-    evidence: Evidence,
-    cells: Sequence[ReleasedCounts],
-    linkage: Linkage,
-    overall: NDArray[np.int64],
-    model: Model | None,
-) -> tuple[BestGuess, ...]:
-    """The best guess under the paper's min-counts, and by Bayes' rule."""
-    records = linkage.counts.sum(axis=1)
-    is_linked = records > 0
-    records, classes = records[is_linked], linkage.classes[is_linked]
-    own = [release.counts[classes[:, j]] for j, release in enumerate(cells)]
-    shares = linkage.counts[is_linked] / np.maximum(records, 1)[:, np.newaxis]
-    marginal = overall / max(int(overall.sum()), 1)
-    if model is None:
-        # With P(q, s) = P(q) P(s) all that depends on s is the overall distribution.
-        prior = np.broadcast_to(marginal, shares.shape)
-        masses = [prior] * len(cells)
-        source = (
-            "the releases pooled: the overall distribution of the sensitive column, "
-            "taken as independent of the quasi-identifiers"
-        )
-    else:
-        prior, masses = _model_masses(evidence, cells, classes, marginal, model)
-        source = f"the model of {model.n_records:,} past records"
-    beliefs = posterior(prior, own, masses)
-
-    def best(table: NDArray[np.float64]) -> tuple[float | None, float | None]:
-        if not len(table):
-            return None, None
-        largest = table.max(axis=1)
-        return float(largest.max()), float((largest * records).sum() / records.sum())
-
-    return (
-        BestGuess(
-            "largest share of the min-counts",
-            *best(shares),
-            "the paper's adversary: every record that fits is equally likely to be the person's",
-        ),
-        BestGuess("posterior", *best(beliefs), CONDITION, source),
-    )
-
-
-def _model_masses(
-    evidence: Evidence,
-    cells: Sequence[ReleasedCounts],
-    classes: NDArray[np.intp],
-    marginal: NDArray[np.float64],
-    model: Model,
-) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """P(s | cell) and P(c_j, s), up to factors that do not depend on s, for each linkage class."""
-    rows, counts = evidence.model_rows(model)
-    masses = []
-    for j, release in enumerate(cells):
-        by_class = np.zeros(release.counts.shape, dtype=np.int64)
-        np.add.at(by_class, rows[:, j], counts)
-        masses.append(smoothed(by_class, marginal)[classes[:, j]])
-    number = {key: place for place, key in enumerate(map(tuple, classes.tolist()))}
-    distinct, place_of = np.unique(rows, axis=0, return_inverse=True)
-    by_cell = np.zeros((len(distinct), counts.shape[1]), dtype=np.int64)
-    np.add.at(by_cell, place_of.reshape(-1), counts)
-    prior = np.zeros((len(classes), counts.shape[1]), dtype=np.int64)
-    for key, own in zip(map(tuple, distinct.tolist()), by_cell, strict=True):
-        if key in number:
-            prior[number[key]] = own
-    return smoothed(prior, marginal), masses
 
 
 def _worst(

@@ -7,7 +7,7 @@ what somebody says about a column, or what can be read in one way only; all that
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.engines import Progress, Table
+    from elldelta.plan.classes import Classes
     from elldelta.release import Published
     from elldelta.schema.label_columns import LabelColumn
     from elldelta.schema.schema import Schema
@@ -140,8 +141,6 @@ class ReadRelease:
     @classmethod
     def from_published(cls, published: Published, columns: ForeignColumns) -> ReadRelease:
         """A release whose classes its manifest tells, cut into boxes that labels can name."""
-        from elldelta.plan.common_cells import boxes_of
-
         schema = published.schema
         own = columns.own_names(published.name, schema.columns)
         if own[-1] != schema.sensitive.name:
@@ -150,29 +149,36 @@ class ReadRelease:
                 found=f"It is {schema.sensitive.name!r}, by its manifest.",
                 remedy="Name the same sensitive column for all releases, or map it.",
             )
-        lows, highs, class_of = boxes_of(schema, published.classes)
-        boxes, shown, told = [], [], list(zip(*published.labels, strict=True))
-        for name in own[:-1]:
-            if name is None:
+        read = cls.from_classes(published.name, schema, published.classes, published.counts, own[:-1])
+        return replace(read, ell=published.manifest.ell, plan_digest=published.manifest.plan_digest)
+
+    @classmethod
+    def from_classes(
+        cls,
+        name: str,
+        schema: Schema,
+        classes: Classes,
+        counts: NDArray[np.int64],
+        own: Sequence[str | None],
+    ) -> ReadRelease:
+        """Classes of a schema, by its own names of the columns, cut into boxes that labels can name."""
+        from elldelta.plan.classes import class_labels
+        from elldelta.plan.common_cells import boxes_of
+
+        lows, highs, class_of = boxes_of(schema, classes)
+        boxes, shown, told = [], [], list(zip(*class_labels(schema, classes), strict=True))
+        for column_name in own:
+            if column_name is None:
                 boxes.append([EVERYTHING] * len(lows))
-                shown.append((EVERYTHING,) * len(published.counts))
+                shown.append((EVERYTHING,) * len(counts))
                 continue
-            column, place = schema.quasi_identifier(name), schema.names.index(name)
+            column, place = schema.quasi_identifier(column_name), schema.names.index(column_name)
             spelt = column.labels(lows[:, place], highs[:, place])
             boxes.append([column.whole if label == EVERYTHING else label for label in spelt])
             shown.append(told[place])
-        return cls(
-            published.name,
-            tuple(zip(*shown, strict=True)),
-            sensitive_texts(schema),
-            published.counts,
-            tuple(zip(*boxes, strict=True)),
-            class_of,
-            "manifest",
-            published.manifest.ell,
-            schema.kept,
-            plan_digest=published.manifest.plan_digest,
-        )
+        labels, parts = tuple(zip(*shown, strict=True)), tuple(zip(*boxes, strict=True))
+        values = sensitive_texts(schema)
+        return cls(name, labels, values, counts, parts, class_of, "manifest", kept=schema.kept)
 
 
 def read_release(

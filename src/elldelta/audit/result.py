@@ -1,9 +1,4 @@
-"""What an audit found, as frozen values, and as one document from which page, JSON and words are made.
-
-The public document leaves out whatever shows a cell of the data: the labels of classes, numbers about a
-single class, and small counts. Counts are rounded up to tens and shares to whole percents, so that none is
-told smaller than it is and no small group can be recognised by its size.
-"""
+"""What an audit found, as frozen values, and as one document from which page, JSON and words are made."""
 
 from __future__ import annotations
 
@@ -13,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elldelta.audit.belief import surest_words
+from elldelta.audit.public import for_the_public
 from elldelta.audit.releases import counted_missing
 from elldelta.pages.page import Shown, write_page
 
@@ -22,6 +19,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from elldelta.audit.belief import BestGuess, Closeness
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.exposure import CurvePoint, Exposure, LeftOut
     from elldelta.core.linkage import Linkage
@@ -68,25 +66,6 @@ class HistogramBar:
     diversity: int
     classes: int
     records: int
-
-
-@dataclass(frozen=True)
-class BestGuess:
-    """How well an adversary can guess the value of somebody who is in all releases.
-
-    Attributes:
-        name: Which belief the guess is taken from.
-        worst: The largest belief in one value, over all linkage classes; None if nobody is in all releases.
-        mean: The mean of the largest belief over the linked records.
-        condition: What must be true for the numbers to mean that.
-        source: Where the distribution comes from, or an empty text if none is needed.
-    """
-
-    name: str
-    worst: float | None
-    mean: float | None
-    condition: str
-    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,6 +171,9 @@ class Audit(Shown):
         exposure: The measures of the linkage of all releases.
         baseline: How often guessing the most frequent value of all is right, without any class.
         guesses: The same for an adversary who links: under the paper's min-counts, and by Bayes' rule.
+        surest_guess: The largest share of one value among the linked records of anybody, whichever of the
+            releases they are in; None if nobody is in any.
+        closeness: How far from a reference beliefs can be, if that was asked for.
         curve: The exposure for every number of linked releases.
         left_out: The exposure without each of the releases.
         memberships: The fewest values left, by what is known about membership.
@@ -216,6 +198,8 @@ class Audit(Shown):
     exposure: Exposure
     baseline: float
     guesses: tuple[BestGuess, ...]
+    surest_guess: float | None
+    closeness: Closeness | None
     curve: tuple[CurvePoint, ...]
     left_out: tuple[LeftOut, ...]
     memberships: Memberships
@@ -230,6 +214,7 @@ class Audit(Shown):
         """What is worth knowing at a glance."""
         return {
             "verdict": self.verdict,
+            "how sure": self.surest,
             "releases": ", ".join(release.name for release in self.releases),
             "fewest values left": self.diversity_min_any,
             "wanted": self.ell,
@@ -262,10 +247,16 @@ class Audit(Shown):
 
     @property
     def holds(self) -> bool:
-        """Whether everybody is left among at least ell values.
+        """Whether every promise that was asked for holds.
 
-        That is: whichever of the releases they are in, and also after subtraction where it was declared.
+        That is: everybody is left among at least ell values, whichever of the releases they are in, also
+        after subtraction where it was declared; and beliefs stay close to the reference, if that was asked.
         """
+        return self.values_hold and (self.closeness is None or self.closeness.holds)
+
+    @property
+    def values_hold(self) -> bool:
+        """Whether everybody is left among at least ell values, also after subtraction."""
         found = [self.diversity_min_any]
         if self.differencing is not None:
             found.append(self.differencing.diversity_min)
@@ -273,24 +264,47 @@ class Audit(Shown):
 
     @property
     def verdict(self) -> str:
-        """The verdict in one sentence."""
+        """The verdict on every promise that was asked for, in one sentence."""
         fewest = self.diversity_min_any
         if fewest is None:
             return "There is nobody in these releases, so nothing can be learned from them."
         alone = len(self.releases) == 1
+        when = "the release is read" if alone else "releases are put side by side"
+        broken = []
+        unless = ""
         if fewest < self.ell:
-            when = "the release is read" if alone else "releases are put side by side"
-            return f"Not safe: somebody is left with {fewest} of {self.ell} values when {when}."
-        if not self.holds and self.differencing is not None:
+            broken.append(f"somebody is left with {fewest} of {self.ell} values when {when}")
+        elif not self.values_hold and self.differencing is not None:
             unless = "" if self.differencing.declared else " if the releases share people"
             fewest = self.differencing.diversity_min
-            return (
-                f"Not safe{unless}: subtracting releases isolates people with {fewest} of {self.ell} values."
-            )
-        linked = "against linking: whichever of the releases somebody is in,"
-        where = "by itself: in every class" if alone else linked
-        safe = f"Safe {where} at least {fewest} values are left ({self.ell} wanted)."
+            broken.append(f"subtracting releases isolates people with {fewest} of {self.ell} values")
+        if self.closeness is not None and not self.closeness.holds:
+            unless = ""
+            broken.append(f"{self.closeness.words} when {when}" if not broken else self.closeness.words)
+        if broken:
+            return f"Not safe{unless}: {'; and '.join(broken)}."
+        kept = [f"at least {fewest} values are left ({self.ell} wanted)"] if self._asks_for_values else []
+        kept += [] if self.closeness is None else [self.closeness.words]
+        sense = "beliefs" if not self._asks_for_values else "distinct values"
+        sense += " and beliefs" if self._asks_for_values and self.closeness is not None else ""
+        where = "in every class" if alone else "whichever of the releases somebody is in,"
+        safe = (
+            f"Safe {'by itself' if alone else 'against linking'}, in {sense}: {where} {', and '.join(kept)}."
+        )
         return safe + counted_missing(self.assumptions)
+
+    @property
+    def _asks_for_values(self) -> bool:
+        return self.closeness is None or self.ell > 1
+
+    @property
+    def surest(self) -> str:
+        """How sure somebody can be at worst, and on what condition: it belongs beside the verdict."""
+        alone = len(self.releases) == 1
+        told = surest_words(self.surest_guess, self.guesses, self.baseline, alone=alone)
+        if told and self.closeness is None:
+            told += " No limit on this was asked for (closeness)."
+        return told
 
     @property
     def next_steps(self) -> list[str]:
@@ -307,6 +321,12 @@ class Audit(Shown):
                 before,
             ]
         steps = []
+        if self.values_hold:
+            return [
+                "Publish larger classes, or make the next releases from a plan for closeness: beliefs then "
+                "stay near what the plan says, whatever is linked.",
+                before,
+            ]
         below = [item for item in self.releases if item.diversity is not None and item.diversity < self.ell]
         if below:
             alone = ", ".join(item.name for item in below)
@@ -345,7 +365,11 @@ class Audit(Shown):
             "public": public,
             "ell": self.ell,
             "holds": self.holds,
+            "values_hold": self.values_hold,
             "verdict": self.verdict,
+            "surest": self.surest,
+            "surest_guess": self.surest_guess,
+            "closeness": None if self.closeness is None else self.closeness.to_dict(labels=labels),
             "diversity_min": self.diversity_min,
             "diversity_min_any": self.diversity_min_any,
             "groups_complete": self.groups_complete,
@@ -437,52 +461,6 @@ def render_audit(document: Mapping[str, Any]) -> str:
         curve_words=curve_words(document["curve"], ell),
         histogram_words=histogram_words(bars, ell),
     )
-
-
-_COUNTS = {
-    "": {"classes_linked", "classes_without_common_value", "classes_below_any"},
-    "releases": {"records", "classes", "classes_below", "records_below"},
-    "histogram": {"classes", "records"},
-    "linked": {"records", "classes_below", "records_below", "classes_exposed", "records_exposed"},
-    "left_out": {"classes_below_any"},
-    "differencing": {"groups", "groups_below", "records_below"},
-    "targets": {"targets", "in_all", "below", "exposed", "outside", "partly_known"},
-    "gate": {"classes_below", "classes_below_already", "records_below", "groups_isolated"},
-}
-"""What is rounded up, per part of a document."""
-_SHARES = {"baseline", "mean", "guess_mean_max"}
-_WORDS = {
-    *("name", "column", "verdict", "condition", "source", "without", "before"),
-    *("public", "holds", "groups_complete", "declared"),
-}
-_NUMBERS = {
-    *("ell", "diversity", "diversity_min", "diversity_min_any", "releases", "groups", "groups_possible"),
-    *("pairs", "kinds", "in_all", "in_some_known", "in_some_unknown", "unknown"),
-}
-_LISTS = {
-    *("releases", "columns", "histogram", "guesses", "curve", "left_out", "assumptions", "next_steps"),
-    *("published", "labels_understood"),
-}
-
-
-def for_the_public(document: Mapping[str, Any], part: str = "") -> dict[str, Any]:
-    """A document with counts and shares rounded up, and without whatever is not known to show no cell."""
-    return {key: _public(key, value, part) for key, value in document.items()}
-
-
-def _public(key: str, value: Any, part: str) -> Any:  # noqa: ANN401 (whatever a document holds)
-    if isinstance(value, dict):
-        return for_the_public(value, key)
-    if isinstance(value, list):
-        told = value if key in _LISTS else []
-        return [for_the_public(item, key) if isinstance(item, dict) else item for item in told]
-    if value is None:
-        return None
-    if key in _COUNTS.get(part, ()):
-        return -(-value // 10) * 10
-    if key in _SHARES or key.startswith("share_"):
-        return min(1.0, math.ceil(value * 100 - 1e-9) / 100)
-    return value if key in _WORDS or key in _NUMBERS else None
 
 
 def _labelled(item: WorstClass | IsolatedGroup, *, labels: bool) -> dict[str, Any]:

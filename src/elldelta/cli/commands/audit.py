@@ -154,6 +154,22 @@ def _run(
     ell: Annotated[
         int | None, typer.Option("--ell", help="Diversity to compare with; by default what was promised.")
     ] = None,
+    closeness: Annotated[
+        float | None,
+        typer.Option(
+            "--closeness",
+            help="How far what somebody may believe can be from the reference, in total variation: 0.2 is 20 "
+            "percentage points for any set of values.",
+        ),
+    ] = None,
+    closeness_to: Annotated[
+        str | None,
+        typer.Option(
+            "--closeness-to",
+            help="The reference: pooled (the overall distribution of the releases, the default) or a "
+            "model (model.parquet).",
+        ),
+    ] = None,
     schema: Annotated[
         Path | None, typer.Option("--schema", help="Describes the columns of releases without a manifest.")
     ] = None,
@@ -203,12 +219,14 @@ def _run(
 ) -> None:
     """Link releases: how many values are left for somebody who is in several of them?
 
-    Exit code 3 if fewer than ell for anybody. With --before: would one more release do that?
+    Exit code 3 if fewer than ell for anybody, or if somebody may believe more than --closeness allows. With
+    --before: would one more release do that?
     """
     from elldelta.audit.audit import audit, audit_before
     from elldelta.audit.audit import explain as explained
 
     given = [*(published or ()), *(releases or ())]
+    asked: dict[str, Any] = {"ell": ell, "closeness": closeness, "closeness_to": closeness_to}
     _check(before, targets, targets_output, shown, same_records)
     with where.start() as engine, progress_bar("Linking") as progress:
         read: dict[str, Any] = {
@@ -223,12 +241,12 @@ def _run(
             _say(labels.to_dict(public=shown.public), _print_labels, json=json)
             raise typer.Exit(0 if labels.is_clear else 2)
         if before is not None:
-            gate = audit_before(before, given, ell=ell, **read)
+            gate = audit_before(before, given, **asked, **read)
             _say(gate.to_dict(public=shown.public), _print_gate, json=json)
             raise typer.Exit(0 if gate.holds else 3)
         result = audit(
             given,
-            ell=ell,
+            **asked,
             model=model,
             same_records=[[name.strip() for name in text.split(",")] for text in same_records or ()],
             targets=targets,
@@ -362,6 +380,9 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
             f"{people['below']:,} are left with fewer than {ell} values, {people['exposed']:,} with one."
         )
     yield found["verdict"]
+    yield found["surest"]
+    if found["closeness"] is not None:
+        yield from _closeness_in_words(found["closeness"])
     if found["share_below"]:
         yield (
             f"Of the records in {everywhere}, {found['share_below']:.1%} are in classes below {ell}, "
@@ -369,8 +390,29 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
         )
 
 
+def _closeness_in_words(found: dict[str, Any]) -> Iterator[str]:
+    if found["distance"] is None:
+        return
+    yield (
+        f"Closeness to {found['reference']}: furthest {found['distance']:.3f}, bound for any group of "
+        f"releases {found['bound']:.3f}, {found['allowed']:g} allowed; {found['classes_above']:,} of "
+        f"{found['classes']:,} places are further away. It is about belief if {found['condition']}."
+    )
+    if found["note"]:
+        yield found["note"]
+    if found["worst"]:
+        worst = found["worst"][0]
+        yield (
+            f"In the furthest place the best guess goes from {worst['guess_before']:.1%} to "
+            f"{worst['guess_after']:.1%}, and the set of values that gains the most from "
+            f"{worst['set_before']:.1%} to {worst['set_after']:.1%}."
+        )
+
+
 def _print_gate(found: dict[str, Any]) -> None:
     output.print_text(found["verdict"])
+    if found["closeness"] is not None:
+        output.print_text(*_closeness_in_words(found["closeness"]))
     if not found["classes"]:
         return
     if found["classes_below_already"]:
@@ -378,9 +420,13 @@ def _print_gate(found: dict[str, Any]) -> None:
             f"In {found['classes_below_already']:,} of these classes the published releases leave fewer than "
             f"{found['ell']} even without it."
         )
+    far = found["closeness"] is not None
     output.print_table(
         f"Classes of {found['before']} that fail",
-        (*found["columns"], "records", "values alone", "values left", "left before"),
+        (
+            *(*found["columns"], "records", "values alone", "values left", "left before"),
+            *(["too far"] if far else []),
+        ),
         [
             (
                 *item["labels"],
@@ -388,6 +434,7 @@ def _print_gate(found: dict[str, Any]) -> None:
                 str(item["values_alone"]),
                 str(item["values_left"]),
                 "-" if item["values_before"] is None else str(item["values_before"]),
+                *(["yes" if item["too_far"] else "no"] if far else []),
             )
             for item in found["classes"][:_SHOWN]
         ],

@@ -1,0 +1,62 @@
+"""The documents of audits and gates for the public.
+
+They leave out whatever shows a cell of the data: the labels of classes, numbers about a single class, and
+small counts. Counts are rounded up to tens and shares to whole percents, so that none is told smaller than it
+is and no small group can be recognised by its size. How sure somebody can be at worst is told, in whole
+percents: a verdict without it would say too little.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_COUNTS = {
+    "": {"classes_linked", "classes_without_common_value", "classes_below_any"},
+    "releases": {"records", "classes", "classes_below", "records_below"},
+    "histogram": {"classes", "records"},
+    "linked": {"records", "classes_below", "records_below", "classes_exposed", "records_exposed"},
+    "left_out": {"classes_below_any"},
+    "closeness": {"classes", "classes_above"},
+    "differencing": {"groups", "groups_below", "records_below"},
+    "targets": {"targets", "in_all", "below", "exposed", "outside", "partly_known"},
+    "gate": {"classes_below", "classes_below_already", "records_below", "groups_isolated"},
+}
+"""What is rounded up, per part of a document."""
+_SHARES = {"baseline", "mean", "guess_mean_max", "worst", "surest_guess", "distance", "bound"}
+_WORDS = {
+    *("name", "column", "verdict", "surest", "condition", "source", "without", "before"),
+    *("public", "holds", "values_hold", "groups_complete", "declared"),
+    *("reference", "words", "note", "is_complete"),
+}
+_NUMBERS = {
+    *("ell", "diversity", "diversity_min", "diversity_min_any", "releases", "groups", "groups_possible"),
+    *("allowed", "pairs", "kinds", "in_all", "in_some_known", "in_some_unknown", "unknown"),
+}
+_LISTS = {
+    *("releases", "columns", "histogram", "guesses", "curve", "left_out", "assumptions", "next_steps"),
+    *("published", "labels_understood"),
+}
+
+
+def for_the_public(document: Mapping[str, Any], part: str = "") -> dict[str, Any]:
+    """A document with counts and shares rounded up, and without whatever is not known to show no cell."""
+    return {key: _public(key, value, part) for key, value in document.items()}
+
+
+def _public(key: str, value: Any, part: str) -> Any:  # noqa: ANN401 (whatever a document holds)
+    if isinstance(value, dict):
+        return for_the_public(value, key)
+    if isinstance(value, list):
+        told = value if key in _LISTS else []
+        return [for_the_public(item, key) if isinstance(item, dict) else item for item in told]
+    if value is None:
+        return None
+    if key in _COUNTS.get(part, ()):
+        return -(-value // 10) * 10
+    if key in _SHARES or key.startswith("share_"):
+        return min(1.0, math.ceil(value * 100 - 1e-9) / 100)
+    return value if key in _WORDS or key in _NUMBERS else None

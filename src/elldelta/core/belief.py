@@ -1,0 +1,233 @@
+"""What somebody may believe after linking, in the worst group of releases: surest guess, furthest belief.
+
+Groups of releases are asked as in `elldelta.core.exposure`: somebody may be in some of them only. Linked
+shares are g = m / M with m(s) = min_j n_j(s) over the group and M = sum m. The distance from a reference
+distribution is total variation, the largest |g(B) - pi(B)| over all sets B of values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.certificate import read_only
+from elldelta.core.closeness import linked_excess
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from fractions import Fraction
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.linkage import ReleasedCounts
+
+    _Floats = NDArray[np.float64]
+    _Tables = NDArray[np.int64]
+
+MOST_WORK = 2_000_000_000
+"""Counts that a search through all groups may touch."""
+
+_COUNTS_AT_ONCE = 1 << 18
+_NEAR = 1e-9
+
+
+def largest_share_in_any_group(releases: Sequence[ReleasedCounts]) -> float | None:
+    """The largest share of one value that any group of releases leaves to anybody; exactly. None for nobody.
+
+    Let a group leave k records of value s. Every release in it shows at least k of s; adding all others that
+    do changes nothing about s and can only take other values away. So for each s it is enough to ask the
+    groups of all releases that show s at least k times: as many as there are releases, not 2^t - 1.
+    """
+    best = 0.0
+    for tables, _ in _parts(releases):
+        n_releases, _, n_values = tables.shape
+        linked = _linked(tables)
+        for counts in (linked, *tables):
+            best = max(best, _largest_share(counts))
+        # No group leaves fewer of the other values than all releases together.
+        highest = tables.max(axis=0)
+        others = linked.sum(axis=1, keepdims=True) - linked
+        with np.errstate(invalid="ignore"):
+            bound = np.where(highest > 0, highest / (highest + others), 0.0)
+        cells, values = np.nonzero(bound > best)
+        step = max(1, _COUNTS_AT_ONCE // (n_releases * n_values))
+        for start in range(0, len(cells), step):
+            if best == 1.0:
+                return best
+            cell, value = cells[start : start + step], values[start : start + step]
+            shown = tables[:, cell].swapaxes(0, 1)  # pairs x releases x values
+            own = tables[:, cell, value].T
+            order = np.argsort(-own, axis=1, kind="stable")
+            own = np.take_along_axis(own, order, axis=1)
+            left = np.minimum.accumulate(np.take_along_axis(shown, order[:, :, None], axis=1), axis=1)
+            shares = own / np.maximum(left.sum(axis=2), 1)
+            best = max(best, float(shares.max()))
+    return best or None
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """How far from a reference anybody's belief can be, cell by cell. NaN where nobody can be.
+
+    Attributes:
+        bounds: E of all releases that hold a record: no group is further away (Theorem G), read-only.
+        distances: The largest total variation of the groups that were asked, read-only.
+        groups: Cells x releases: the group that attains it, read-only.
+        above: Whether some group is further away than allowed, decided with exact fractions; where not every
+            group was asked, whether the bound is.
+        is_complete: Whether every group was asked that could be further away than allowed, or the furthest.
+    """
+
+    bounds: NDArray[np.float64]
+    distances: NDArray[np.float64]
+    groups: NDArray[np.bool_]
+    above: NDArray[np.bool_]
+    is_complete: bool
+
+
+def furthest_in_any_group(
+    releases: Sequence[ReleasedCounts],
+    reference_of: ArrayLike,
+    weights: ArrayLike,
+    allowed: Fraction,
+    *,
+    member_of: int | None = None,
+    most_work: int = MOST_WORK,
+) -> Distances:
+    """The largest distance between linked shares and a reference, over every group of releases.
+
+    For every cell the bound E of Theorem G is computed, which covers all groups at once, and the distance of
+    some groups. Only where the bound is larger than what is allowed, or than what was found, all groups are
+    asked. If that is too much work, the bound decides: it errs on the safe side.
+
+    Args:
+        releases: Releases over the same cells and values.
+        reference_of: The reference of each cell.
+        weights: References x values: whole numbers that are proportional to the reference distribution.
+        allowed: T.
+        member_of: Look only at people who are in this release, and so at groups that contain it.
+        most_work: Counts that the search through all groups may touch.
+    """
+    table, of = np.asarray(weights, dtype=np.int64), np.asarray(reference_of, dtype=np.int64)
+    if (table < 0).any() or (table.sum(axis=1) == 0).any() or table.shape[1] != releases[0].counts.shape[1]:
+        raise ParameterError("A reference needs a weight for every value, and one above 0.")
+    n_cells = releases[0].partition.n_quasi_identifiers
+    bounds, distances = np.full(n_cells, np.nan), np.full(n_cells, np.nan)
+    groups, above = np.zeros((n_cells, len(releases)), dtype=bool), np.zeros(n_cells, dtype=bool)
+    found = _Found(distances, groups, above, allowed)
+    for tables, cells in _parts(releases):
+        own = table[of[cells]]
+        there = tables.sum(axis=2) > 0
+        is_asked = there.any(axis=0) if member_of is None else there[member_of]
+        bounds[cells] = np.where(is_asked, _excess(tables, there, own), np.nan)
+        shown = np.where(is_asked[:, None], tables, 0)
+        found.take(cells, _linked(shown), own, there.T)
+        for j in range(len(releases)) if member_of is None else (member_of,):
+            found.take(cells, shown[j], own, np.arange(len(releases)) == j)
+    limit = min(float(allowed), float(np.nanmax(distances, initial=0.0)))
+    candidates = np.flatnonzero(bounds > limit - _NEAR)
+    n_groups = 2 ** min(len(releases), 62) - 1
+    is_complete = n_groups * candidates.size * table.shape[1] <= most_work
+    if is_complete:
+        for tables, cells in _parts(releases, candidates):
+            for members, linked in _all_groups(tables, member_of):
+                found.take(cells, linked, table[of[cells]], np.isin(np.arange(len(releases)), members))
+    else:
+        above |= _bound_exceeds(releases, of, table, bounds, allowed)
+    return Distances(
+        read_only(bounds, np.float64),
+        read_only(distances, np.float64),
+        read_only(groups, np.bool_),
+        read_only(above, np.bool_),
+        is_complete,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """The furthest group of each cell so far; its arrays are filled."""
+
+    distances: _Floats
+    groups: NDArray[np.bool_]
+    above: NDArray[np.bool_]
+    allowed: Fraction
+
+    def take(
+        self, cells: NDArray[np.intp], linked: _Tables, weights: _Tables, group: NDArray[np.bool_]
+    ) -> None:
+        """Compares what one group leaves in some cells with their references."""
+        n_linked = linked.sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            gain = weights / weights.sum(axis=1)[:, None] - linked / n_linked[:, None]
+        distance = np.where(n_linked > 0, np.maximum(gain, 0.0).sum(axis=1), np.nan)
+        is_above = distance > float(self.allowed) + _NEAR
+        near = np.flatnonzero(np.abs(distance - float(self.allowed)) <= _NEAR)
+        if near.size:  # floating point cannot tell; whole numbers without a limit can
+            own, left = weights[near].astype(object), linked[near].astype(object)
+            n, total = left.sum(axis=1), own.sum(axis=1)
+            excess = np.maximum(own * n[:, None] - left * total[:, None], 0).sum(axis=1)
+            is_above[near] = excess * self.allowed.denominator > self.allowed.numerator * n * total
+        self.above[cells] |= is_above
+        further = (n_linked > 0) & ~(distance <= self.distances[cells])
+        self.distances[cells[further]] = distance[further]
+        self.groups[cells[further]] = np.broadcast_to(group, self.groups[cells].shape)[further]
+
+
+def _parts(
+    releases: Sequence[ReleasedCounts], cells: NDArray[np.intp] | None = None
+) -> Iterator[tuple[_Tables, NDArray[np.intp]]]:
+    """What the releases show in some cells at a time: releases x cells x values."""
+    asked = np.arange(releases[0].partition.n_quasi_identifiers) if cells is None else cells
+    step = max(1, _COUNTS_AT_ONCE // (len(releases) * releases[0].counts.shape[1]))
+    for start in range(0, len(asked), step):
+        part = asked[start : start + step]
+        yield np.stack([item.counts[item.partition.class_of[part]] for item in releases]), part
+
+
+def _linked(tables: _Tables) -> _Tables:
+    """The min-counts of all releases that hold a record in the cell."""
+    there = tables.any(axis=2, keepdims=True)
+    least = np.where(there, tables, np.iinfo(np.int64).max).min(axis=0)
+    return np.where(there.any(axis=0), least, 0)
+
+
+def _excess(tables: _Tables, there: NDArray[np.bool_], weights: _Tables) -> _Floats:
+    """E of every cell, in floating point."""
+    with np.errstate(invalid="ignore"):
+        shares = np.where(there[:, :, None], tables / tables.sum(axis=2)[:, :, None], np.inf).min(axis=0)
+        excess: _Floats = np.maximum(weights / weights.sum(axis=1)[:, None] - shares, 0.0).sum(axis=1)
+    return excess
+
+
+def _bound_exceeds(
+    releases: Sequence[ReleasedCounts], of: _Tables, table: _Tables, bounds: _Floats, allowed: Fraction
+) -> NDArray[np.bool_]:
+    """Whether E is above what is allowed, exactly."""
+    above: NDArray[np.bool_] = bounds > float(allowed) + _NEAR
+    for cell in np.flatnonzero(np.abs(bounds - float(allowed)) <= _NEAR).tolist():
+        rows = [item.counts[item.partition.class_of[cell]].tolist() for item in releases]
+        above[cell] = linked_excess(table[of[cell]].tolist(), rows) > allowed
+    return above
+
+
+def _all_groups(tables: _Tables, member_of: int | None) -> Iterator[tuple[list[int], _Tables]]:
+    """Every group of releases, or of those with one of them, and its min-counts; one minimum per group."""
+    others = [j for j in range(len(tables)) if j != member_of]
+    start = ([], None) if member_of is None else ([member_of], tables[member_of])
+    waiting: list[tuple[list[int], _Tables | None, int]] = [(*start, 0)]
+    while waiting:
+        members, linked, place = waiting.pop()
+        if linked is not None:
+            yield members, linked
+        for index in range(place, len(others)):
+            own = tables[others[index]]
+            both = own if linked is None else np.minimum(linked, own)
+            waiting.append(([*members, others[index]], both, index + 1))
+
+
+def _largest_share(counts: _Tables) -> float:
+    records = counts.sum(axis=1)
+    return float((counts.max(axis=1) / np.maximum(records, 1)).max(initial=0.0))

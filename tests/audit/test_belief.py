@@ -1,0 +1,140 @@
+"""Closeness in audits and gates against the definition: every person, every group, every set of values."""
+
+import random
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from tests.audit.test_audit import COLUMNS, COMBINATIONS, VALUES, as_plain, random_release, table_of
+from tests.oracles import belief as oracle
+
+import elldelta as ed
+from elldelta.audit.audit import audit, audit_before
+from elldelta.audit.result import render_audit
+from elldelta.engines.duckdb import connect
+from elldelta.errors import ParameterError
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with connect() as running:
+        yield running
+
+
+def pooled(releases):
+    held = [value for release in releases for _, values in release.values() for value in values]
+    return [held.count(value) for value in VALUES]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_closeness_to_the_pooled_releases_is_the_loop_over_people_groups_and_sets(engine, seed):
+    rng = random.Random(seed)
+    releases = [random_release(rng, disjoint=seed % 2 == 0) for _ in range(rng.randrange(1, 4))]
+    allowed = rng.choice(["0.1", "0.25", "0.4", "0.5"])
+    result = audit(
+        [table_of(release) for release in releases],
+        closeness=float(allowed),
+        foreign=COLUMNS,
+        engine=engine,
+    )
+    plain, reference = as_plain(releases), pooled(releases)
+    cells = range(len(COMBINATIONS))
+    truth = [oracle.furthest(plain, cell, reference) for cell in cells]
+    furthest = max(distance for distance in truth if distance is not None)
+    found = result.closeness
+    assert found.is_complete
+    assert found.distance == pytest.approx(float(furthest), abs=1e-12)
+    assert found.bound == pytest.approx(
+        float(max(oracle.excess(plain, cell, reference) for cell in cells if truth[cell] is not None))
+    )
+    assert found.holds == result.holds == (furthest <= Fraction(allowed))
+    assert result.verdict.startswith("Safe" if result.holds else "Not safe")
+    assert "the overall distribution of the releases" in result.verdict
+    worst = found.worst[0]
+    assert worst.set_after - worst.set_before == pytest.approx(found.distance)
+    assert worst.guess_before == pytest.approx(max(reference) / sum(reference))
+    assert result.surest_guess == pytest.approx(
+        float(max(oracle.largest_share(plain, cell) for cell in cells))
+    )
+    assert ("Somebody who knows in which of them" in found.note) == (seed % 2 == 1)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_gate_asks_groups_with_the_new_release(engine, seed):
+    rng = random.Random(50 + seed)
+    releases = [random_release(rng, disjoint=True) for _ in range(rng.randrange(1, 4))]
+    *published, new = [table_of(release) for release in releases]
+    result = audit_before(new, published, closeness=0.4, foreign=COLUMNS, engine=engine)
+    plain, last, reference = as_plain(releases), len(releases) - 1, pooled(releases)
+    truth = [oracle.furthest(plain, cell, reference, last) for cell in range(len(COMBINATIONS))]
+    assert result.holds == all(distance is None or distance <= Fraction(2, 5) for distance in truth)
+    failing = {
+        labels
+        for labels, (sets, _) in releases[-1].items()
+        for cell, (age, job) in enumerate(COMBINATIONS)
+        if age in sets[0] and job in sets[1] and truth[cell] is not None and truth[cell] > Fraction(2, 5)
+    }
+    assert {item.labels for item in result.classes if item.too_far} == failing
+    assert result.holds or "Do not publish: in " in result.verdict
+
+
+def skewed(n_common):
+    """97 of 100 have the flu: four values are left, and everybody knows."""
+    values = ["flu"] * n_common + ["gout", "mumps", "rash"]
+    return pa.table({"age": ["0-4"] * len(values), "job": ["p"] * len(values), "disease": values})
+
+
+def test_a_headline_says_against_what_and_how_sure_somebody_can_be(engine):
+    plain = audit([skewed(97), skewed(90)], ell=4, foreign=COLUMNS, engine=engine)
+    assert plain.verdict.startswith("Safe against linking, in distinct values: ")
+    assert "At worst one value has a probability of 97 %" in plain.surest
+    assert "if every record that fits is equally likely to be the person's" in plain.surest
+    assert "No limit on this was asked for" in plain.surest
+    uniform = pa.table({"age": ["0-4"] * 4, "job": ["q"] * 4, "disease": list(VALUES)})
+    both = pa.concat_tables([skewed(97), *[uniform] * 25])
+    far = audit([both], ell=4, closeness=0.2, foreign=COLUMNS, engine=engine)
+    assert not far.holds
+    assert far.values_hold
+    assert far.verdict.startswith("Not safe: what somebody may believe differs by up to ")
+    page = render_audit(far.to_dict(labels=True))
+    assert '<h1 class="bad">Not safe' in page
+    assert "How sure somebody can be" in page.split("<h2>")[0]
+    public = far.to_dict(public=True)
+    assert public["closeness"]["worst"] == []
+    assert public["closeness"]["distance"] == 0.36
+    assert public["surest"] == far.surest
+    assert "mumps" not in str(public)
+    assert "mumps" not in str(far.to_dict())
+
+
+def test_closeness_alone_asks_for_no_number_of_values(engine):
+    result = audit([skewed(97), skewed(90)], closeness=0.1, foreign=COLUMNS, engine=engine)
+    assert result.holds
+    assert result.verdict.startswith("Safe against linking, in beliefs: ")
+    assert "wanted" not in result.verdict
+
+
+def test_closeness_to_a_model_compares_with_its_distribution_in_each_place(engine):
+    past = pa.table(
+        {
+            "age": [0] * 8 + [1] * 8,
+            "disease": ["flu"] * 6 + ["gout"] * 2 + ["flu"] * 2 + ["gout"] * 6,
+        }
+    )
+    schema = ed.Schema.infer(past, quasi_identifiers=["age"], sensitive="disease")
+    model = ed.estimate(past, schema)
+    release = pa.table({"age": ["0"] * 4 + ["1"] * 4, "disease": ["flu"] * 4 + ["flu", *["gout"] * 3]})
+    result = ed.audit([release], closeness=0.3, closeness_to=model, schema=schema)
+    # One more record is spread like the whole: (6 + 1/2) / 9 of the flu where the age is 0.
+    assert result.closeness.distance == pytest.approx(1 - 6.5 / 9)
+    assert result.closeness.reference == "the model of 16 past records"
+    assert result.holds
+    worst = result.closeness.worst[0]
+    assert (worst.values, worst.guess_after) == (("flu",), 1.0)
+
+
+def test_a_reference_without_a_closeness_is_refused():
+    with pytest.raises(ParameterError, match="closeness"):
+        ed.audit([skewed(9)], ell=2, foreign=COLUMNS, closeness_to="pooled")
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        ed.audit([skewed(9)], ell=2, foreign=COLUMNS, closeness=1.5)
