@@ -197,3 +197,27 @@ def test_kill_9_leaves_the_old_state_or_the_whole_release(world, tmp_path):
     assert (
         execute(["ledger", "verify", str(tmp_path / "book.ledger"), "--plan", str(world / "plan.json")]) == 0
     )
+
+
+def test_a_ledger_that_is_opened_for_owners_counts_them_down(world, tmp_path, capsys):
+    plan, book = str(tmp_path / "plan.json"), str(tmp_path / "book.ledger")
+    ask = ["plan", str(world / "model.parquet"), "--ell", "3", "--records", "2000", "--waiting-risk", "0.1"]
+    assert execute([*ask, "-o", plan, "--json"]) == 0
+    assert execute(["ledger", "open", book, "--plan", str(world / "plan.json"), "--owners", "2"]) == 2
+    assert execute(["ledger", "open", book, "--plan", plan, "--owners", "2"]) == 0
+    assert "2 owners are expected" in capsys.readouterr().out
+    assert execute(["ledger", "open", book, "--plan", plan, "--owners", "2"]) == 2
+    for number in (1, 2, 3):
+        source, target = str(world / f"owner_{number}.parquet"), str(tmp_path / f"{number}.parquet")
+        into = ["release", source, "--plan", plan, "-o", target, "--owner", f"o{number}"]
+        before = (tmp_path / "book.ledger").read_bytes()
+        assert execute([*into, "--ledger", book, "--ledger-copy", book]) == 2
+        assert execute([*into, "--ledger-copy", book]) == 0
+        assert "Register it with the agency" in capsys.readouterr().out
+        assert (tmp_path / "book.ledger").read_bytes() == before
+        tried = (tmp_path / f"{number}.parquet").read_bytes()
+        assert execute([*into, "--ledger", book, "--overwrite"]) == 0
+        assert (tmp_path / f"{number}.parquet").read_bytes() == tried
+        capsys.readouterr()
+        assert execute(["ledger", "show", book]) == 0
+        assert f"{number} of 2 expected" in capsys.readouterr().out

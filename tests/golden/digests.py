@@ -209,3 +209,9 @@ b5379cb2ee1aba3c1e0f1a22f6079daa1b95fa8f66477828edbdc9da52d08973  persons/releas
 9fff51194ab81834457d89a9fe5fcec58c4acb36f7c158d2f27a72e3a78979b2  persons/visits.csv.gz
 """)
 """What 0.2.0 has added about persons: model 2 and manifest 3."""
+
+OWNERS_2 = table_of("""
+39c9fff24e4d1390f446157f589f7428df257ee82dbe5777a610b71edc8a49f9  owners/plan.json
+46341094f8baa85949171a37536587cce4340ac22a778b8c3aede191763d12a0  owners/releases.ledger
+""")
+"""What 0.2.0 has added about owners who share a ledger (plan format 3, ledger format 2)."""

@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 import pyarrow.parquet as pq
 import pytest
-from tests.golden.digests import AGENCY_2, BYTES, LINES, PERSONS_2, PLANS_2, TOLD
+from tests.golden.digests import AGENCY_2, BYTES, LINES, OWNERS_2, PERSONS_2, PLANS_2, TOLD
 
 import elldelta as ed
 from elldelta.cli.main import execute
@@ -223,6 +223,29 @@ def test_persons_are_read_and_counted_as_they_were(tmp_path):
     say(f"release {table} --plan {folder}/plan.json -o {made}")
     manifests = [read_json(f"{path}.manifest.json") for path in (made, folder / "release.parquet")]
     assert without_version(manifests[0]) == without_version(manifests[1])
+
+
+class TestExpectedOwners:
+    """A plan for three owners (format 3) and its ledger (format 2), through which two have published."""
+
+    HOME = Path("../0.2.0/owners")
+
+    def test_they_are_read(self):
+        assert all(sha256(Path("../0.2.0") / name) == digest for name, digest in OWNERS_2.items())
+        plan = ed.read_plan(self.HOME / "plan.json")
+        assert (plan.owners, plan.releases) == (3, 1)
+        ledger = self.HOME / "releases.ledger"
+        assert say(f"ledger verify {ledger} --plan {self.HOME}/plan.json")["releases"] == 2
+        assert say(f"ledger show {ledger}")["owners_expected"] == 3
+
+    def test_they_are_made_again(self, tmp_path):
+        asked = "plan models/dense.parquet --ell 3 --owners 3 --records 1500"
+        say(asked, "-o", tmp_path / "plan.json")
+        assert (tmp_path / "plan.json").read_bytes() == (self.HOME / "plan.json").read_bytes()
+        into = f"release tables/owner_a.csv.gz --plan {tmp_path}/plan.json --ledger {tmp_path}/owners.ledger"
+        say(f'{into} --owner "hospital a" -o {tmp_path}/a.parquet')
+        made, kept = (tmp_path / "owners.ledger", self.HOME / "releases.ledger")
+        assert kept.read_bytes().startswith(made.read_bytes())
 
 
 def test_kept_columns_of_the_first_format_are_not_covered():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import elldelta as ed
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import seal
-from elldelta.plan.plan import FORMAT_VERSION, Plan, rounded_up
+from elldelta.plan.plan import Plan, rounded_up
 from elldelta.schema.schema import Schema
 
 
@@ -66,8 +66,9 @@ def test_a_waiting_risk_is_refused_together_with_an_error_of_the_model(model):
 
 
 def resealed(plan, **changes):
-    content = {key: value for key, value in plan.to_dict().items() if key not in ("kind", "format", "digest")}
-    return seal("plan", FORMAT_VERSION, {**content, **changes})
+    document = plan.to_dict()
+    content = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
+    return seal("plan", document["format"], {**content, **changes})
 
 
 @pytest.mark.parametrize(

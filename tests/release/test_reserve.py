@@ -8,7 +8,9 @@ import pytest
 from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows, to_arrow
 
 import elldelta as ed
-from elldelta.files import canonical_json
+from elldelta.files import canonical_json, seal
+from elldelta.ledger import begin_ledger, verify_ledger
+from elldelta.release import manifest_path, read_manifest
 
 ELL, RECORDS, N_OWNERS = 3, 1500, 3
 
@@ -142,3 +144,66 @@ def test_nothing_is_admitted_to_a_copy_with_sealed_lines(plan, tmp_path):
     with pytest.raises(ed.RefusedError, match="not shown"):
         publish(plan, tmp_path, 6, on_failure="coarsen")
     assert not (tmp_path / "6.parquet").exists()
+
+
+def test_the_plan_says_how_many_are_expected(plan, tmp_path):
+    """Without a word about it, a ledger of such a plan is begun for its owners and counts down."""
+    assert (plan.owners, plan.to_dict()["format"]) == (N_OWNERS, 3)
+    assert "one ledger has admitted" in plan.promise
+    assert ed.read_plan(written(plan, tmp_path)) == plan
+    for folder in ("said", "known"):
+        (tmp_path / folder).mkdir()
+        list(published(plan, tmp_path / folder, looks_ahead=folder == "said"))
+    said, known = ((tmp_path / folder / "ledger.jsonl").read_bytes() for folder in ("said", "known"))
+    assert said == known
+
+
+def written(plan, folder, **changes):
+    """A plan as a file, perhaps edited and sealed again."""
+    document = {
+        key: value for key, value in plan.to_dict().items() if key not in ("digest", "kind", "format")
+    }
+    path = folder / "plan.json"
+    path.write_bytes(canonical_json(seal("plan", plan.to_dict()["format"], {**document, **changes})))
+    return path
+
+
+@pytest.mark.parametrize("owners", [1, 30, 0, -1, "3"])
+def test_a_number_of_owners_from_which_the_risk_does_not_follow(plan, tmp_path, owners):
+    with pytest.raises(ed.FileError):
+        ed.read_plan(written(plan, tmp_path, owners=owners))
+
+
+def test_a_ledger_for_another_number_of_owners(plan, tmp_path):
+    begin_ledger(tmp_path / "ledger.jsonl", plan, 7)
+    publish(plan, tmp_path, 5, to_come=None)
+    assert verify_ledger(tmp_path / "ledger.jsonl").to_come("somebody") == 5
+    with pytest.raises(ed.FileError, match="exists"):
+        begin_ledger(tmp_path / "ledger.jsonl", plan, 7)
+
+
+def test_a_release_that_fits_the_copy_of_a_ledger(plan, tmp_path):
+    """It uses only what the others have left, and nothing is written."""
+    path = tmp_path / "ledger.jsonl"
+    list(published(plan, tmp_path, looks_ahead=False))
+    before = path.read_bytes()
+    copied = {"ledger": ed.Ledger(path, "late", is_copy=True), "on_failure": "coarsen-suppress"}
+    made = ed.release(to_arrow(make_rows(RECORDS, 77)), plan, **copied)
+    assert path.read_bytes() == before
+    assert made.manifest.ledger is None
+    into = ed.Ledger(path, "late")
+    again = ed.release(
+        to_arrow(make_rows(RECORDS, 77)),
+        plan,
+        to=tmp_path / "late.parquet",
+        ledger=into,
+        on_failure="coarsen-suppress",
+    )
+    assert again.manifest.content_digest == made.manifest.content_digest
+
+
+def test_without_a_ledger_at_hand_an_owner_leaves_enough_for_the_others(plan, tmp_path):
+    table = to_arrow(make_rows(RECORDS, 10))
+    alone = ed.release(table, plan, on_failure="coarsen-suppress").manifest
+    first = next(published(plan, tmp_path, looks_ahead=True))
+    assert read_manifest(manifest_path(first)).content_digest == alone.content_digest

@@ -325,7 +325,7 @@ def ledger_chain(plan: Plan, lines: Iterable[bytes]) -> LedgerChain:
 
 def ledger_export(plan: Plan, lines: Iterable[bytes]) -> bytes:
     """The ledger of a plan as a file that `elldelta ledger verify` reads."""
-    return first_line(LedgerHeader.of(plan.digest, plan.terms)) + b"".join(lines)
+    return first_line(LedgerHeader.of(plan.digest, plan.terms, plan.owners)) + b"".join(lines)
 
 
 def check_linkage(

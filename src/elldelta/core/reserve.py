@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from elldelta.core.certificate import CertificateTerms
 
-RESERVE_RISK = 0.6
+RESERVE_RISK = 0.5
 """The usual rho. Measured on Adult: with 0.3 the first owner loses more than the last, with 0.8 less."""
 
 

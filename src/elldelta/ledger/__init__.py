@@ -14,6 +14,6 @@ from elldelta.ledger.chain import (
     parse_chain,
     parse_line,
 )
-from elldelta.ledger.ledger import Ledger, OpenLedger, verify_ledger
+from elldelta.ledger.ledger import Ledger, OpenLedger, begin_ledger, verify_ledger
 from elldelta.ledger.lines import LedgerEntry, LedgerHeader, line_bytes
 from elldelta.ledger.sealed import sealed_lines

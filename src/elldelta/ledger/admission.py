@@ -7,7 +7,7 @@ the line that it returns.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -20,8 +20,11 @@ from elldelta.ledger.lines import LedgerEntry, line_bytes
 from elldelta.release import verify_published
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from numpy.typing import NDArray
 
+    from elldelta.core.certificate import Certificate
     from elldelta.core.ledger_state import LedgerState
     from elldelta.plan.plan import Plan
     from elldelta.release import Published
@@ -99,6 +102,65 @@ def admit(
     )
     line, own = line_bytes(entry.to_dict(), standing.head)
     return Admission(replace(entry, hash=own), after, line)
+
+
+class ReadLedger:
+    """A ledger as it stands, and whether it would admit a release; use it as a context manager.
+
+    Attributes:
+        terms: What the plan asks.
+        chain: The lines.
+    """
+
+    def __init__(self, terms: CertificateTerms, chain: LedgerChain) -> None:
+        self.terms = terms
+        self.chain = chain
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the reading."""
+
+    @property
+    def state(self) -> LedgerState:
+        """What the admitted releases have left (Theorem F)."""
+        return self.chain.state(self.terms)
+
+    def grouping_of(self, owner: str) -> Partition | None:
+        """The classes that an owner has published before and has to keep; None if it has not published."""
+        return self.chain.grouping_of(check_owner(owner))
+
+    def to_come(self, owner: str) -> int | None:
+        """How many owners are still expected after this one; None if nobody knows."""
+        return self.chain.to_come(check_owner(owner))
+
+    def check(self, certificate: Certificate, *, owner: str, content_digest: str) -> Admission:
+        """Decides whether a release is admitted; changes nothing.
+
+        Args:
+            certificate: What is published, as `certify` or `fit` tell it; under the terms of the plan or
+                under what the ledger has left.
+            owner: The name under which the owner publishes.
+            content_digest: The digest of the release's content.
+
+        Raises:
+            RefusedError: The owner has published other classes before, or Theorem F would no longer hold.
+        """
+        suppressed = np.flatnonzero(certificate.suppressed[certificate.grouping.class_of])
+        return admit(
+            self.chain.standing(self.terms, owner, content_digest),
+            certificate.grouping,
+            certificate.counts,
+            owner=owner,
+            content_digest=content_digest,
+            suppressed=tuple(suppressed.tolist()),
+        )
 
 
 def _shown(terms: CertificateTerms, grouping: Partition, missed: NDArray[np.bool_]) -> dict[str, Any]:

@@ -96,6 +96,16 @@ class LedgerChain:
         """Their owners, sorted."""
         return tuple(sorted({entry.owner for entry in self.active}))
 
+    def to_come(self, owner: str) -> int | None:
+        """How many owners are still expected after one who publishes now; None if nobody knows.
+
+        Whose release a sealed line is nobody knows either: each counts as that of one more owner.
+        """
+        if self.header.owners is None:
+            return None
+        n_sealed = sum(line.sequence not in self.voided for line in self.sealed)
+        return max(0, self.header.owners - len({owner, *self.owners}) - n_sealed)
+
     @property
     def promise(self) -> str:
         """What the ledger promises, in words."""
@@ -119,6 +129,8 @@ class LedgerChain:
             "promise": self.promise,
             "conditions": list(self.conditions),
             "sealed": len(self.sealed),
+            "owners_expected": self.header.owners,
+            "owners": len(self.owners),
             "releases": [
                 {
                     "sequence": entry.sequence,
@@ -289,7 +301,7 @@ def damaged(source: str, line: int) -> FileError:
 
 def check_plan(chain: LedgerChain, plan_digest: str, terms: CertificateTerms, source: str) -> None:
     """Refuses a ledger about another plan, begun with other rules, or with misses that are no witnesses."""
-    header = LedgerHeader.of(plan_digest, terms)
+    header = LedgerHeader.of(plan_digest, terms, chain.header.owners)
     if chain.header.plan_digest != header.plan_digest:
         raise other_plan(source)
     if chain.header != header:

@@ -27,12 +27,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
-import numpy as np
-
 from elldelta.core.checks import check_whole
-from elldelta.errors import ElldeltaError, FileError, InternalError, RefusedError
+from elldelta.errors import ElldeltaError, FileError, InternalError, ParameterError, RefusedError
 from elldelta.files import check_writable, folders_to_disk, unreadable, unwritable
-from elldelta.ledger.admission import Admission, admit, check_owner
+from elldelta.ledger.admission import Admission, ReadLedger, check_owner
 from elldelta.ledger.chain import (
     LedgerChain,
     check_plan,
@@ -44,14 +42,12 @@ from elldelta.ledger.chain import (
 )
 from elldelta.ledger.lines import LedgerEntry, LedgerHeader, line_bytes
 from elldelta.ledger.pending import Pending, StagedFiles, pending_path
+from elldelta.plan.wish import MOST_OWNERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
-    from elldelta.core.certificate import Certificate, CertificateTerms
-    from elldelta.core.ledger_state import LedgerState
-    from elldelta.core.partition import Partition
+    from elldelta.core.certificate import CertificateTerms
     from elldelta.plan.plan import Plan
 
 
@@ -72,7 +68,7 @@ class Recovery:
     lost: tuple[Path, ...] = ()
 
 
-class OpenLedger:
+class OpenLedger(ReadLedger):
     """A ledger that this process holds the lock of; use it as a context manager.
 
     ::
@@ -86,15 +82,12 @@ class OpenLedger:
 
     Attributes:
         path: The file.
-        terms: What the plan asks.
-        chain: The lines, as they stand now.
         recovered: What opening did about an interrupted commit, or None.
     """
 
     def __init__(self, path: Path, terms: CertificateTerms, descriptor: int) -> None:
         self.path = path
         self.terms = terms
-        self.chain: LedgerChain
         self.recovered: Recovery | None = None
         self._descriptor = descriptor
         self._source = f"The ledger {path}"
@@ -106,6 +99,7 @@ class OpenLedger:
         plan_digest: str,
         terms: CertificateTerms,
         *,
+        owners: int | None = None,
         timeout: float | None = None,
     ) -> Self:
         """Opens a ledger, or begins one, and locks it; finishes or undoes an interrupted commit.
@@ -114,6 +108,7 @@ class OpenLedger:
             path: The file; it is made if it does not exist.
             plan_digest: The plan. One ledger is about one plan.
             terms: What the plan asks.
+            owners: How many owners are expected to publish through it, if it is begun now.
             timeout: Seconds to wait for another process that holds the ledger; None waits as long as
                 it takes.
 
@@ -121,7 +116,7 @@ class OpenLedger:
             FileError: It is no ledger, has been changed, is about another plan, or stays locked.
         """
         target = Path(path)
-        header = LedgerHeader.of(plan_digest, terms)
+        header = LedgerHeader.of(plan_digest, terms, owners)
         source = f"The ledger {target}"
         if not target.exists():
             _create(target, header)
@@ -142,50 +137,11 @@ class OpenLedger:
                 raise
             os.close(descriptor)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Gives the lock back."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    @property
-    def state(self) -> LedgerState:
-        """What the admitted releases have left (Theorem F)."""
-        return self.chain.state(self.terms)
-
-    def grouping_of(self, owner: str) -> Partition | None:
-        """The classes that an owner has published before and has to keep; None if it has not published."""
-        return self.chain.grouping_of(check_owner(owner))
-
-    def check(self, certificate: Certificate, *, owner: str, content_digest: str) -> Admission:
-        """Decides whether a release is admitted; changes nothing.
-
-        Args:
-            certificate: What is published, as `certify` or `fit` tell it; under the terms of the plan or
-                under what the ledger has left.
-            owner: The name under which the owner publishes.
-            content_digest: The digest of the release's content.
-
-        Raises:
-            RefusedError: The owner has published other classes before, or Theorem F would no longer hold.
-        """
-        suppressed = np.flatnonzero(certificate.suppressed[certificate.grouping.class_of])
-        return admit(
-            self.chain.standing(self.terms, owner, content_digest),
-            certificate.grouping,
-            certificate.counts,
-            owner=owner,
-            content_digest=content_digest,
-            suppressed=tuple(suppressed.tolist()),
-        )
 
     def commit(
         self,
@@ -331,13 +287,17 @@ class Ledger:
     Attributes:
         path: The file; it is begun with the first release.
         owner: The name under which the ledger knows the owner.
-        to_come: How many owners will still publish after this one, for whom a reserve is kept; None: nobody
-            knows. Safety does not depend on it, and more owners are admitted as long as they can be.
+        to_come: How many owners will still publish after this one, for whom a reserve is kept; None: as many
+            as the ledger still expects, if it was begun for a number of owners. Safety does not depend on it,
+            and more owners are admitted as long as they can be.
+        is_copy: It is a copy of the ledger of an agency, as `elldelta remote ledger` fetches it: the release
+            is made to fit it, so that it can be registered there, and nothing is written to the copy.
     """
 
     path: Path
     owner: str
     to_come: int | None = None
+    is_copy: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
@@ -346,13 +306,36 @@ class Ledger:
             check_whole("the number of owners to come", self.to_come, 0)
 
     @property
-    def files(self) -> tuple[Path, Path]:
+    def files(self) -> tuple[Path, ...]:
         """What it writes: the ledger, and beside it what an interrupted commit has left."""
-        return self.path, pending_path(self.path)
+        return () if self.is_copy else (self.path, pending_path(self.path))
 
-    def open(self, plan: Plan) -> OpenLedger:
-        """Locks the ledger for a release of a plan; see `OpenLedger.open`."""
-        return OpenLedger.open(self.path, plan.digest, plan.terms)
+    def open(self, plan: Plan) -> ReadLedger:
+        """Locks the ledger for a release of a plan (`OpenLedger.open`), or reads the copy."""
+        if self.is_copy:
+            chain = verify_ledger(self.path, plan_digest=plan.digest, terms=plan.terms)
+            return ReadLedger(plan.terms, chain)
+        return OpenLedger.open(self.path, plan.digest, plan.terms, owners=plan.owners)
+
+
+def begin_ledger(path: str | os.PathLike[str], plan: Plan, owners: int) -> None:
+    """Begins a ledger for a number of owners, who then each leave enough for those who follow.
+
+    A ledger of a plan that was made for a number of owners needs no such beginning.
+
+    Raises:
+        ParameterError: The plan is for several releases without a ledger, or is not certified.
+        FileError: There is something of that name already, or it cannot be written.
+    """
+    check_whole("the number of owners", owners, 1, MOST_OWNERS)
+    if plan.guarantee != "certified" or plan.releases > 1:
+        raise ParameterError(
+            "A ledger that looks ahead needs a certified plan for one release; it allows the others.",
+            found=f"The plan is {plan.guarantee}, for {plan.releases} releases.",
+            remedy=f"Make a plan for the owners: elldelta plan --owners {owners}.",
+        )
+    check_writable(path, overwrite=False)
+    _create(Path(path), LedgerHeader.of(plan.digest, plan.terms, owners))
 
 
 def verify_ledger(

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from elldelta.core.certificate import CertificateTerms
 
-FORMAT_VERSION = 1
-"""Version of the file; old versions are read for ever, newer ones refused."""
+FORMAT_VERSION = 2
+"""Version of the file; old versions are read for ever, newer ones refused. Format 2 has keys for what older
+ledgers could not say; a ledger that says nothing of it is written in format 1."""
 
 KIND = "elldelta ledger"
 
@@ -39,6 +40,7 @@ class LedgerHeader:
         min_records: r: a witness counts as shown only with at least r records.
         n_values: The number of sensitive values.
         n_witnesses: a_c, one per base class.
+        owners: How many owners are expected to publish through it; None: nobody knows.
     """
 
     plan_digest: str
@@ -47,9 +49,10 @@ class LedgerHeader:
     min_records: int
     n_values: int
     n_witnesses: tuple[int, ...]
+    owners: int | None = None
 
     @classmethod
-    def of(cls, plan_digest: str, terms: CertificateTerms) -> LedgerHeader:
+    def of(cls, plan_digest: str, terms: CertificateTerms, owners: int | None = None) -> LedgerHeader:
         """The header for a plan."""
         return cls(
             plan_digest=plan_digest,
@@ -58,6 +61,7 @@ class LedgerHeader:
             min_records=terms.min_records,
             n_values=terms.n_values,
             n_witnesses=tuple(terms.n_witnesses.tolist()),
+            owners=owners,
         )
 
     @property
@@ -67,7 +71,8 @@ class LedgerHeader:
 
     def to_dict(self) -> dict[str, Any]:
         """The header as plain JSON values."""
-        return {"kind": KIND, "format": FORMAT_VERSION, **vars(self)}
+        said = {name: value for name, value in vars(self).items() if value is not None}
+        return {"kind": KIND, "format": 1 if self.owners is None else FORMAT_VERSION, **said}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LedgerHeader:
@@ -80,8 +85,11 @@ class LedgerHeader:
             min_records=document["min_records"],
             n_values=n_values,
             n_witnesses=numbers_below(document["n_witnesses"], n_values + 1),
+            owners=document.get("owners"),
         )
-        numbers = (header.ell, header.releases, header.min_records, n_values)
+        numbers = [header.ell, header.releases, header.min_records, n_values]
+        if "owners" in document:
+            numbers.append(header.owners if document["format"] > 1 else 0)
         if not all(is_whole(n) and n >= 1 for n in numbers):
             raise ParameterError("The header of a ledger is malformed.")
         if header.n_classes * n_values > MOST_CELLS:

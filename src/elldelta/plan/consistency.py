@@ -54,6 +54,8 @@ def _wrong_terms(plan: Plan) -> str | None:
     for words, (is_there, fits) in terms.items():
         if is_there and not (is_sharp and fits):
             return f"{words} belongs to another bound or guarantee."
+    if plan.owners is not None and (plan.owners < 1 or plan.waiting_risk is None or plan.releases > 1):
+        return "A number of owners belongs to a plan for one release with a waiting risk."
     if plan.waiting_risk is not None and plan.eta:
         return "A waiting risk is not computed for an error of the model."
     if plan.shared_records is not None and not 0 <= plan.shared_records <= plan.records:
@@ -67,9 +69,9 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
     bound = SharpBound(
         plan.ell,
         plan.records // plan.min_records,
-        plan.releases * plan.min_records,
-        certifiable=plan.guarantee == "certified",
-        shared_records=plan.shared_records,
+        (plan.owners or plan.releases) * plan.min_records,
+        certifiable=plan.guarantee == "certified" and plan.owners is None,
+        shared_records=plan.shared_records if plan.owners is None else 0,
         eta=plan.eta,
     )
     found = class_failures_upper(

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from elldelta.model.model import Model
     from elldelta.plan.classes import Classes
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Version of the file; old versions are read for ever, newer ones refused. Format 2 has other words for what
-must be true of releases that share people; plans without such words are written in format 1, as ever."""
+must be true of releases that share people, format 3 keys for what older plans could not say. A plan is
+written in the lowest version that can hold it, so that older plans keep their bytes."""
 
 KIND = "plan"
 
@@ -72,6 +73,7 @@ class Plan(Shown):
         promise: What is promised, in words; written when the plan is made and never reworded.
         conditions: What must be true for the promise to hold.
         notes: What else a reader should know: how values were put into an order, for example.
+        owners: How many owners are expected to publish through one ledger, if the plan was made for them.
     """
 
     schema: Schema
@@ -94,6 +96,7 @@ class Plan(Shown):
     promise: str = ""
     conditions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    owners: int | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -124,7 +127,7 @@ class Plan(Shown):
 
     def _check_types(self) -> None:
         """Plans come from files: a number must be a number before anything is computed with it."""
-        whole = (self.ell, self.releases, self.records, self.min_records, self.shared_records)
+        whole = (self.ell, self.releases, self.records, self.min_records, self.shared_records, self.owners)
         real = (self.failure_upper, self.delta, self.p, self.eta, self.waiting_risk)
         cells = [cell for row in self.witness_cells for cell in row]
         values = [value for row in self.witnesses for value in row]
@@ -235,10 +238,16 @@ class Plan(Shown):
         return tuple((len(values) - self.ell) // self.releases for values in self.witnesses)
 
     def _promise(self, *, names_missing: bool = True) -> str:
-        who = "every person who is in all of them" if self.releases > 1 else "every person in it"
+        several = self.releases > 1 or self.owners is not None
+        who = "every person who is in all of them" if several else "every person in it"
         left = f"{who} among at least {self.ell} values of {self.schema.sensitive.name!r}"
         if self.schema.sensitive.has_missing and names_missing:
             left += " (a missing one counts as a value)"
+        if self.owners is not None:
+            return (
+                f"Releases of this plan that one ledger has admitted, linked in any way, leave {left}, for "
+                f"certain. {self._chance_of_passing()}"
+            )
         if self.guarantee == "certified":
             which = (
                 f"Any {self.releases} releases that pass the certificate of this plan, linked together, leave"
@@ -257,6 +266,11 @@ class Plan(Shown):
         )
 
     def _chance_of_passing(self) -> str:
+        if self.owners is not None:
+            return (
+                f"If {self.owners} owners publish {self.records} records each, a class has to be merged by "
+                f"one of them with probability at most {self.waiting_risk:g}."
+            )
         if self.waiting_risk is not None:
             return (
                 f"With {self.records} records each class fails with probability at most "
@@ -283,7 +297,9 @@ class Plan(Shown):
         if self.guarantee == "certified":
             return (
                 "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
-                f"At most {self.releases} releases are linked, or one ledger has admitted all of them.",
+                f"At most {self.releases} releases are linked, or one ledger has admitted all of them."
+                if self.owners is None
+                else "Where several releases are linked, one ledger has admitted all of them.",
                 "Nobody's records are published again under other classes."
                 if version == 1
                 else "Subtracting releases shows no smaller group: where all people of classes in one "
@@ -320,8 +336,10 @@ class Plan(Shown):
         }
         if self.notes:  # no key where there is none: older plans keep their digest
             content["notes"] = list(self.notes)
-        is_first = self.conditions == self._conditions(1)
-        return seal(KIND, 1 if is_first else FORMAT_VERSION, content)
+        version = 1 if self.conditions == self._conditions(1) else 2
+        if self.owners is not None:
+            content["owners"], version = self.owners, FORMAT_VERSION
+        return seal(KIND, version, content)
 
     def summary(self) -> dict[str, Any]:
         """What the plan promises as plain JSON values, without its classes and witnesses."""
@@ -336,6 +354,7 @@ class Plan(Shown):
             "shape": self.classes.shape,
             "guarantee": self.guarantee,
             "waiting_risk": self.waiting_risk,
+            "owners": self.owners,
             "p": self.p,
             "eta": self.eta,
             "digest": self.digest,
@@ -368,6 +387,7 @@ class Plan(Shown):
                 witness_cells=tuple(tuple(cells) for cells in content["witness_cells"]),
                 conditions=tuple(content["conditions"]),
                 notes=tuple(content.get("notes", ())),
+                owners=content.get("owners"),
                 **{name: content[name] for name in _PLAIN},
             )
             # The words must be those that this format has for the numbers: nobody else's promise counts.

@@ -315,11 +315,12 @@ class Planner:
         return SharpBound(
             wish.ell,
             n_records // parts,
-            wish.releases * parts,
+            (wish.owners or wish.releases) * parts,
             wish.budget * share if self._risk is None else self._risk * share / parts,
             per_class=self._risk is not None,
-            certifiable=wish.guarantee == "certified",
-            shared_records=wish.shared_records,
+            certifiable=wish.guarantee == "certified" and wish.owners is None,
+            # Owners who share a ledger: whether one of them has to merge, if they draw independently.
+            shared_records=wish.shared_records if wish.owners is None else 0,
             eta=wish.eta,
         )
 
@@ -401,6 +402,7 @@ class Planner:
             min_records=wish.min_records,
             model_digest=self.model.digest,
             notes=self.notes,
+            owners=wish.owners if bound == "sharp" else None,
         )
 
     def _paper_classes(self, n_records: int) -> tuple[Partition, Classes]:

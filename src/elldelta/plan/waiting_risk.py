@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from elldelta.plan.wish import Wish
 
 CANDIDATES = (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-"""Waiting risks to try, rising."""
+WITH_LEDGER = (*CANDIDATES, 0.6, 0.7, 0.9)
+"""Waiting risks to try, rising. With a ledger the risk is that one of all owners has to merge a class."""
 
-USUAL, USUAL_WITH_LEDGER = 0.2, 0.05
+USUAL, USUAL_WITH_LEDGER = 0.2, 0.6
 """Where the search begins."""
 
 CAUTIOUS = 0.01
@@ -114,12 +115,12 @@ def choose_waiting_risk(model: Model, wish: Wish, progress: Progress | None = No
         progress: Is told how far the work is; how many risks are tried, nobody knows before.
     """
     n_tried = 0
-    usual = USUAL if wish.owners is None else USUAL_WITH_LEDGER
+    candidates, usual = (CANDIDATES, USUAL) if wish.owners is None else (WITH_LEDGER, USUAL_WITH_LEDGER)
 
     @cache
     def draft(place: int) -> Plan | None:
         try:
-            return Planner(model, replace(wish, waiting_risk=CANDIDATES[place]), is_draft=True).made()
+            return Planner(model, replace(wish, waiting_risk=candidates[place]), is_draft=True).made()
         except RefusedError:
             return None
 
@@ -134,16 +135,16 @@ def choose_waiting_risk(model: Model, wish: Wish, progress: Progress | None = No
 
     if model.counts.n_combinations >= MANY_ROWS:
         return CAUTIOUS
-    best = CANDIDATES.index(usual)
+    best = candidates.index(usual)
     first = draft(best)
     n_classes = 1 if first is None else first.n_classes
     if n_classes > MOST_CLASSES:
         return CAUTIOUS
     n_rounds = max(1, min(N_OWNERS, MOST_CLASSES // n_classes))
-    while np.isinf(loss(best)) and best + 1 < len(CANDIDATES):
+    while np.isinf(loss(best)) and best + 1 < len(candidates):
         best += 1  # few records: only a large risk allows a plan at all
     for step in (1, -1):
-        while 0 <= best + step < len(CANDIDATES) and loss(best + step) < loss(best):
+        while 0 <= best + step < len(candidates) and loss(best + step) < loss(best):
             best += step
     # If no risk allows a plan, making one with the largest says what is missing.
-    return CANDIDATES[best]
+    return candidates[best]

@@ -11,6 +11,7 @@ import numpy as np
 from elldelta.core.certificate import Certificate, CertificateTerms, certify, missing_witnesses
 from elldelta.core.coarsen import Coarsening, fit
 from elldelta.core.diversity import class_diversities
+from elldelta.core.ledger_state import LedgerState
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.reserve import Reserve
 from elldelta.errors import InternalError, ParameterError, RefusedError
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.choices import OnFailure
-    from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
     from elldelta.model import Counts
     from elldelta.plan.plan import Plan
@@ -171,6 +171,8 @@ def publishable(
     fitted = partial(_fitted, counts, plan, on_failure, most_suppressed, price_left_out, grouping)
     own, reserve = plan.terms, None
     attempts = [own]
+    if plan.owners is not None and state is None:  # for a ledger that is kept elsewhere: as the first of them
+        state, to_come = LedgerState.empty(own), plan.owners - 1
     if state is not None and to_come is not None:
         _require_one_release(plan)
         attempts = [state.terms_left()]

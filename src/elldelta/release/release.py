@@ -52,14 +52,14 @@ class AdmittingLedger(Protocol):
 
     @property
     def files(self) -> Sequence[Path]:
-        """The files that it writes."""
+        """The files that it writes; none if it is a copy."""
 
     @property
     def to_come(self) -> int | None:
-        """How many owners will still publish after this one, if that is known."""
+        """How many owners will still publish after this one, if somebody says so."""
 
     def open(self, plan: Plan) -> AbstractContextManager[Any]:
-        """Locks it: gives `state`, `grouping_of`, `check` and `commit`."""
+        """Locks it: gives `state`, `grouping_of`, `to_come`, `check` and `commit`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,13 +204,14 @@ def release(
                     price_left_out=price_left_out,
                     state=None if ledger is None else book.state,
                     grouping=None if ledger is None else book.grouping_of(ledger.owner),
-                    to_come=None if ledger is None else ledger.to_come,
+                    to_come=None if ledger is None else _to_come(ledger, book),
                 ),
                 None,
             )
             line, commit = None, None
             if ledger is not None:
-                line, commit = _admit(book, ledger.owner, content, overwrite=overwrite)
+                is_written = bool(ledger.files)
+                line, commit = _admit(book, ledger.owner, content, is_written=is_written, overwrite=overwrite)
             manifest = describe(known, content, order, line)
             table = None
             with (
@@ -242,15 +243,24 @@ def release(
     return Release(table, manifest, name or words, place)
 
 
+def _to_come(ledger: AdmittingLedger, book: Any) -> int | None:  # noqa: ANN401 (what the ledger opens)
+    """How many owners are still to come: what the owner says, or what the ledger expects."""
+    expected: int | None = book.to_come(ledger.owner)
+    return expected if ledger.to_come is None else ledger.to_come
+
+
 def _admit(
     book: Any,  # noqa: ANN401 (what the ledger opens)
     owner: str,
     content: Publishable,
     *,
+    is_written: bool,
     overwrite: bool,
-) -> tuple[dict[str, Any], Callable[[Mapping[Path, Path]], object]]:
+) -> tuple[dict[str, Any] | None, Callable[[Mapping[Path, Path]], object] | None]:
     """What the manifest says about the ledger, and what brings the files to their places with its line."""
     admission = book.check(content.certificate, owner=owner, content_digest=content.digest)
+    if not is_written:
+        return None, None
 
     def commit(staged: Mapping[Path, Path]) -> None:
         # The table goes last, so that a release that is taken back was never visible.
@@ -272,7 +282,7 @@ def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | Tabl
         return
     if plan.guarantee != "certified":
         raise ParameterError("A ledger admits releases of certified plans only.", found="The plan is not.")
-    if not isinstance(place, Path):
+    if ledger.files and not isinstance(place, Path):
         raise ParameterError(
             "A ledger that is a file admits releases that are files.",
             found="The release is to stay in memory." if place is None else "The release is to be a table.",

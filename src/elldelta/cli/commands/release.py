@@ -87,6 +87,14 @@ def _release(
             "releases. Made if it does not exist.",
         ),
     ] = None,
+    ledger_copy: Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger-copy",
+            help="A copy of the agency's ledger ('elldelta remote ledger'): make a release that fits what is "
+            "left there, to be registered with the agency. The copy is only read.",
+        ),
+    ] = None,
     owner: Annotated[
         str | None, typer.Option("--owner", help="The name under which the ledger knows you.")
     ] = None,
@@ -94,8 +102,8 @@ def _release(
         int | None,
         typer.Option(
             "--to-come",
-            help="How many owners will still publish through the ledger: leave enough for them. More are "
-            "admitted too, as long as the promise holds.",
+            help="How many owners will still publish through the ledger: leave enough for them. By default "
+            "as many as the ledger still expects. More are admitted too, as long as the promise holds.",
         ),
     ] = None,
     agency_key: agency.AgencyKeyFile = None,
@@ -112,7 +120,7 @@ def _release(
     place = _target(target, table, where.engine)
     known_before = _size(ledger)
     columns, values = _mapped(names)
-    book = _ledger(ledger, owner, to_come)
+    book = _ledger(ledger, ledger_copy, owner, to_come)
     if where.engine != "duckdb":
         given_plan(plan, agency_key)  # a plan that cannot be used is told before the engine has started
     with where.start() as active, progress_bar("Releasing") as progress:
@@ -143,6 +151,8 @@ def _release(
         written.append(f"Wrote a line to {ledger}.")
     elif ledger is not None:
         written.append(f"{ledger} held this release already: no line was added.")
+    if ledger_copy is not None:
+        written.append("The ledger has room for it. Register it with the agency: elldelta remote register.")
     output.print_result(made.to_dict(), *made.manifest.sentences, *written, as_json=json)
 
 
@@ -166,18 +176,19 @@ def _size(path: Path | None) -> int:
     return path.stat().st_size if path is not None and path.exists() else 0
 
 
-def _ledger(path: Path | None, owner: str | None, to_come: int | None) -> Ledger | None:
+def _ledger(ledger: Path | None, copy: Path | None, owner: str | None, to_come: int | None) -> Ledger | None:
+    path = ledger or copy
     if path is None and owner is None and to_come is None:
         return None
-    if path is None or owner is None:
+    if path is None or owner is None or (ledger is not None and copy is not None):
         raise ParameterError(
-            "A ledger needs the name of the owner, and an owner's name needs a ledger.",
-            found="At least one of the two is missing.",
-            remedy="Give --ledger FILE and --owner NAME together.",
+            "A ledger needs the name of the owner, and an owner's name needs one ledger.",
+            found="Both a ledger and a copy are given." if ledger and copy else "One of the two is missing.",
+            remedy="Give --ledger FILE, or --ledger-copy FILE, and --owner NAME together.",
         )
     from elldelta.ledger import Ledger
 
-    return Ledger(path, owner, to_come)
+    return Ledger(path, owner, to_come, is_copy=ledger is None)
 
 
 def _target(path: Path | None, table: str | None, engine_name: str) -> Path | TableName:
