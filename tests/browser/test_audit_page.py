@@ -42,6 +42,21 @@ def document(n_releases=3, *, public=False):
         "ell": 5,
         "holds": False,
         "verdict": "Not safe: somebody is left with 1 of 5 values when releases are put side by side.",
+        "surest": "How sure somebody can be, and on what condition. " * 5,
+        "closeness": {
+            "allowed": 0.2, "reference": "the overall distribution of the releases", "distance": 0.71,
+            "bound": 0.75, "holds": False, "classes": 1412, "classes_above": 1217, "note": "A note. " * 9,
+            "condition": "every record that fits is equally likely to be the person's",
+            "worst": []
+            if public
+            else [
+                {
+                    "releases": names, "labels": [label] * n_releases, "records": 2, "distance": 0.71,
+                    "bound": 0.75, "guess_before": 0.1, "guess_after": 0.9, "set_before": 0.2,
+                    "set_after": 0.91, "values": ["a_disease_with_a_long_name", "another one", "3 more"],
+                }
+            ],
+        },
         "diversity_min": 1,
         "diversity_min_any": 1,
         "groups_complete": True,
