@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -380,7 +381,7 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
             f"{people['below']:,} are left with fewer than {ell} values, {people['exposed']:,} with one."
         )
     yield found["verdict"]
-    yield found["surest"]
+    yield from filter(None, re.split(r"(?<=\.) (?=[A-Z])", found["surest"]))
     if found["closeness"] is not None:
         yield from _closeness_in_words(found["closeness"])
     if found["share_below"]:
