@@ -46,6 +46,27 @@ def linked(releases, base, min_records=1):
     return {value for value in range(len(counts[0])) if min(own[value] for own in counts) >= min_records}
 
 
+def fewest_on_any_path(releases, moves, min_records=1):
+    """The fewest values that survive for somebody who is anywhere in one range in each release (Theorem H).
+
+    Every path through the classes of a range is tried; None if nobody can be in all releases.
+    """
+    fewest = None
+    for number in set(moves):
+        classes = [base for base, own in enumerate(moves) if own == number]
+        for path in product(classes, repeat=len(releases)):
+            counts = [
+                shown(table, group_of, left_out, group_of[base])
+                for base, (table, group_of, left_out) in zip(path, releases, strict=True)
+            ]
+            if all(sum(own) for own in counts):
+                left = sum(
+                    min(own[value] for own in counts) >= min_records for value in range(len(counts[0]))
+                )
+                fewest = left if fewest is None else min(fewest, left)
+    return fewest
+
+
 def groupings(n):
     """All partitions of n things, as the number of the part of each."""
 

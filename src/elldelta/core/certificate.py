@@ -36,6 +36,8 @@ class CertificateTerms:
         releases: t, how many certified releases may be linked.
         min_records: r: a witness counts as present only with at least r records in the published class. The
             linkage then leaves ell values with at least r linked records each.
+        moves: Per base class the number of the classes among which somebody may move, who then have the same
+            witnesses and allowance (Theorem H), read-only; None: nobody moves.
     """
 
     membership: NDArray[np.bool_]
@@ -43,6 +45,7 @@ class CertificateTerms:
     ell: int
     releases: int
     min_records: int = 1
+    moves: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         membership = read_only(self.membership, np.bool_)
@@ -69,6 +72,8 @@ class CertificateTerms:
                 f"for ell = {ell} and t = {releases}.",
                 remedy="Use the allowances of the plan.",
             )
+        if self.moves is not None:
+            object.__setattr__(self, "moves", _common(self.moves, membership, allowances))
         object.__setattr__(self, "membership", membership)
         object.__setattr__(self, "allowances", allowances)
         object.__setattr__(self, "ell", ell)
@@ -85,6 +90,7 @@ class CertificateTerms:
         releases: int,
         allowances: ArrayLike | None = None,
         min_records: int = 1,
+        moves: NDArray[np.int64] | None = None,
     ) -> CertificateTerms:
         """The terms of a plan file: the witness values of every base class, as positions.
 
@@ -103,7 +109,7 @@ class CertificateTerms:
         membership[np.repeat(np.arange(lengths.size), lengths), positions] = True
         if allowances is None:
             allowances = np.maximum(0, membership.sum(axis=1) - ell) // min(releases, n_values + 1)
-        return cls(membership, np.asarray(allowances), ell, releases, min_records)
+        return cls(membership, np.asarray(allowances), ell, releases, min_records, moves)
 
     @property
     def n_classes(self) -> int:
@@ -280,6 +286,22 @@ def missing_witnesses(
     absent = (shown < terms.min_records) & shown.any(axis=1, keepdims=True)
     missed: NDArray[np.bool_] = terms.membership & absent[grouping.class_of]
     return missed
+
+
+def _common(
+    moves: NDArray[np.int64], membership: NDArray[np.bool_], allowances: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Returns the classes among which people move, or refuses terms that these do not have in common."""
+    own: NDArray[np.int64] = read_only(moves, np.int64)
+    if own.shape == allowances.shape and own.min() >= 0:
+        _, first, number = np.unique(own, return_index=True, return_inverse=True)
+        example = first[number]
+        if (membership == membership[example]).all() and (allowances == allowances[example]).all():
+            return own
+    raise ParameterError(
+        "Classes among which people move must have their witnesses and their allowance in common.",
+        found="They have not, or it is not told which classes these are.",
+    )
 
 
 def read_only(array: ArrayLike, dtype: type) -> NDArray[Any]:

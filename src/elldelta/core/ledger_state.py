@@ -4,11 +4,15 @@ A certificate promises t releases because it must assume the worst of the others
 in order knows better. Let M_j(c) be the witnesses of base class c that release j misses. As long as A_c
 without the union of all M_j(c) has at least ell values, in every base class, every subset of the releases
 links to at least ell values.
+
+Somebody who moves among classes R meets what one release misses in one class and another release in another.
+For them either of two is enough (Theorem H): A without what any release misses in any class of R has at least
+ell values, or |A| less the most that each release misses in a class of R, added up, is at least ell.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,17 +33,26 @@ class LedgerState:
         terms: The plan's witnesses, ell, and records that make a witness present.
         missed: R x |S|: witnesses that at least one admitted release does not show, read-only.
         n_releases: How many releases were admitted.
+        spent: Where people move: per base class what one class that they may move to misses at most, added
+            up over the releases, read-only; None where nobody moves.
     """
 
     terms: CertificateTerms
     missed: NDArray[np.bool_]
     n_releases: int = 0
+    spent: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        missed = self._check(self.missed)
-        if (self.terms.n_witnesses - missed.sum(axis=1) < self.terms.ell).any():
+        object.__setattr__(self, "missed", self._check(self.missed))
+        if self.terms.moves is not None:
+            spent = read_only(np.zeros_like(self.terms.moves) if self.spent is None else self.spent, np.int64)
+            # Added up over releases, what the worst class misses is at least what any class misses in all.
+            least = most(self.missed.sum(axis=1), self.terms.moves)
+            if spent.shape != least.shape or (spent < least).any():
+                raise ParameterError("What releases miss where people move does not fit what they miss.")
+            object.__setattr__(self, "spent", spent)
+        if (self.room < 0).any():
             raise ParameterError("A ledger must leave ell witnesses in every base class.")
-        object.__setattr__(self, "missed", missed)
 
     @classmethod
     def empty(cls, terms: CertificateTerms) -> LedgerState:
@@ -48,20 +61,31 @@ class LedgerState:
 
     @cached_property
     def survivors(self) -> NDArray[np.bool_]:
-        """R x |S|: witnesses that every admitted release shows wherever it has a record."""
-        return read_only(self.terms.membership & ~self.missed, np.bool_)
+        """R x |S|: witnesses that every admitted release shows wherever it has a record and people may be."""
+        return read_only(self.terms.membership & ~anywhere(self.missed, self.terms.moves), np.bool_)
 
     @cached_property
     def room(self) -> NDArray[np.int64]:
-        """How many more witnesses each base class can lose: its survivors beyond ell."""
-        return read_only(self.survivors.sum(axis=1) - self.terms.ell, np.int64)
+        """How many more witnesses each base class can lose: what is left beyond ell."""
+        return read_only(self._left(self.survivors, self.spent) - self.terms.ell, np.int64)
+
+    def _left(self, survivors: NDArray[np.bool_], spent: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """How many values are left in each base class, by the better of two counts where people move."""
+        left: NDArray[np.int64] = survivors.sum(axis=1)
+        return left if spent is None else np.maximum(left, self.terms.n_witnesses - spent)
 
     def shortfall(self, misses: ArrayLike) -> NDArray[np.int64]:
         """By how much each base class would fall below ell with one more release; 0 where it would not."""
-        missed = self._check(misses)
-        left = (self.survivors & ~missed).sum(axis=1)
+        missed, moves = self._check(misses), self.terms.moves
+        left = self._left(self.survivors & ~anywhere(missed, moves), self._spent(missed))
         short: NDArray[np.int64] = np.maximum(0, self.terms.ell - left).astype(np.int64)
         return short
+
+    def _spent(self, missed: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+        if self.spent is None or self.terms.moves is None:
+            return None
+        spent: NDArray[np.int64] = self.spent + most(missed.sum(axis=1), self.terms.moves)
+        return spent
 
     def admits(self, misses: ArrayLike) -> bool:
         """Whether Theorem F would still hold with one more release."""
@@ -87,7 +111,7 @@ class LedgerState:
                 remedy="Publish coarser classes (merge until it is admitted), leave the records of these "
                 "classes out, or wait for a size or date that was announced beforehand.",
             )
-        return LedgerState(self.terms, self.missed | missed, self.n_releases + 1)
+        return LedgerState(self.terms, self.missed | missed, self.n_releases + 1, self._spent(missed))
 
     def terms_left(self) -> CertificateTerms:
         """What the next release must show to be admitted, as terms of a certificate.
@@ -95,10 +119,19 @@ class LedgerState:
         A release is certified under these terms exactly if Theorem F admits it: the witnesses are the
         survivors, and each base class may miss as many of them as it has room. So whatever merges or
         suppresses for a certificate also does so for a ledger.
+
+        Where people move, such a release is admitted, and others may be: all witnesses count as long as each
+        release may miss one more of them in its worst class. Afterwards the first ell survivors must all be
+        shown: then no union of misses takes them away.
         """
-        return CertificateTerms(
-            self.survivors, self.room, self.terms.ell, releases=1, min_records=self.terms.min_records
-        )
+        witnesses, allowances = self.survivors, self.room
+        if self.spent is not None:
+            spare = self.terms.n_witnesses - self.spent - self.terms.ell
+            by_number = (spare > 0) | (witnesses.sum(axis=1) < self.terms.ell)
+            firsts = witnesses & (np.cumsum(witnesses, axis=1) <= self.terms.ell)
+            witnesses = np.where(by_number[:, None], self.terms.membership, firsts)
+            allowances = np.where(by_number, spare, 0)
+        return replace(self.terms, membership=witnesses, allowances=allowances, releases=1)
 
     def _check(self, misses: ArrayLike) -> NDArray[np.bool_]:
         missed = read_only(misses, np.bool_)
@@ -113,3 +146,19 @@ class LedgerState:
                 "Only witnesses can be missed.", found="A missed value is no witness of its class."
             )
         return missed
+
+
+def anywhere(missed: NDArray[np.bool_], moves: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """Per base class what is missed in any class that people there may move to; None: they do not move."""
+    if moves is None:
+        return missed
+    union = np.zeros((int(moves.max()) + 1, missed.shape[1]), dtype=np.bool_)
+    np.logical_or.at(union, moves, missed)
+    return union[moves]
+
+
+def most(numbers: NDArray[np.int64], moves: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Per base class the largest number of any class that people there may move to."""
+    largest = np.zeros(int(moves.max()) + 1, dtype=np.int64)
+    np.maximum.at(largest, moves, numbers)
+    return largest[moves]

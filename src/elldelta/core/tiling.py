@@ -92,7 +92,7 @@ class Tiling:
             boxes, rows = pending.pop()
             if rows.size == 0:
                 continue
-            if boxes.size > 1 and (cut := self._cut(boxes)) is not None:
+            if (cut := clean_cut(self.lows[boxes], self.highs[boxes])) is not None:
                 attribute, place = cut
                 is_below = points[rows, attribute] <= place
                 boxes_below = self.highs[boxes, attribute] <= place
@@ -103,23 +103,6 @@ class Tiling:
                 inside = ((points[rows] >= self.lows[box]) & (points[rows] <= self.highs[box])).all(axis=1)
                 found[rows[inside]] = box
         return found
-
-    def _cut(self, boxes: NDArray[np.intp]) -> tuple[int, int] | None:
-        """A cut through the whole group that goes through none of its boxes, as even as there is one."""
-        best: tuple[int, int, int] | None = None
-        for attribute in range(len(self.sizes)):
-            ends = np.sort(self.highs[boxes, attribute])
-            starts = np.sort(self.lows[boxes, attribute])
-            # After the i-th smallest end nothing may be open: then just i + 1 boxes have begun.
-            n_begun = np.searchsorted(starts, ends, side="right")
-            clean = np.flatnonzero(n_begun == np.arange(1, boxes.size + 1))
-            clean = clean[clean < boxes.size - 1]
-            if clean.size:
-                middle = int(clean[np.argmin(np.abs(2 * (clean + 1) - boxes.size))])
-                uneven = abs(2 * (middle + 1) - int(boxes.size))
-                if best is None or uneven < best[0]:
-                    best = uneven, attribute, int(ends[middle])
-        return None if best is None else best[1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +162,29 @@ class CutTree:
         depths[:-1] = changes.sum(axis=0) - 1
         depths.setflags(write=False)
         return depths
+
+
+def clean_cut(lows: NDArray[np.int64], highs: NDArray[np.int64]) -> tuple[int, int] | None:
+    """A cut between boxes that goes through none of them, as even as there is one: attribute, last position.
+
+    Args:
+        lows: First positions, boxes x attributes.
+        highs: Last positions, inclusive.
+    """
+    n_boxes = lows.shape[0]
+    best: tuple[int, int, int] | None = None
+    for attribute in range(lows.shape[1] if n_boxes > 1 else 0):
+        ends, starts = np.sort(highs[:, attribute]), np.sort(lows[:, attribute])
+        # After the i-th smallest end nothing may be open: then just i + 1 boxes have begun.
+        n_begun = np.searchsorted(starts, ends, side="right")
+        clean = np.flatnonzero(n_begun == np.arange(1, n_boxes + 1))
+        clean = clean[clean < n_boxes - 1]
+        if clean.size:
+            middle = int(clean[np.argmin(np.abs(2 * (clean + 1) - n_boxes))])
+            uneven = abs(2 * (middle + 1) - n_boxes)
+            if best is None or uneven < best[0]:
+                best = uneven, attribute, int(ends[middle])
+    return None if best is None else best[1:]
 
 
 def check_positions(positions: ArrayLike, sizes: tuple[int, ...]) -> NDArray[np.int64]:

@@ -57,6 +57,8 @@ class Column:
         note: A remark for the person who edits the schema; no part of what the schema means.
         hierarchy: Groups of values, with names. Leaves that the domain does not have are left out, and
             unordered categories are put into an order in which siblings are neighbours.
+        changes: Whether somebody's value may change from one release to the next: an age, an address. Plans
+            then hold for people who move among the values of the column.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Column:
     note: str = field(default="", compare=False)
     hierarchy: Hierarchy | None = None
     missing: tuple[str, ...] = ()
+    changes: bool = False
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -81,6 +84,12 @@ class Column:
                 remedy='Write nulls = "category", "refuse" or "suppress".',
             )
         object.__setattr__(self, "missing", _tokens(self.missing, self.name))
+        if not isinstance(self.changes, bool):
+            raise SchemaError(
+                f"Whether column {self.name!r} changes is true or false.",
+                found="It is neither.",
+                remedy="Write changes = true, or leave it out.",
+            )
         if self._fitted is not None:
             object.__setattr__(self, "domain", self._fitted.domain)
             object.__setattr__(self, "hierarchy", self._fitted.hierarchy)
@@ -236,6 +245,12 @@ class Schema(Shown):
                 found="It has one, but sensitive values are published as they are.",
                 remedy="Remove the hierarchy.",
             )
+        if self.sensitive.changes:
+            raise SchemaError(
+                f"The sensitive column {self.sensitive.name!r} is said to change.",
+                found="Only quasi-identifiers are: what linking leaves is a value that stays the same.",
+                remedy="Remove changes = true.",
+            )
         if isinstance(self.sensitive.domain, Dates):
             raise SchemaError(
                 f"The sensitive column {self.sensitive.name!r} cannot hold dates.",
@@ -283,6 +298,11 @@ class Schema(Shown):
     def names(self) -> tuple[str, ...]:
         """The names of the quasi-identifiers, in their order."""
         return tuple(column.name for column in self.quasi_identifiers)
+
+    @property
+    def changing(self) -> tuple[str, ...]:
+        """The names of the quasi-identifiers that may change for somebody."""
+        return tuple(column.name for column in self.quasi_identifiers if column.changes)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -464,6 +484,8 @@ def _column_to_dict(column: Column) -> dict[str, Any]:
         plain["hierarchy"] = [list(row) for row in column.hierarchy.rows]
     if column.missing:
         plain["missing"] = list(column.missing)
+    if column.changes:
+        plain["changes"] = True
     return plain
 
 

@@ -37,6 +37,8 @@ _HEADER = """\
 # nulls  "category"  a missing value is one more value of the column (if sensitive, it counts towards ell)
 #        "refuse"    a table with missing values is refused
 #        "suppress"  records without a value are left out, and counted
+# changes = true     somebody's value may change between releases (an age, an address): plans then also hold
+#                    for people who move; a column that stays the same (birth year) costs less
 # A quasi-identifier may have a hierarchy: hierarchy_file = "age.csv", a file beside this one with one line
 # per value, value;group;...;root, or the same lines here: hierarchy = [["17", "15-19", "*"], ...].
 """
@@ -49,7 +51,7 @@ _KEYS = {
 }
 """Keys of each kind of domain, and whether they are required."""
 
-_OPTIONAL_KEYS = {"nulls": False, "missing": False, "hierarchy": False, "hierarchy_file": False}
+_OPTIONAL_KEYS = dict.fromkeys(("nulls", "missing", "hierarchy", "hierarchy_file", "changes"), False)
 
 _DOCUMENT_KEYS = {
     "format": True,
@@ -171,6 +173,8 @@ class _Reader:
         hierarchy = self.hierarchy(entry, path, domain)
         with self.at(*path, "name" if nulls in get_args(NullPolicy) else "nulls"):
             column = Column(entry["name"], domain, nulls, hierarchy=hierarchy)
+        with self.at(*path, "changes"):
+            column = replace(column, changes=entry.get("changes", False))
         with self.at(*path, "missing"):
             return replace(column, missing=entry.get("missing", ()))
 
@@ -327,6 +331,8 @@ def _column_lines(column: Column) -> Iterator[str]:
     yield f"nulls = {_toml(column.nulls)}"
     if column.missing:
         yield f"missing = [{', '.join(map(_toml, column.missing))}]"
+    if column.changes:
+        yield "changes = true"
     for key, value in column.domain.to_dict().items():
         yield f"{key} = {_toml(value)}"
     if column.hierarchy is not None:

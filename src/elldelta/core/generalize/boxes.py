@@ -61,6 +61,7 @@ def boxes(
     criterion: Criterion,
     *,
     trees: Sequence[CutTree | None] | None = None,
+    weighed: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     is_draft: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Partition, Tiling]:
@@ -77,6 +78,8 @@ def boxes(
         sizes: The number of positions of each domain.
         criterion: What the classes must fulfil.
         trees: Per attribute, a hierarchy that cuts must follow, or None.
+        weighed: The mass of every row, and the loss per position of each attribute, where P is only part of
+            a whole: some of its values, some of its rows, part of its domains. By default what P says.
         is_draft: Whether to do without the repetitions: ten times as fast, a few percent more loss.
         progress: Is told the share of the search that is done, between two of its runs.
 
@@ -94,7 +97,7 @@ def boxes(
             found=f"There are {points.shape[0]} rows of positions.",
         )
     refuse_if_impossible(distribution, criterion)
-    search = _Search(distribution, points, sizes, criterion, trees, progress, is_draft=is_draft)
+    search = _Search(distribution, points, sizes, criterion, trees, weighed, progress, is_draft=is_draft)
     return search.result(search.with_emphases(search.best_trade_off()))
 
 
@@ -140,6 +143,7 @@ class _Search:
         sizes: tuple[int, ...],
         criterion: Criterion,
         trees: Sequence[CutTree | None] | None,
+        weighed: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
         progress: Callable[[float], None] | None,
         *,
         is_draft: bool,
@@ -154,7 +158,7 @@ class _Search:
         self.budget = (  # what all classes share, if they do
             criterion.limit if isinstance(criterion, SharpBound) and not criterion.per_class else None
         )
-        marginal = distribution.quasi_identifier_marginal
+        marginal, weights = weighed or (distribution.quasi_identifier_marginal, position_weights(sizes))
         self.occupied = np.flatnonzero(marginal > 0.0)
         every = self.occupied.size == marginal.size
         mass = distribution.mass if every else take_rows(distribution.mass, self.occupied)
@@ -163,7 +167,7 @@ class _Search:
             with_floats(mass),
             np.ascontiguousarray(marginal if every else marginal[self.occupied]),
             np.ascontiguousarray(points if every else points[self.occupied], dtype=np.int32),
-            np.array([1.0 / (len(sizes) * (size - 1)) if size > 1 else 0.0 for size in sizes]),
+            weights.copy(),
             np.concatenate(_depths(trees, sizes)),
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
         )
@@ -228,7 +232,7 @@ class _Search:
         self.n_runs += 1
         if self.progress is not None:
             self.progress(min(1.0, self.n_runs / (len(FLOORS) + self.n_emphases)))
-        loss = self._loss(box_of, lows.shape[0])
+        loss = loss_of_boxes(box_of, self.grid.positions, self.grid.row_mass, self.grid.weights)
         return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), loss, trade_off)
 
     def result(self, found: _Found) -> tuple[Partition, Tiling]:
@@ -244,13 +248,6 @@ class _Search:
             if keeps(self.distribution, partition, self.criterion):
                 return partition, tiling
         raise InternalError("Boxes did not keep their own criterion when it was recomputed.")
-
-    def _loss(self, box_of: NDArray[np.int64], n_boxes: int) -> float:
-        order = np.argsort(box_of, kind="stable")
-        starts = np.searchsorted(box_of[order], np.arange(n_boxes))
-        placed = self.grid.positions[order]
-        lengths = np.maximum.reduceat(placed, starts) - np.minimum.reduceat(placed, starts)
-        return float(np.bincount(box_of, self.grid.row_mass) @ (lengths @ self.grid.weights))
 
     def _rule(self, floor: float, power: float, slack: float) -> Any:  # noqa: ANN401 (a compiled type)
         kernels, distribution, criterion = self.kernels, self.distribution, self.criterion
@@ -290,6 +287,25 @@ class _Search:
             criterion.certifiable,
             *shared,
         )
+
+
+def position_weights(sizes: Sequence[int]) -> NDArray[np.float64]:
+    """Loss per position of length, one per attribute; 0 for a domain of one position."""
+    return np.array([1.0 / (len(sizes) * (size - 1)) if size > 1 else 0.0 for size in sizes])
+
+
+def loss_of_boxes(
+    box_of: NDArray[np.intp],
+    positions: NDArray[Any],
+    row_mass: NDArray[np.float64],
+    weights: NDArray[np.float64],
+) -> float:
+    """The mass of every box times the weighted lengths of the hull of its rows, added up."""
+    order = np.argsort(box_of, kind="stable")
+    starts = np.flatnonzero(np.diff(box_of[order], prepend=-1))
+    placed = positions[order]
+    lengths = np.maximum.reduceat(placed, starts) - np.minimum.reduceat(placed, starts)
+    return float(np.bincount(box_of, row_mass) @ (lengths @ weights))
 
 
 def _depths(trees: Sequence[CutTree | None] | None, sizes: tuple[int, ...]) -> list[NDArray[np.int32]]:

@@ -1,0 +1,182 @@
+"""Theorem H: witnesses in common for classes among which somebody may move."""
+
+from itertools import chain, combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.core.test_certificate import releases
+from tests.oracles import certificate as oracle
+
+from elldelta.core.certificate import CertificateTerms, certify
+from elldelta.core.distribution import JointDistribution, sparse_rows
+from elldelta.core.generalize.bounds import SharpBound
+from elldelta.core.ledger_state import LedgerState
+from elldelta.core.movers import CommonWitnesses, common_boxes, common_runs, ranges_of
+from elldelta.core.partition import Partition
+from elldelta.errors import ParameterError, RefusedError
+
+
+@st.composite
+def common_terms(draw, most_releases=3):
+    """Terms of one to three classes in one or two ranges, and t."""
+    moves = draw(st.sampled_from([(0,), (0, 0), (0, 1), (0, 0, 0), (0, 0, 1), (0, 1, 0)]))
+    n_values = draw(st.integers(2, 5))
+    ell = draw(st.integers(1, n_values))
+    t = draw(st.integers(1, most_releases))
+    r = draw(st.integers(1, 2))
+    values = st.lists(st.integers(0, n_values - 1), min_size=ell, unique=True)
+    own = [draw(values) for _ in range(max(moves) + 1)]
+    witnesses = [own[number] for number in moves]
+    return CertificateTerms.from_lists(
+        witnesses, n_values, ell=ell, releases=t, min_records=r, moves=np.array(moves)
+    )
+
+
+def mask_of(release):
+    _, group_of, left_out = release
+    return [group in left_out for group in range(max(group_of) + 1)]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_certified_releases_leave_ell_values_on_every_path(data):
+    terms = data.draw(common_terms())
+    made = data.draw(st.lists(releases(terms.n_classes, terms.n_values), min_size=1, max_size=terms.releases))
+    if all(certify(own[0], terms, Partition(own[1]), mask_of(own)).is_certified for own in made):
+        fewest = oracle.fewest_on_any_path(made, terms.moves.tolist(), terms.min_records)
+        assert fewest is None or fewest >= terms.ell
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_every_subset_of_what_is_admitted_leaves_ell_values_on_every_path(data):
+    terms = data.draw(common_terms())
+    moves, state = terms.moves.tolist(), LedgerState.empty(terms)
+    admitted = []
+    for release in data.draw(st.lists(releases(terms.n_classes, terms.n_values), max_size=4)):
+        table, group_of, _ = release
+        certificate = certify(table, terms, Partition(group_of), mask_of(release))
+        # From the definition: what any release misses anywhere, or the worst class of each.
+        lines = [oracle.missed(witnesses_of(terms), *own, terms.min_records) for own in [*admitted, release]]
+        holds = all(enough(terms, lines, moves, number) for number in set(moves))
+        assert state.admits(certificate.missed) == holds
+        if certify(table, state.terms_left(), Partition(group_of), mask_of(release)).is_certified:
+            assert holds
+        if holds:
+            state = state.admit(certificate.missed)
+            admitted.append(release)
+    for subset in chain.from_iterable(combinations(admitted, n) for n in range(1, len(admitted) + 1)):
+        fewest = oracle.fewest_on_any_path(subset, moves, terms.min_records)
+        assert fewest is None or fewest >= terms.ell
+
+
+def witnesses_of(terms):
+    return [np.flatnonzero(row).tolist() for row in terms.membership]
+
+
+def enough(terms, lines, moves, number):
+    classes = [base for base, own in enumerate(moves) if own == number]
+    witnesses = set(witnesses_of(terms)[classes[0]])
+    anywhere = set().union(*(line[base] for line in lines for base in classes))
+    worst = sum(max(len(line[base]) for base in classes) for line in lines)
+    return len(witnesses - anywhere) >= terms.ell or len(witnesses) - worst >= terms.ell
+
+
+def test_a_ledger_that_counts_class_by_class_is_found_out():
+    """The same tables, the same judge: what is enough for those who stay is not for those who move."""
+    common = CertificateTerms.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1, moves=np.zeros(2, int))
+    by_class = CertificateTerms.from_lists([[0, 1, 2]] * 2, 3, ell=2, releases=1)
+    first, second = ([[0, 1, 1], [1, 1, 1]], (0, 1), ()), ([[1, 1, 1], [1, 0, 1]], (0, 1), ())
+    state, broken = LedgerState.empty(common), LedgerState.empty(by_class)
+    for own in (first, second):
+        broken = broken.admit(certify(own[0], by_class).missed)
+    assert oracle.linked([first, second], 0) == oracle.linked([second, first], 0) == {1, 2}
+    assert oracle.fewest_on_any_path([first, second], [0, 0]) == 1
+    state = state.admit(certify(first[0], common).missed)
+    with pytest.raises(RefusedError, match="fewer than 2"):
+        state.admit(certify(second[0], common).missed)
+
+
+def test_what_the_same_values_miss_everywhere_is_counted_once():
+    """Either count is enough: the union here, where adding up would refuse the third release."""
+    terms = CertificateTerms.from_lists([[0, 1, 2, 3]] * 2, 4, ell=2, releases=1, moves=np.zeros(2, int))
+    state = LedgerState.empty(terms)
+    for _ in range(5):
+        state = state.admit([[True, False, False, False]] * 2)
+    assert state.room.tolist() == [1, 1]
+    assert state.terms_left().membership.tolist() == [[False, True, True, False]] * 2
+
+
+def test_terms_that_are_not_in_common_are_refused():
+    with pytest.raises(ParameterError, match="in common"):
+        CertificateTerms.from_lists([[0, 1], [1, 2]], 3, ell=1, releases=1, moves=np.zeros(2, int))
+    terms = CertificateTerms.from_lists([[0, 1]] * 2, 3, ell=1, releases=1, moves=np.zeros(2, int))
+    with pytest.raises(ParameterError, match="does not fit"):  # a ledger that has forgotten what it counted
+        LedgerState(terms, np.array([[True, False, False], [False, False, False]]), 1)
+
+
+def test_ranges_are_what_no_cut_through_columns_that_stay_keeps_apart():
+    lows = np.array([[0, 0], [0, 5], [2, 0], [2, 5], [1, 5]])
+    highs = np.array([[1, 4], [0, 9], [3, 4], [3, 9], [1, 9]])
+    assert ranges_of(lows, highs, [0]).tolist() == [0, 0, 1, 1, 0]
+    assert ranges_of(lows, highs, [1]).tolist() == [0, 1, 0, 1, 1]
+    assert ranges_of(lows, highs, []).tolist() == [0] * 5
+    assert len(set(ranges_of(lows, highs, [0, 1]).tolist())) == 5
+
+
+def model(seed=0, n_values=6):
+    """Two columns of 4 and 12 positions; the values of the first half differ from those of the second."""
+    rng = np.random.default_rng(seed)
+    positions = np.array(list(product(range(4), range(12))))
+    chances = np.where((positions[:, :1] < 2) == (np.arange(n_values) % 2 == 0), 5.0, 1.0)
+    counts = rng.poisson(40 * chances)
+    return JointDistribution.from_counts(counts), positions
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_boxes_have_their_witnesses_in_common_and_keep_the_limit(per_class, is_sparse):
+    distribution, positions = model()
+    if is_sparse:
+        dense = distribution.mass
+        rows, values = np.nonzero(dense)
+        offsets = np.searchsorted(rows, np.arange(len(dense) + 1))
+        table = sparse_rows(offsets, values.astype(np.int32), dense[rows, values], dense.shape[1])
+        distribution = JointDistribution(table, distribution.total)
+    bound = SharpBound(2, 600, 2, 0.1, per_class=per_class, certifiable=True)
+    partition, tiling, common = common_boxes(distribution, positions, (4, 12), bound, [0], trees=[None, None])
+    assert partition.n_classes == tiling.n_boxes > 4
+    ranges = ranges_of(tiling.lows, tiling.highs, [0])
+    for number in range(ranges.max() + 1):  # the plan's own ranges hold those that follow from the boxes
+        assert len(set(common.range_of[ranges == number].tolist())) == 1
+    made = common.evaluate(distribution.generalized(partition), bound)
+    assert made.holds
+    assert made.witnesses == tuple(common.values[number] for number in common.range_of)
+    if per_class:  # those in the halves are not the same people: a range each, with its own values
+        assert len(common.values) > 1
+
+
+def test_the_failure_of_common_witnesses_is_that_of_the_definition():
+    rng = np.random.default_rng(3)
+    cells = rng.dirichlet(np.ones(20)).reshape(4, 5)
+    bound = SharpBound(2, 9, 1, certifiable=True)
+    common = CommonWitnesses(np.array([0, 0, 1, 1]), ((0, 1, 2), (4, 2)))
+    found = common.evaluate(JointDistribution(cells, 1.0), bound).classes.failures_upper
+    draws = rng.multinomial(9, cells.reshape(-1), size=40_000).reshape(-1, 4, 5)
+    for row, values in enumerate(common.values[number] for number in common.range_of):
+        misses = (draws[:, row, list(values)] == 0).sum(axis=1)
+        chance = (misses > len(values) - 2).mean()
+        assert chance <= found[row] * 1.03
+        assert found[row] <= 2.0 * chance + 0.01
+
+
+def test_runs_have_one_set_of_witnesses():
+    distribution, _ = model()
+    bound = SharpBound(2, 600, 2, 0.1, per_class=True, certifiable=True)
+    partition, common = common_runs(distribution, bound)
+    assert partition.n_classes > 3
+    assert common.evaluate(distribution.generalized(partition), bound).holds
+    with pytest.raises(RefusedError, match="in common"):
+        common_runs(distribution, SharpBound(6, 5, 2, 0.1, per_class=True, certifiable=True))
