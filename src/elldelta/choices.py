@@ -31,3 +31,6 @@ DateUnit = Literal["day", "month", "year"]
 
 OnFailure = Literal["refuse", "coarsen", "suppress", "coarsen-suppress"]
 """What to do with a table that does not pass."""
+
+Movers = Literal["declared", "any"]
+"""Who moves between classes: people whose columns may change as the schema declares, or anybody anywhere."""

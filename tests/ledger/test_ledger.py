@@ -77,6 +77,23 @@ class TestAdmission:
         assert "4 releases" in report.promise
         assert "at least 2" in report.promise
 
+    def test_for_people_who_move_the_worst_class_of_each_release_counts(self, path):
+        moving = CertificateTerms.from_lists([[0, 1, 2, 3]] * 2, 5, ell=2, releases=2, moves=np.zeros(2, int))
+        tables = [FULL.copy() for _ in range(3)]
+        tables[0][0, 0] = tables[1][1, 1] = tables[2][0, 2] = 0
+        made = [certify(table, moving) for table in tables]
+        publish(path, made[0], owner="A", number=1, terms=moving)
+        publish(path, made[1], owner="B", number=2, terms=moving)
+        assert json.loads(path.read_bytes().splitlines()[0])["format"] == 2
+        with pytest.raises(RefusedError, match="fewer than 2"):  # class by class there is room for it
+            publish(path, made[2], owner="C", number=3, terms=moving)
+        report = verify_ledger(path, plan_digest=PLAN, terms=moving)
+        assert report.room.tolist() == [0, 0]
+        assert "also if they move" in report.promise
+        still = CertificateTerms.from_lists([[0, 1, 2, 3]] * 2, 5, ell=2, releases=2)
+        with pytest.raises(FileError, match="other rules"):  # nobody goes on with it as if people stayed
+            publish(path, certify(tables[2], still), owner="C", number=3, terms=still)
+
     def test_more_releases_than_the_certificate_promises(self, path):
         for number in range(10):
             publish(path, without((0, 0), (1, 1)), owner=f"owner {number}", number=number)

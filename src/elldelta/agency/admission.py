@@ -178,6 +178,8 @@ class PlanState:
             "n_releases": np.array(self.ledger.n_releases),
             "missed": np.packbits(self.ledger.missed),
         }
+        if self.ledger.spent is not None:
+            arrays["spent"] = self.ledger.spent
         for n, state in self.linked.items():
             arrays |= {f"shown_{n}": np.packbits(state.shown), f"left_{n}": state.left}
         content = io.BytesIO()
@@ -194,7 +196,8 @@ class PlanState:
 
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as found:
-                ledger = LedgerState(plan.terms, table(found["missed"]), int(found["n_releases"]))
+                spent = found.get("spent")
+                ledger = LedgerState(plan.terms, table(found["missed"]), int(found["n_releases"]), spent)
                 numbers = [int(name.removeprefix("left_")) for name in found if name.startswith("left_")]
                 linked = {
                     n: LinkedState(n, table(found[f"shown_{n}"]), found[f"left_{n}"].reshape(*shape, -1))

@@ -117,6 +117,7 @@ def common_boxes(
     stays: Sequence[int],
     *,
     trees: Sequence[CutTree | None],
+    fewest: int = 1,
     is_draft: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Partition, Tiling, CommonWitnesses]:
@@ -132,13 +133,16 @@ def common_boxes(
         bound: What the classes must promise; certifiable.
         stays: The quasi-identifiers that stay the same for everybody.
         trees: Per attribute, a hierarchy that cuts must follow, or None.
+        fewest: The mass that a value must have in a range to be its witness.
         is_draft: Whether to do with one range and less search.
         progress: Is told how far the search is.
 
     Raises:
         RefusedError: Not even the single class of everything keeps the limit; says what would.
     """
-    search = _Search(distribution, positions, tuple(sizes), bound, tuple(stays), tuple(trees), is_draft)
+    search = _Search(
+        distribution, positions, tuple(sizes), bound, tuple(stays), tuple(trees), fewest, is_draft
+    )
     parts = search.ranges()
     class_of = np.empty(positions.shape[0], dtype=np.int64)
     lows, highs, range_of = [], [], []
@@ -151,13 +155,15 @@ def common_boxes(
         range_of.append(np.full(best.tiling.n_boxes, number))
         n_classes += best.tiling.n_boxes
         if progress is not None:
-            progress((number + 1) / len(parts))
+            progress(0.5 + 0.5 * (number + 1) / len(parts))
     tiling = Tiling(np.concatenate(lows), np.concatenate(highs), tuple(sizes))
     common = CommonWitnesses(np.concatenate(range_of), tuple(found.values for _, found in parts))
     return Partition(class_of), tiling, common
 
 
-def common_runs(distribution: JointDistribution, bound: SharpBound) -> tuple[Partition, CommonWitnesses]:
+def common_runs(
+    distribution: JointDistribution, bound: SharpBound, fewest: int = 1
+) -> tuple[Partition, CommonWitnesses]:
     """The most runs of the order that have their witnesses in common: one range, whoever moves how.
 
     Raises:
@@ -166,7 +172,7 @@ def common_runs(distribution: JointDistribution, bound: SharpBound) -> tuple[Par
     best: tuple[Partition, tuple[int, ...]] | None = None
     refusal: RefusedError | None = None
     n_worse = 0
-    for values in _candidates(distribution.value_marginal, bound):
+    for values in _candidates(_masses(distribution.mass), bound, fewest):
         try:
             own = JointDistribution(_columns(distribution.mass, values), distribution.total)
             partition = sharp_runs(own, _fixed(bound, len(values)))
@@ -209,9 +215,10 @@ class _Search:
     bound: SharpBound
     stays: tuple[int, ...]
     trees: tuple[CutTree | None, ...]
+    fewest: int
     is_draft: bool
 
-    def ranges(self) -> list[tuple[_Part, _Found]]:
+    def ranges(self, progress: Callable[[float], None] | None = None) -> list[tuple[_Part, _Found]]:
         """Parts that are ranges of their own, with drafts of their boxes."""
         tops = tuple(size - 1 for size in self.sizes)
         whole = _Part((0,) * len(self.sizes), tops, np.arange(self.positions.shape[0]))
@@ -223,6 +230,8 @@ class _Search:
             halves = self._halves(part, found.loss * WORTH) if may_cut else None
             if halves is None:
                 done.append((part, found))
+                if progress is not None:
+                    progress(0.5 * sum(own.rows.size for own, _ in done) / whole.rows.size)
             else:
                 pending += reversed(halves)
         return [(part, self._swapped(part, found)) for part, found in done]
@@ -232,7 +241,7 @@ class _Search:
         best: _Found | None = None
         refusal: RefusedError | None = None
         n_worse = 0
-        for values in _candidates(self._marginal(part), self.bound):
+        for values in _candidates(self._masses(part), self.bound, self.fewest):
             try:
                 found = self.drawn(part, values)
             except RefusedError as problem:
@@ -314,7 +323,8 @@ class _Search:
         while improves and n_left > 0:
             improves = False
             weakness = self._weakness(part, found)
-            possible = np.flatnonzero(self._marginal(part) > 0.0)
+            masses = self._masses(part)
+            possible = np.flatnonzero((masses > 0) & (masses >= self.fewest))
             others = sorted(set(possible.tolist()) - set(found.values), key=lambda value: weakness[value])
             weak = sorted(found.values, key=lambda value: -weakness[value])
             for out in weak[:3]:
@@ -341,15 +351,21 @@ class _Search:
             weakness += chances.sum(axis=1) @ np.exp(-self.bound.n_records * chances)
         return weakness
 
-    def _marginal(self, part: _Part) -> NDArray[np.float64]:
-        return JointDistribution(
-            take_rows(self.distribution.mass, part.rows), self.distribution.total
-        ).value_marginal
+    def _masses(self, part: _Part) -> NDArray[Any]:
+        return _masses(take_rows(self.distribution.mass, part.rows))
 
 
-def _candidates(marginal: NDArray[np.float64], bound: SharpBound) -> Iterator[tuple[int, ...]]:
+def _masses(table: MassTable) -> NDArray[Any]:
+    """The mass of every value."""
+    if not isinstance(table, SparseRows):
+        sums: NDArray[Any] = table.sum(axis=0)
+        return sums
+    return np.bincount(table.values, table.cells, table.shape[1])
+
+
+def _candidates(masses: NDArray[Any], bound: SharpBound, fewest: int) -> Iterator[tuple[int, ...]]:
     """The most probable values, in every number that has a larger allowance than the one before."""
-    order = np.argsort(-marginal, kind="stable")[: int((marginal > 0.0).sum())]
+    order = np.argsort(-masses, kind="stable")[: int(((masses > 0) & (masses >= fewest)).sum())]
     for number in range(bound.ell, order.size + 1, bound.releases):
         yield tuple(order[:number].tolist())
 

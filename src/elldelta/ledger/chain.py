@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.ledger_state import LedgerState
+from elldelta.core.ledger_state import LedgerState, anywhere, most
 from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import json_object, newer
@@ -27,6 +27,8 @@ from elldelta.ledger.sealed import KIND as SEALED
 from elldelta.ledger.sealed import SealedLine, is_sealed, is_whole, on_word, read_sealed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from elldelta.core.certificate import CertificateTerms
@@ -110,10 +112,11 @@ class LedgerChain:
     def promise(self) -> str:
         """What the ledger promises, in words."""
         header = self.header
+        moves = "" if header.moves is None else ", also if they move as the plan allows,"
         each = f", with at least {header.min_records} linked records each" if header.min_records > 1 else ""
         return (
             f"Any of the {self.n_releases} releases in this ledger, linked in any way, leave everybody who "
-            f"is in all of them among at least {header.ell} sensitive values{each}."
+            f"is in all of them{moves} among at least {header.ell} sensitive values{each}."
         )
 
     @property
@@ -152,25 +155,43 @@ class LedgerChain:
     def missed(self) -> NDArray[np.bool_]:
         """The union of what the releases miss, base classes x values."""
         union = np.zeros((self.header.n_classes, self.header.n_values), dtype=np.bool_)
-        for entry in self.active:
-            union |= entry.missed(self.header)
-        for line in self.sealed:
-            for base, *values in line.misses:
-                union[base, values] = True
+        for own in self._misses():
+            union |= own
         union.setflags(write=False)
         return union
 
     @cached_property
+    def spent(self) -> NDArray[np.int64] | None:
+        """Where people move: what each release misses in its worst class, added up; otherwise None."""
+        if self.header.moves is None:
+            return None
+        moves = np.array(self.header.moves, dtype=np.int64)
+        return sum((most(own.sum(axis=1), moves) for own in self._misses()), np.zeros_like(moves))
+
+    def _misses(self) -> Iterator[NDArray[np.bool_]]:
+        """What each release misses, base classes x values."""
+        lines: tuple[LedgerEntry | SealedLine, ...] = (*self.active, *self.sealed)
+        for line in lines:
+            table = np.zeros((self.header.n_classes, self.header.n_values), dtype=np.bool_)
+            for base, *values in line.misses:
+                table[base, values] = True
+            yield table
+
+    @cached_property
     def room(self) -> NDArray[np.int64]:
-        """How many more witnesses each base class can lose (Theorem F); needs no plan."""
+        """How many more witnesses each base class can lose (Theorems F and H); needs no plan."""
+        moves = None if self.header.moves is None else np.array(self.header.moves, dtype=np.int64)
+        n_missed = anywhere(self.missed, moves).sum(axis=1)
+        if self.spent is not None:
+            n_missed = np.minimum(n_missed, self.spent)
         n_witnesses = np.array(self.header.n_witnesses, dtype=np.int64)
-        left: NDArray[np.int64] = n_witnesses - self.missed.sum(axis=1) - self.header.ell
+        left: NDArray[np.int64] = n_witnesses - n_missed - self.header.ell
         left.setflags(write=False)
         return left
 
     def state(self, terms: CertificateTerms) -> LedgerState:
-        """The state of Theorem F, for a plan that the header describes."""
-        return LedgerState(terms, self.missed, self.n_releases)
+        """The state of Theorems F and H, for a plan that the header describes."""
+        return LedgerState(terms, self.missed, self.n_releases, self.spent)
 
     def standing(self, terms: CertificateTerms, owner: str, content_digest: str) -> Standing:
         """What deciding about a release of an owner must know."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from elldelta.core.partition import grouping_from_merged
 from elldelta.errors import ElldeltaError, ParameterError
 from elldelta.files import canonical_json, digest
@@ -14,8 +12,6 @@ from elldelta.ledger.sealed import is_whole, numbers_below
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
     from elldelta.core.certificate import CertificateTerms
 
@@ -41,6 +37,7 @@ class LedgerHeader:
         n_values: The number of sensitive values.
         n_witnesses: a_c, one per base class.
         owners: How many owners are expected to publish through it; None: nobody knows.
+        moves: Per base class the number of the classes among which somebody may move; None if nobody moves.
     """
 
     plan_digest: str
@@ -50,6 +47,7 @@ class LedgerHeader:
     n_values: int
     n_witnesses: tuple[int, ...]
     owners: int | None = None
+    moves: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, plan_digest: str, terms: CertificateTerms, owners: int | None = None) -> LedgerHeader:
@@ -62,6 +60,7 @@ class LedgerHeader:
             n_values=terms.n_values,
             n_witnesses=tuple(terms.n_witnesses.tolist()),
             owners=owners,
+            moves=None if terms.moves is None else tuple(terms.moves.tolist()),
         )
 
     @property
@@ -71,8 +70,9 @@ class LedgerHeader:
 
     def to_dict(self) -> dict[str, Any]:
         """The header as plain JSON values."""
+        is_plain = self.owners is None and self.moves is None
         said = {name: value for name, value in vars(self).items() if value is not None}
-        return {"kind": KIND, "format": 1 if self.owners is None else FORMAT_VERSION, **said}
+        return {"kind": KIND, "format": 1 if is_plain else FORMAT_VERSION, **said}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LedgerHeader:
@@ -86,6 +86,9 @@ class LedgerHeader:
             n_values=n_values,
             n_witnesses=numbers_below(document["n_witnesses"], n_values + 1),
             owners=document.get("owners"),
+            moves=numbers_below(document["moves"], len(document["n_witnesses"]))
+            if "moves" in document
+            else None,
         )
         numbers = [header.ell, header.releases, header.min_records, n_values]
         if "owners" in document:
@@ -94,6 +97,8 @@ class LedgerHeader:
             raise ParameterError("The header of a ledger is malformed.")
         if header.n_classes * n_values > MOST_CELLS:
             raise ParameterError("The header of a ledger names more cells than any plan has.")
+        if header.moves is not None and len(header.moves) != header.n_classes:
+            raise ParameterError("The header of a ledger is malformed.")
         return header
 
 
@@ -147,13 +152,6 @@ class LedgerEntry:
             raise ParameterError("An entry of a ledger is malformed.")
         values = {name: document[name] for name in plain}
         return cls(merged=merged, suppressed=suppressed, misses=misses, **values)
-
-    def missed(self, header: LedgerHeader) -> NDArray[np.bool_]:
-        """M(c), base classes x values."""
-        table = np.zeros((header.n_classes, header.n_values), dtype=np.bool_)
-        for base, *values in self.misses:
-            table[base, values] = True
-        return table
 
 
 def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes, str]:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.distribution import SparseRows
+from elldelta.core.distribution import JointDistribution, SparseRows
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.sample_size import union_bound
+from elldelta.errors import ParameterError
+from elldelta.plan.movers import common_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +36,10 @@ def contradiction(plan: Plan) -> str | None:
     total = float(sum(map(sum, plan.witness_cells)))
     if total > 1.0 + _SLACK:
         return f"Its witness cells add up to {total:.4g}, and probabilities to at most 1."
+    try:
+        common_of(plan)
+    except ParameterError:
+        return "Classes among which people move do not have their witnesses in common."
     wrong = _wrong_terms(plan) or (_sharp(plan) if plan.bound == "sharp" else _by_cells(plan))
     if wrong is None and plan.delta is not None and plan.failure_upper > plan.releases * plan.delta * _UP:
         return (
@@ -50,6 +56,7 @@ def _wrong_terms(plan: Plan) -> str | None:
         "A waiting risk": (plan.waiting_risk is not None, is_certified),
         "More than one record per witness": (plan.min_records > 1, is_certified),
         "A number of shared records": (plan.shared_records is not None, not is_certified),
+        "That people move": (plan.movers is not None, is_certified and plan.owners is None),
     }
     for words, (is_there, fits) in terms.items():
         if is_there and not (is_sharp and fits):
@@ -74,6 +81,10 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
         shared_records=plan.shared_records if plan.owners is None else 0,
         eta=plan.eta,
     )
+    common = common_of(plan)
+    if common is not None:
+        made = common.evaluate(JointDistribution(_table(plan), 1.0), bound)
+        return min(1.0, made.failure_upper), float(made.classes.failures_upper.max()) * plan.min_records
     found = class_failures_upper(
         _table(plan),
         bound.ell,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from elldelta.choices import GUARANTEES, PLAN_BOUNDS
+from elldelta.choices import GUARANTEES, PLAN_BOUNDS, Movers
 from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import AtomicFiles, as_bytes, changed, read_json, seal, unseal
@@ -74,6 +74,7 @@ class Plan(Shown):
         conditions: What must be true for the promise to hold.
         notes: What else a reader should know: how values were put into an order, for example.
         owners: How many owners are expected to publish through one ledger, if the plan was made for them.
+        movers: Who moves among classes, so that these have their witnesses in common; None if nobody does.
     """
 
     schema: Schema
@@ -97,6 +98,7 @@ class Plan(Shown):
     conditions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     owners: int | None = None
+    movers: Movers | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -113,6 +115,8 @@ class Plan(Shown):
         if self.delta is not None and not 0.0 < self.delta < 1.0:
             raise ParameterError("delta must lie strictly between 0 and 1.")
         check_whole("the number of records per witness", self.min_records)
+        if self.movers not in (None, *get_args(Movers)):
+            raise ParameterError("Who moves under a plan is not known here.")
         if len(self.witnesses) != self.classes.n_classes or any(
             len(set(values)) != len(values)
             or len(values) < self.ell
@@ -149,6 +153,7 @@ class Plan(Shown):
     def terms(self) -> CertificateTerms:
         """What a certified release must show."""
         from elldelta.core.certificate import CertificateTerms
+        from elldelta.plan.movers import range_numbers
 
         return CertificateTerms.from_lists(
             self.witnesses,
@@ -156,6 +161,7 @@ class Plan(Shown):
             ell=self.ell,
             releases=self.releases,
             min_records=self.min_records,
+            moves=range_numbers(self.schema, self.classes, self.movers),
         )
 
     @cached_property
@@ -238,8 +244,11 @@ class Plan(Shown):
         return tuple((len(values) - self.ell) // self.releases for values in self.witnesses)
 
     def _promise(self, *, names_missing: bool = True) -> str:
+        from elldelta.plan.movers import who_moves
+
         several = self.releases > 1 or self.owners is not None
-        who = "every person who is in all of them" if several else "every person in it"
+        moves = who_moves(self.schema, self.movers)
+        who = f"every person who is in all of them{moves}" if several else "every person in it"
         left = f"{who} among at least {self.ell} values of {self.schema.sensitive.name!r}"
         if self.schema.sensitive.has_missing and names_missing:
             left += " (a missing one counts as a value)"
@@ -281,12 +290,22 @@ class Plan(Shown):
             f"{rounded_up(self.failure_upper / self.releases)}."
         )
 
+    @property
+    def about_changes(self) -> str:
+        """What the promise assumes about changes of people between releases, in a sentence."""
+        from elldelta.plan.movers import about_changes
+
+        return about_changes(self.schema, self.movers)
+
     def _conditions(self, version: int = FORMAT_VERSION) -> tuple[str, ...]:
+        own = self._own_conditions(version)
+        if self.movers is not None:
+            own = (*own, self.about_changes)
         if not self.schema.kept:
-            return self._own_conditions(version)
+            return own
         kept = ", ".join(repr(name) for name in self.schema.kept)
         return (
-            *self._own_conditions(version),
+            *own,
             f"The promise does not cover the columns that are kept unchanged ({kept}): "
             "they must tell nothing about who somebody is.",
         )
@@ -339,6 +358,8 @@ class Plan(Shown):
         version = 1 if self.conditions == self._conditions(1) else 2
         if self.owners is not None:
             content["owners"], version = self.owners, FORMAT_VERSION
+        if self.movers is not None:
+            content["movers"], version = self.movers, 3
         return seal(KIND, version, content)
 
     def summary(self) -> dict[str, Any]:
@@ -361,6 +382,8 @@ class Plan(Shown):
             "promise": self.promise,
             "conditions": list(self.conditions),
             "notes": list(self.notes),
+            "movers": self.movers,
+            "about_changes": self.about_changes,
         }
 
     @cached_property
@@ -388,6 +411,7 @@ class Plan(Shown):
                 conditions=tuple(content["conditions"]),
                 notes=tuple(content.get("notes", ())),
                 owners=content.get("owners"),
+                movers=content.get("movers"),
                 **{name: content[name] for name in _PLAIN},
             )
             # The words must be those that this format has for the numbers: nobody else's promise counts.

@@ -20,6 +20,7 @@ from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model, reordered
 from elldelta.pages.charts import check_picture, write_picture
 from elldelta.plan.classes import Boxes, Runs
+from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.wish import Wish
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from elldelta.choices import Bound, CategoryOrder, Guarantee, PlanBound, ShapeName
+    from elldelta.choices import Bound, CategoryOrder, Guarantee, Movers, PlanBound, ShapeName
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import Criterion, SharpPlan
     from elldelta.core.partition import Partition
@@ -62,6 +63,7 @@ def plan(
     min_records: int = 1,
     fewest_past: int = 1,
     category_order: CategoryOrder = "given",
+    movers: Movers = "declared",
     hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None,
     progress: Progress | None = None,
 ) -> Plan:
@@ -91,6 +93,7 @@ def plan(
         min_records: A witness value counts as present only with so many records.
         fewest_past: A value is a witness of a class only if it occurs so often in its past records.
         category_order: "profile" orders unordered categories by their sensitive profiles.
+        movers: "declared": people move among values of columns that the schema says change; "any": anyhow.
         hierarchies: Groups of the values of some quasi-identifiers, or files that hold them.
         progress: Is told how far the work is.
 
@@ -116,6 +119,7 @@ def plan(
         min_records=min_records,
         fewest_past=fewest_past,
         category_order=category_order,
+        movers=movers,
     )
     return make_plan(loaded(model, Model, read_model), wish, hierarchies, progress)
 
@@ -235,6 +239,7 @@ class Planner:
         self.wish = wish
         self.notes = notes
         self.is_draft = is_draft
+        self.movers = movers_of(wish, model.schema)
         self.distribution = model.to_distribution()
         self.shape: ShapeName = wish.shape or default_shape(model)
         self._risk = wish.waiting_risk if wish.waiting_risk != "auto" else self._chosen_risk()
@@ -242,7 +247,7 @@ class Planner:
     @property
     def bounds(self) -> tuple[PlanBound, ...]:
         """The bounds that can be compared for this wish."""
-        return BOUNDS if self.wish.min_records == 1 else (self.wish.bound,)
+        return BOUNDS if self.wish.min_records == 1 and self.movers is None else (self.wish.bound,)
 
     def made(self) -> Plan:
         """The plan that the wish asks for, whichever of the four ways it takes to say how many records."""
@@ -288,15 +293,13 @@ class Planner:
             share = 1.0
             for _ in range(TRIES):
                 bound = self._bound(n_records, share).with_records(planned_for // self.wish.min_records)
-                partition, classes = self._classes(bound)
-                masses = self._shown(partition)
-                sharp = self._bound(n_records).evaluate(masses)
+                partition, classes, common = drawn(self, bound)
+                masses, whole = self._shown(partition), self._bound(n_records)
+                sharp = whole.evaluate(masses) if common is None else common.evaluate(masses, whole)
                 excess = self._excess(sharp)
                 if excess <= 1.0:
-                    witnesses = sharp.witnesses
-                    return self._finished(
-                        "sharp", n_records, classes, masses, witnesses, sharp.failure_upper, None
-                    )
+                    told = sharp.witnesses, sharp.failure_upper
+                    return self._finished("sharp", n_records, classes, masses, *told, None)
                 share *= max(0.1, 0.95 / excess)
             planned_for //= 2
         raise self._model_too_small()
@@ -330,7 +333,7 @@ class Planner:
             return sharp.reached / self.wish.budget
         return sharp.reached * self.wish.min_records / self._risk
 
-    def _classes(self, criterion: Criterion) -> tuple[Partition, Classes]:
+    def classes(self, criterion: Criterion) -> tuple[Partition, Classes]:
         """Classes of the shape wanted that keep a criterion: over the rows of the model, over everything.
 
         Boxes are ranges of every quasi-identifier, so that little information is lost; where one has a
@@ -338,14 +341,12 @@ class Planner:
         """
         model, distribution = self.model, self.distribution
         if self.shape == "boxes":
-            trees = [column.cut_tree for column in model.schema.quasi_identifiers]
-            positions, sizes = model.positions, model.schema.sizes
             partition, tiling = boxes(
                 distribution,
-                positions,
-                sizes,
+                model.positions,
+                model.schema.sizes,
                 criterion,
-                trees=trees,
+                trees=[column.cut_tree for column in model.schema.quasi_identifiers],
                 is_draft=self.is_draft,
                 progress=self.progress,
             )
@@ -403,6 +404,7 @@ class Planner:
             model_digest=self.model.digest,
             notes=self.notes,
             owners=wish.owners if bound == "sharp" else None,
+            movers=self.movers,
         )
 
     def _paper_classes(self, n_records: int) -> tuple[Partition, Classes]:
@@ -414,6 +416,8 @@ class Planner:
             RefusedError: Even a single class for everybody needs more records.
         """
         wish, distribution = self.wish, self.distribution
+        if self.movers is not None:
+            raise RefusedError("The paper's bound has no plans for people who move.", remedy="Ask for sharp.")
         smallest = smallest_p(
             distribution.value_marginal,
             distribution.n_quasi_identifiers,
@@ -468,7 +472,7 @@ class Planner:
         fewest = self.wish.fewest_past / self.distribution.total
         if fewest > self._p_ell:
             raise self._model_too_small()
-        return self._classes(Admissible(self.wish.ell, max(p, fewest)))
+        return self.classes(Admissible(self.wish.ell, max(p, fewest)))
 
     def _snapped(self, partition: Partition) -> float:
         return min(partition.snapped_p(self.distribution, self.wish.ell), self._p_ell)

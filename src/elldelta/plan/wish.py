@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from elldelta.choices import GUARANTEES, PLAN_BOUNDS, CategoryOrder, Guarantee, PlanBound, ShapeName
+from elldelta.choices import GUARANTEES, PLAN_BOUNDS, CategoryOrder, Guarantee, Movers, PlanBound, ShapeName
 from elldelta.core.checks import (
     MOST_RECORDS,
     check_beta,
@@ -71,6 +71,8 @@ class Wish:
             names its witnesses, so it would give away that somebody in the past had a rare value.
         category_order: "given": categories stay in the order of the schema. "profile": unordered categories
             without a hierarchy are ordered so that similar sensitive profiles are neighbours.
+        movers: "declared": people move among the values of columns that the schema says change. "any": among
+            all classes.
     """
 
     ell: int
@@ -90,6 +92,7 @@ class Wish:
     min_records: int = 1
     fewest_past: int = 1
     category_order: CategoryOrder = "given"
+    movers: Movers = "declared"
 
     def __post_init__(self) -> None:
         for name, (words, least, most) in _WHOLE.items():
@@ -108,6 +111,7 @@ class Wish:
         _check_choice("guarantee", self.guarantee, GUARANTEES)
         _check_choice("shape", self.shape, (None, *get_args(ShapeName)))
         _check_choice("category order", self.category_order, get_args(CategoryOrder))
+        _check_choice("word for who moves", self.movers, get_args(Movers))
         if self.delta is None and self.waiting_risk is None:
             is_certain = self.guarantee == "certified" and self.bound == "sharp"
             can_choose = is_certain and self.records is not None and self.eta == 0.0

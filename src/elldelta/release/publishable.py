@@ -10,12 +10,15 @@ import numpy as np
 
 from elldelta.core.certificate import Certificate, CertificateTerms, certify, missing_witnesses
 from elldelta.core.coarsen import Coarsening, fit
+from elldelta.core.distribution import JointDistribution
 from elldelta.core.diversity import class_diversities
+from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.reserve import Reserve
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.plan.classes import Classes, Merged, class_labels
+from elldelta.plan.movers import common_of
 from elldelta.release.manifest import content_digest
 
 if TYPE_CHECKING:
@@ -178,7 +181,7 @@ def publishable(
         attempts = [state.terms_left()]
         reserve = Reserve.keep(plan.cells(), attempts[0], n_records=plan.records, followers=to_come)
     elif state is not None and grouping is None and on_failure != "refuse":
-        strict = replace(own, allowances=np.minimum(own.allowances, state.room))
+        strict = replace(own, allowances=np.minimum(own.allowances, state.terms_left().allowances))
         attempts += [state.terms_left(), strict]
     for terms in attempts:
         made = fitted(terms, reserve)
@@ -308,11 +311,15 @@ def likely_enough(plan: Plan, chance: float = 0.1) -> int | None:
 
     Multiples of N, because those can be announced beforehand; None if not even 64 N are enough.
     """
-    cells = plan.cells()
+    cells, common = plan.cells(), common_of(plan)
     for multiple in (2, 3, 4, 6, 8, 16, 32, 64):
         # As in planning: r records of a value in a release are one in each of r parts of it.
         part, releases = multiple * plan.records // plan.min_records, plan.releases * plan.min_records
-        failures = class_failures_upper(cells, plan.ell, part, releases, certifiable=True)
+        if common is None:
+            failures = class_failures_upper(cells, plan.ell, part, releases, certifiable=True)
+        else:
+            bound = SharpBound(plan.ell, part, releases, certifiable=True)
+            failures = common.evaluate(JointDistribution(cells, 1.0), bound).classes
         if plan.min_records * failures.failures_upper.sum() <= chance:
             return multiple * plan.records
     return None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from elldelta.choices import Bound, CategoryOrder, Guarantee, ShapeName
+from elldelta.choices import Bound, CategoryOrder, Guarantee, Movers, ShapeName
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
@@ -106,6 +106,14 @@ class Wishes:
             "hierarchy are ordered so that similar distributions of the sensitive column are neighbours.",
         ),
     ] = "given"
+    movers: Annotated[
+        Movers,
+        typer.Option(
+            "--movers",
+            help="declared: the promise also holds for people who move among the values of columns that the "
+            "schema says change (changes = true). any: also if anything about them changes. Costs classes.",
+        ),
+    ] = "declared"
 
 
 @command("plan", example="plan model.parquet --ell 5 --releases 2 --records 30000 -o plan.json")
@@ -155,7 +163,10 @@ def _run(
 
 def _print(told: dict[str, Any]) -> None:
     output.print_text(told["promise"], "", "What must be true:")
-    output.print_text(*(f"  - {condition}" for condition in told["conditions"]), "")
+    output.print_text(*(f"  - {condition}" for condition in told["conditions"]))
+    if told["movers"] is None and told["releases"] > 1:  # other plans say it in their conditions
+        output.print_text(f"  - {told['about_changes']}")
+    output.print_text("")
     if told["notes"]:
         output.print_text(*told["notes"], "")
     if "bounds" in told:

@@ -1,0 +1,116 @@
+"""Plans for people who move: which classes share their witnesses, and what is said about it (Theorem H)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.movers import CommonWitnesses, common_boxes, common_runs, ranges_of
+from elldelta.errors import ParameterError
+from elldelta.plan.classes import Boxes, Runs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from elldelta.choices import Movers
+    from elldelta.core.generalize.bounds import SharpBound
+    from elldelta.core.partition import Partition
+    from elldelta.plan.classes import Classes
+    from elldelta.plan.plan import Plan
+    from elldelta.plan.planner import Planner
+    from elldelta.plan.wish import Wish
+    from elldelta.schema.schema import Schema
+
+
+def movers_of(wish: Wish, schema: Schema) -> Movers | None:
+    """Who moves in a plan: as the wish says, or as the schema declares; None if nobody does.
+
+    Raises:
+        ParameterError: People move, and the wish is for a plan that cannot allow for it.
+    """
+    movers = wish.movers
+    if movers == "declared" and not schema.changing:
+        return None
+    if wish.bound != "sharp" or wish.guarantee != "certified" or wish.owners is not None:
+        raise ParameterError(
+            "A plan for people who move is certified, by the sharp bound, and not for a number of owners.",
+            found="Anything may change about people."
+            if movers == "any"
+            else f"The schema says of {_listed(schema.changing)} that it changes.",
+            remedy="Ask for such a plan, with the number of releases that may be linked. Or replace what "
+            "changes by what does not, such as a birth year, and remove `changes = true`.",
+        )
+    return movers
+
+
+def range_numbers(schema: Schema, classes: Classes, movers: Movers | None) -> NDArray[np.int64] | None:
+    """Per class the number of the classes among which somebody there may move; None if nobody moves."""
+    if movers is None:
+        return None
+    if movers == "any":
+        return np.zeros(classes.n_classes, dtype=np.int64)
+    stays = [place for place, column in enumerate(schema.quasi_identifiers) if not column.changes]
+    return ranges_of(*classes.hulls(schema), stays)
+
+
+def common_of(plan: Plan) -> CommonWitnesses | None:
+    """The witnesses that classes of a plan have in common; None if nobody moves."""
+    moves = plan.terms.moves
+    if moves is None:
+        return None
+    _, firsts = np.unique(moves, return_index=True)
+    return CommonWitnesses(moves, tuple(plan.witnesses[first] for first in firsts.tolist()))
+
+
+def drawn(planner: Planner, bound: SharpBound) -> tuple[Partition, Classes, CommonWitnesses | None]:
+    """Classes over the rows of the model and over everything; their common witnesses, if people move."""
+    if planner.movers is None:
+        return (*planner.classes(bound), None)
+    model, distribution, fewest = planner.model, planner.distribution, planner.wish.fewest_past
+    if planner.shape == "runs":
+        partition, common = common_runs(distribution, bound, fewest)
+        return partition, Runs.from_partition(partition, model.ranks), common
+    columns = model.schema.quasi_identifiers
+    is_any = planner.movers == "any"
+    partition, tiling, common = common_boxes(
+        distribution,
+        model.positions,
+        model.schema.sizes,
+        bound,
+        [] if is_any else [place for place, column in enumerate(columns) if not column.changes],
+        trees=[column.cut_tree for column in columns],
+        fewest=fewest,
+        is_draft=planner.is_draft,
+        progress=planner.progress,
+    )
+    return partition, Boxes(tiling), common
+
+
+def who_moves(schema: Schema, movers: Movers | None) -> str:
+    """Words for the promise: which changes it covers."""
+    if movers is None:
+        return ""
+    return (
+        ", whatever changes about them in between,"
+        if movers == "any"
+        else f", also if {_listed(schema.changing)} changes in between,"
+    )
+
+
+def about_changes(schema: Schema, movers: Movers | None) -> str:
+    """What is assumed about changes of people, in a sentence."""
+    if movers == "any":
+        return "Everything about a person may change between releases, except the sensitive value."
+    if movers is None:
+        return (
+            "Nobody's quasi-identifiers change between releases: the promise is about people who stay in "
+            "their class. Declare columns that change (`changes = true` in the schema)."
+        )
+    stays = [name for name in schema.names if name not in schema.changing]
+    rest = f"; {_listed(stays)} stays the same for everybody in all linked releases" if stays else ""
+    return f"Of the quasi-identifiers of a person only {_listed(schema.changing)} changes{rest}."
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(repr(name) for name in names)

@@ -1,0 +1,174 @@
+"""Plans for people who move: what is promised, what is written, what is refused, and whether it is true."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import elldelta as ed
+from elldelta.errors import FileError, ParameterError
+from elldelta.files import seal
+from elldelta.ledger.ledger import OpenLedger
+from elldelta.plan.plan import Plan
+from elldelta.schema.schema import Schema
+
+DISEASES = np.array(["flu", "cold", "gout", "acne", "mumps", "asthma", "ulcer", "angina"])
+
+
+def table(seed, n_rows):
+    """What people have depends on their age: classes by themselves have very different witnesses."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(20, 60, n_rows)
+    place = (rng.geometric(0.5, n_rows) - 1 + 2 * ((age - 20) // 10)) % len(DISEASES)
+    return pd.DataFrame(
+        {"age": age, "sex": np.array(["F", "M"])[rng.integers(0, 2, n_rows)], "disease": DISEASES[place]}
+    )
+
+
+@pytest.fixture(scope="module")
+def past():
+    return table(0, 20_000)
+
+
+@pytest.fixture(scope="module")
+def still(past):
+    return ed.estimate(past, Schema.infer(past, ["age", "sex"], "disease", widen={"age": "no"}))
+
+
+@pytest.fixture(scope="module")
+def moving(past, still):
+    age, sex = still.schema.quasi_identifiers
+    schema = replace(still.schema, quasi_identifiers=(replace(age, changes=True), sex))
+    return ed.estimate(past, schema)
+
+
+@pytest.fixture(scope="module")
+def plans(still, moving):
+    asked = {"ell": 3, "releases": 2, "records": 4000, "waiting_risk": 0.2}
+    return {
+        "nobody": ed.plan(still, **asked),
+        "declared": ed.plan(moving, **asked),
+        "any": ed.plan(moving, movers="any", **asked),
+    }
+
+
+def fewest_left(plan, releases):
+    """The fewest values left to anybody who is anywhere in their range, over every pair of classes."""
+    moves = plan.terms.moves if plan.movers else np.arange(plan.n_classes)
+    shown = [published(plan, release) for release in releases]
+    fewest = {True: plan.schema.n_values, False: plan.schema.n_values}
+    for first, second in product(range(plan.n_classes), repeat=2):
+        if shown[0][first].any() and shown[1][second].any():
+            left = int((shown[0][first] & shown[1][second]).sum())
+            fewest[bool(moves[first] == moves[second])] = min(
+                fewest[bool(moves[first] == moves[second])], left
+            )
+    return fewest
+
+
+def published(plan, release):
+    """Which values a release shows in the published class of every class of the plan."""
+    manifest, rows = release.manifest, release.table
+    labels = list(zip(*(rows[name].astype(str) for name in plan.schema.names), strict=True))
+    values = plan.schema.sensitive.domain.values
+    found = {label: np.zeros(len(values), bool) for label in labels}
+    for label, value in zip(labels, rows[plan.schema.sensitive.name], strict=True):
+        found[label][values.index(value)] = True
+    group_of = getattr(manifest.classes, "group_of", np.arange(plan.n_classes))
+    named = ed_labels(plan, manifest.classes)
+    return [found.get(named[group], np.zeros(len(values), bool)) for group in group_of]
+
+
+def ed_labels(plan, classes):
+    from elldelta.plan.classes import class_labels
+
+    return class_labels(plan.schema, classes)
+
+
+@pytest.mark.parametrize("name", ["declared", "any"])
+def test_whoever_moves_keeps_ell_values_and_the_file_keeps_the_promise(plans, name, tmp_path):
+    plan = plans[name]
+    releases = [ed.release(table(seed, 4000), plan) for seed in (1, 2)]
+    assert fewest_left(plan, releases)[True] >= 3
+    assert plan.movers == name
+    assert plan.to_dict()["format"] == 3
+    assert Plan.from_dict(plan.to_dict()) == plan
+    assert len({frozenset(values) for values in plan.witnesses}) <= plan.terms.moves.max() + 1
+    assert plan.about_changes in plan.conditions
+    for release, owner in zip(releases, "AB", strict=True):
+        path = tmp_path / f"{owner}.csv"
+        ed.release(table(ord(owner), 4000), plan, to=path, ledger=ed.Ledger(tmp_path / "ledger", owner))
+        ed.verify(path, plan)
+        assert release.manifest.ell == 3
+    with OpenLedger.open(tmp_path / "ledger", plan.digest, plan.terms) as ledger:
+        assert ledger.state.n_releases == 2
+
+
+def test_without_it_somebody_who_moves_falls_below(plans):
+    """The broken variant: certified all the same, and enough for those who stay."""
+    plan = plans["nobody"]
+    left = fewest_left(plan, [ed.release(table(seed, 4000), plan) for seed in (1, 2)])
+    assert left[True] >= 3 > left[False]
+    assert plan.to_dict()["format"] < 3
+    assert "stay in their class" in plan.about_changes
+
+
+def test_those_who_stay_the_same_are_apart(plans):
+    """A man and a woman never change places here, so their classes need nothing in common."""
+    plan = plans["declared"]
+    lows, highs = plan.classes.hulls(plan.schema)
+    for number in range(plan.terms.moves.max() + 1):
+        own = plan.terms.moves == number
+        for other in set(plan.terms.moves.tolist()) - {number}:
+            rest = plan.terms.moves == other
+            assert highs[own, 1].max() < lows[rest, 1].min() or highs[rest, 1].max() < lows[own, 1].min()
+    assert plans["any"].n_classes <= plan.n_classes <= plans["nobody"].n_classes
+
+
+def test_a_plan_whose_classes_have_nothing_in_common_is_refused(plans):
+    document = plans["nobody"].to_dict()
+    content = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
+    forged = replace(plans["nobody"], movers="any", promise="", conditions=())
+    content |= {"movers": "any", "promise": forged.promise, "conditions": list(forged.conditions)}
+    with pytest.raises(FileError, match="contradicts itself") as refusal:
+        Plan.from_dict(seal("plan", 3, content))
+    assert "in common" in refusal.value.found
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"guarantee": "probabilistic"},
+        {"bound": "paper", "delta": 0.01},
+        {"owners": 2, "releases": 1},
+    ],
+)
+def test_what_is_not_for_people_who_move_is_refused(moving, asked):
+    with pytest.raises(ParameterError, match="people who move") as refusal:
+        ed.plan(moving, **{"ell": 3, "releases": 2, "records": 4000, **asked})
+    assert "'age'" in refusal.value.found
+    assert "birth year" in refusal.value.remedy
+
+
+@pytest.mark.parametrize("shape", ["runs", "boxes"])
+@pytest.mark.parametrize("asked", [{"delta": 0.01}, {"min_records": 2}, {"fewest_past": 5}])
+def test_other_wishes(moving, shape, asked):
+    plan = ed.plan(moving, ell=2, releases=2, records=4000, shape=shape, **asked)
+    assert Plan.from_dict(plan.to_dict()) == plan
+    assert plan.n_classes > 1
+    if "delta" in asked:
+        assert plan.failure_upper <= 0.02
+
+
+def test_a_schema_says_what_changes(moving, still):
+    assert Schema.from_toml(moving.schema.to_toml()) == moving.schema
+    assert Schema.from_dict(moving.schema.to_dict()) == moving.schema
+    assert moving.schema.changing == ("age",)
+    assert "changes" not in still.schema.to_dict()["quasi_identifiers"][0]
+    with pytest.raises(ed.ElldeltaError, match="is said to change"):
+        replace(still.schema, sensitive=replace(still.schema.sensitive, changes=True))
+    with pytest.raises(ed.ElldeltaError, match="true or false") as refusal:
+        Schema.from_toml(moving.schema.to_toml().replace("changes = true", 'changes = "yes"', 2))
+    assert "line" in refusal.value.found
