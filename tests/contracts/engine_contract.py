@@ -22,6 +22,7 @@ from elldelta.engines import Query, TableName, sql
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count
+from elldelta.model.noise import with_fewer_rows
 from elldelta.model.persons import count_persons
 from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Publishable
@@ -399,6 +400,15 @@ class EngineContract(Placement):
         assert (counted.n_records, counted.accounting.nulls["s"]) == (2, 1)
 
     # Policies
+
+    def test_at_most_so_many_rows_of_each_person_are_counted(self, engine):
+        people = ["p", "p", "p", "q", None, "r", "r"]
+        rows = [{"who": who, "a": str(n % 3), "s": "1" if n % 2 else None} for n, who in enumerate(people)]
+        table = engine.open(self.place(engine, to_arrow(rows, ["who", "a", "s"])))
+        schema = Schema((Column("a", Integers(0, 9)),), Column("s", Integers(0, 9), "category"))
+        for most, n in ((1, 3), (2, 5), (9, 6)):
+            few = with_fewer_rows(table, schema, "who", most)
+            assert count(few, schema).counts.n_records == n
 
     def test_missing_values_follow_their_policy(self, engine):
         rows = [{"a": "1", "s": "1"}, {"a": None, "s": "1"}, {"a": "2", "s": None}, {"a": "99", "s": None}]

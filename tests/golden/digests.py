@@ -215,3 +215,9 @@ OWNERS_2 = table_of("""
 46341094f8baa85949171a37536587cce4340ac22a778b8c3aede191763d12a0  owners/releases.ledger
 """)
 """What 0.2.0 has added about owners who share a ledger (plan format 3, ledger format 2)."""
+
+NOISE_2 = table_of("""
+a122d1cb19430cbf9a99fe85f728311fb5d1849ce02cd6daf86ffbd03ff9f86a  noise/model.parquet
+10f31b734e731b1c44b156eee5b72e82e34762fb870e7b8d8a6aaa85a0a6d642  noise/plan.json
+""")
+"""What 0.2.0 has added about noise for the past: model 2 and plan 3."""

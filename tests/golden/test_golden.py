@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 import pyarrow.parquet as pq
 import pytest
-from tests.golden.digests import AGENCY_2, BYTES, LINES, OWNERS_2, PERSONS_2, PLANS_2, TOLD
+from tests.golden.digests import AGENCY_2, BYTES, LINES, NOISE_2, OWNERS_2, PERSONS_2, PLANS_2, TOLD
 
 import elldelta as ed
 from elldelta.cli.main import execute
@@ -223,6 +223,19 @@ def test_persons_are_read_and_counted_as_they_were(tmp_path):
     say(f"release {table} --plan {folder}/plan.json -o {made}")
     manifests = [read_json(f"{path}.manifest.json") for path in (made, folder / "release.parquet")]
     assert without_version(manifests[0]) == without_version(manifests[1])
+
+
+def test_a_protected_past_is_read_and_planned_with_as_it_was(tmp_path):
+    for name, digest in NOISE_2.items():
+        assert sha256(Path("../0.2.0") / name) == digest
+    folder = Path("../0.2.0/noise")
+    model = ed.read_model(folder / "model.parquet")
+    assert [(each.epsilon, each.unit, each.mechanism) for each in model.noise] == [
+        (2.0, "record", "marginals")
+    ]
+    say(f"plan {folder}/model.parquet --ell 3 --releases 2 --records 1500 -o {tmp_path}/plan.json")
+    assert (tmp_path / "plan.json").read_bytes() == (folder / "plan.json").read_bytes()
+    assert "epsilon 2" in ed.read_plan(folder / "plan.json").past_promise
 
 
 class TestExpectedOwners:

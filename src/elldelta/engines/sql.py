@@ -53,6 +53,21 @@ def count_by_keys(relation: str, keys: Sequence[str]) -> str:
     )
 
 
+def few_rows_each(relation: str, person: str, names: Sequence[str], most: int) -> str:
+    """At most so many rows of every person, with the columns that are named.
+
+    Which ones depends on the rows of that person only, and on a digest, so that no value is preferred.
+    """
+    listed = ", ".join(identifier(name) for name in names)
+    who = identifier(person)
+    text_of = " || '|' || ".join(f"COALESCE({identifier(name)} || '', '')" for name in (person, *names))
+    return (
+        f"(SELECT {listed} FROM (SELECT {listed}, ROW_NUMBER() OVER (PARTITION BY {who} "  # noqa: S608
+        f"ORDER BY MD5({text_of})) AS {identifier(ROW_NUMBER)} FROM {relation} "
+        f"WHERE {who} IS NOT NULL) AS numbered WHERE {identifier(ROW_NUMBER)} <= {most}) AS few"
+    )
+
+
 def released_rows(
     relation: str,
     keys: Sequence[str],

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.engines import Engine, Progress, running
-from elldelta.errors import ElldeltaError, FileError, ParameterError, SchemaError
+from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, SchemaError
 from elldelta.files import AtomicFiles, CsvFormat, canonical_json, changed, digest, loaded, newer, unreadable
 from elldelta.model.counting import ShowValues, UnknownPolicy, count
 from elldelta.model.counts import Accounting, Counts, merge_counts
+from elldelta.model.noise import protected, scaled, with_fewer_rows
 from elldelta.model.persons import count_persons
+from elldelta.model.protection import ADDS_UP, Protection, check_protection, promise_to_the_past
 from elldelta.pages.page import Shown
 from elldelta.schema.schema import Categories, Column, Schema
 from elldelta.schema.schema_file import read_schema
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 2
 """Version of the file; old versions are read for ever. A model is written in the lowest format that has what
-it uses: 1, or 2 where persons were counted and some have several records."""
+it uses: 1, or 2 where persons were counted and some have several records, or noise protects the past."""
 _METADATA_KEY = b"elldelta.model"
 
 
@@ -43,10 +46,13 @@ class Model(Shown):
     """What is known about the population: counts of past records, with their schema.
 
     Attributes:
-        counts: Counts by (combination, sensitive value).
+        counts: Counts by (combination, sensitive value); with noise, in parts of a record.
+        noise: How the past records are protected, one entry for each estimate that was merged; none if the
+            counts are exact.
     """
 
     counts: Counts
+    noise: tuple[Protection, ...] = ()
 
     @property
     def schema(self) -> Schema:
@@ -65,7 +71,9 @@ class Model(Shown):
 
     @property
     def n_records(self) -> int:
-        """The number of records the model was estimated from."""
+        """The number of records the model was estimated from; with noise, if there is any."""
+        if self.noise:
+            return sum(protection.records for protection in self.noise)
         return self.counts.n_records
 
     @property
@@ -82,11 +90,12 @@ class Model(Shown):
         schema = self.schema
         return {
             "records": self.n_records,
-            "left out": self.accounting.n_read - self.n_records,
+            "left out": self.accounting.n_read - self.counts.n_records,
             "combinations": f"{self.counts.n_combinations:,} of {schema.n_combinations:,} occur",
             "quasi-identifiers": ", ".join(schema.names),
             "sensitive": f"{schema.sensitive.name}, {schema.n_values:,} values",
             "digest": self.digest,
+            **({"protection": promise_to_the_past(self.noise)} if self.noise else {}),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,7 +111,19 @@ class Model(Shown):
             "marginal": dict(zip(schema.sensitive.value_labels, marginal, strict=True)),
             "p_ell": distribution.ranked_marginal.tolist(),
             "digest": self.digest,
+            **self.noise_head(),
         }
+
+    def protection_lines(self) -> list[str]:
+        """How the past records are protected, for people: what is promised, and what each part cost."""
+        if not self.noise:
+            return ["The counts are exact. Keep the file as safe as the records that were counted."]
+        costs = [
+            f"Estimate {place}: about {each.records:,} records, {each.mechanism}, epsilon {each.epsilon:g}: "
+            + ", ".join(f"{name} {cost:.4g}" for name, cost in each.steps)
+            for place, each in enumerate(self.noise, start=1)
+        ]
+        return [promise_to_the_past(self.noise), ADDS_UP, *costs]
 
     def plot(self) -> Figure:
         """How frequent the sensitive values are."""
@@ -117,7 +138,7 @@ class Model(Shown):
     @property
     def format(self) -> int:
         """The lowest version of the file that can hold it."""
-        return 2 if self.accounting.n_repeated else 1
+        return 2 if self.accounting.n_repeated or self.noise else 1
 
     @cached_property
     def digest(self) -> str:
@@ -126,11 +147,16 @@ class Model(Shown):
         return digest(
             {
                 "format": self.format,
+                **self.noise_head(),
                 "schema": self.schema.digest,
                 "accounting": self.accounting.to_dict(),
                 "cells": _cells_digest(counts.ranks[counts.rows], counts.values, counts.n),
             }
         )
+
+    def noise_head(self) -> dict[str, Any]:
+        """What the file says about the protection of the past; nothing where there is none."""
+        return {"noise": [protection.to_dict() for protection in self.noise]} if self.noise else {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Model) and self.digest == other.digest
@@ -144,6 +170,10 @@ def estimate(
     schema: Schema | str | os.PathLike[str],
     *,
     person: str | None = None,
+    epsilon: float | None = None,
+    delta_dp: float | None = None,
+    domains_are_public: bool = False,
+    rows_per_person: int = 1,
     unknown: UnknownPolicy = "refuse",
     show_values: ShowValues | None = None,
     csv_format: CsvFormat | None = None,
@@ -156,7 +186,15 @@ def estimate(
         source: Files, folders, globs, or a table in memory (pandas, Polars, Arrow).
         schema: What the columns mean, or the file that says so.
         person: The column that tells persons apart, if some have several records: every person counts once
-            per sensitive value. It is never written anywhere.
+            per sensitive value; with epsilon, every person with all records is hidden, and not only each
+            record. It is never written anywhere.
+        epsilon: Protect the past records: only counts with noise are kept, so that nobody can tell whether a
+            record was there (differential privacy). Useful values are 0.1 to 3, and less protects more.
+        delta_dp: With epsilon: show only combinations whose noisy count is above a threshold, which fails
+            with at most this chance, such as 1e-6. For many records in a domain that is far too large.
+        domains_are_public: With epsilon, somebody has to say so: the values in the schema are known to
+            everybody, or were declared by hand, or inferred from a public table; not from these records.
+        rows_per_person: With epsilon: how many records of a person are counted at most; more cost noise.
         unknown: What to do with a value outside its domain: "refuse", or leave the record out and count it
             ("quarantine").
         show_values: Is told every column with such values, and examples of them, which are personal data.
@@ -165,17 +203,24 @@ def estimate(
         progress: Is told how far the reading is.
     """
     described = loaded(schema, Schema, read_schema)
+    check_protection(epsilon, delta_dp, domains_are_public=domains_are_public)
     with running(engine) as active:
-        counted = count(
-            active.open(source, csv_format),
-            described,
-            unknown=unknown,
-            show_values=show_values,
-            progress=progress,
-        )
-        if person is not None:
+        table = active.open(source, csv_format)
+        if epsilon is not None and person is not None:
+            table = with_fewer_rows(table, described, person, rows_per_person)
+        counted = count(table, described, unknown=unknown, show_values=show_values, progress=progress)
+        if epsilon is None and person is not None:
             counted = count_persons(counted, person, progress)
-    return Model(counted.counts)
+    if epsilon is None:
+        return Model(counted.counts)
+    noisy, protection = protected(
+        counted.counts,
+        epsilon,
+        delta_dp,
+        unit="record" if person is None else "person",
+        most_rows=1 if person is None else rows_per_person,
+    )
+    return Model(noisy, (protection,))
 
 
 def merge_models(models: Iterable[Model | str | os.PathLike[str]]) -> Model:
@@ -186,7 +231,21 @@ def merge_models(models: Iterable[Model | str | os.PathLike[str]]) -> Model:
             found="It is a single one.",
             remedy="Give [first, second, ...].",
         )
-    return Model(merge_counts(loaded(model, Model, read_model).counts for model in models))
+    given = [loaded(model, Model, read_model) for model in models]
+    noisy = [model for model in given if model.noise]
+    if not noisy:
+        return Model(merge_counts(model.counts for model in given))
+    if len(noisy) < len(given):
+        raise RefusedError(
+            "Models with noise and exact ones are not merged.",
+            found=f"{len(noisy)} of {len(given)} protect their past records.",
+            remedy="Estimate all of them with epsilon: what is merged protects nobody better than its parts.",
+        )
+    finest = max(Fraction(model.counts.n_records, model.n_records) for model in noisy)
+    return Model(
+        merge_counts(scaled(model.counts, finest * model.n_records) for model in noisy),
+        tuple(protection for model in noisy for protection in model.noise),
+    )
 
 
 def reordered(model: Model, schema: Schema) -> Model:
@@ -209,7 +268,7 @@ def reordered(model: Model, schema: Schema) -> Model:
         positions[:, place] = _moved(before, after, counts.positions[:, place])
     values = _moved(old.sensitive, new.sensitive, counts.values)
     ranks = new.ranks(positions)[counts.rows]
-    return Model(Counts.from_cells(new, ranks, values, counts.n, counts.accounting))
+    return replace(model, counts=Counts.from_cells(new, ranks, values, counts.n, counts.accounting))
 
 
 def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -220,6 +279,7 @@ def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool =
     counts = model.counts
     head = {
         "format": model.format,
+        **model.noise_head(),
         "schema": model.schema.to_dict(),
         "schema_digest": model.schema.digest,
         "accounting": model.accounting.to_dict(),
@@ -272,7 +332,7 @@ def _read(opened: Callable[[], Any], name: Path | str) -> Model:
         n_cells = n.size
         counts = Counts.from_cells(schema, ranks, values, n, Accounting(**head["accounting"]))
         del ranks, values, n
-        model = Model(counts)
+        model = Model(counts, tuple(Protection(**each) for each in head.get("noise", ())))
         intact = (
             model.format == head["format"]
             and schema.digest == head["schema_digest"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta.core.accountant import ReleaseEvent, profile_of
 from elldelta.core.partition import Partition
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, RefusedError
 from elldelta.files import loaded
 from elldelta.plan.common_cells import common_cells
 from elldelta.plan.plan import Plan, read_plan
@@ -61,6 +61,12 @@ def compose(releases: Sequence[tuple[Plan | str | os.PathLike[str], int]]) -> Co
             "Only plans with the same schema can be composed.",
             found="The plans describe their columns differently.",
             remedy="Make the plans from models that use one schema.",
+        )
+    if any(plan.past for plan in plans):
+        raise RefusedError(
+            "Plans from models with noise are not composed.",
+            found="How likely releases miss values would be computed from numbers that noise has changed.",
+            remedy="Rely on certificates, which add up without any model, or on a ledger.",
         )
     cells = common_cells(plans[0].schema, [plan.classes for plan in plans])
     made = [

@@ -63,6 +63,8 @@ def _wrong_terms(plan: Plan) -> str | None:
             return f"{words} belongs to another bound or guarantee."
     if plan.owners is not None and (plan.owners < 1 or plan.waiting_risk is None or plan.releases > 1):
         return "A number of owners belongs to a plan for one release with a waiting risk."
+    if plan.past and not is_certified:
+        return "Its past records are protected by noise, on which no probability can rest."
     if plan.waiting_risk is not None and plan.eta:
         return "A waiting risk is not computed for an error of the model."
     if plan.shared_records is not None and not 0 <= plan.shared_records <= plan.records:

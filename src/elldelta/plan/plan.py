@@ -14,6 +14,7 @@ from elldelta.choices import GUARANTEES, PLAN_BOUNDS, Movers
 from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import AtomicFiles, as_bytes, changed, read_json, seal, unseal
+from elldelta.model.protection import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Shown
 from elldelta.plan.classes import Merged, Runs, class_labels, classes_from_dict
 from elldelta.schema.schema import Schema
@@ -75,6 +76,7 @@ class Plan(Shown):
         notes: What else a reader should know: how values were put into an order, for example.
         owners: How many owners are expected to publish through one ledger, if the plan was made for them.
         movers: Who moves among classes, so that these have their witnesses in common; None if nobody does.
+        past: How the past records behind the plan are protected by noise, if they are.
     """
 
     schema: Schema
@@ -99,6 +101,7 @@ class Plan(Shown):
     notes: tuple[str, ...] = ()
     owners: int | None = None
     movers: Movers | None = None
+    past: tuple[Protection, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -209,6 +212,7 @@ class Plan(Shown):
             "classes": f"{self.n_classes:,} {self.classes.shape}",
             "guarantee": f"{self.guarantee}, by the {self.bound} bound",
             "digest": self.digest,
+            **({"past": self.past_promise} if self.past else {}),
         }
 
     def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
@@ -242,6 +246,11 @@ class Plan(Shown):
     def allowances(self) -> tuple[int, ...]:
         """Per class, how many witnesses each of t releases may miss: t b <= a - ell (Theorem E)."""
         return tuple((len(values) - self.ell) // self.releases for values in self.witnesses)
+
+    @property
+    def past_promise(self) -> str:
+        """The second promise, to the people in the past records; empty where nothing protects them."""
+        return f"{promise_to_the_past(self.past)} {ADDS_UP}" if self.past else ""
 
     def _promise(self, *, names_missing: bool = True) -> str:
         from elldelta.plan.movers import who_moves
@@ -360,6 +369,8 @@ class Plan(Shown):
             content["owners"], version = self.owners, FORMAT_VERSION
         if self.movers is not None:
             content["movers"], version = self.movers, 3
+        if self.past:
+            content["past"], version = [protection.to_dict() for protection in self.past], 3
         return seal(KIND, version, content)
 
     def summary(self) -> dict[str, Any]:
@@ -384,6 +395,7 @@ class Plan(Shown):
             "notes": list(self.notes),
             "movers": self.movers,
             "about_changes": self.about_changes,
+            **({"past_promise": self.past_promise} if self.past else {}),
         }
 
     @cached_property
@@ -412,6 +424,7 @@ class Plan(Shown):
                 notes=tuple(content.get("notes", ())),
                 owners=content.get("owners"),
                 movers=content.get("movers"),
+                past=tuple(Protection(**each) for each in content.get("past", ())),
                 **{name: content[name] for name in _PLAIN},
             )
             # The words must be those that this format has for the numbers: nobody else's promise counts.

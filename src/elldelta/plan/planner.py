@@ -22,7 +22,7 @@ from elldelta.pages.charts import check_picture, write_picture
 from elldelta.plan.classes import Boxes, Runs
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
-from elldelta.plan.wish import Wish
+from elldelta.plan.wish import Wish, check_noisy
 
 if TYPE_CHECKING:
     import os
@@ -240,6 +240,8 @@ class Planner:
         self.notes = notes
         self.is_draft = is_draft
         self.movers = movers_of(wish, model.schema)
+        if model.noise:
+            check_noisy(wish)
         self.distribution = model.to_distribution()
         self.shape: ShapeName = wish.shape or default_shape(model)
         self._risk = wish.waiting_risk if wish.waiting_risk != "auto" else self._chosen_risk()
@@ -405,6 +407,7 @@ class Planner:
             notes=self.notes,
             owners=wish.owners if bound == "sharp" else None,
             movers=self.movers,
+            past=self.model.noise,
         )
 
     def _paper_classes(self, n_records: int) -> tuple[Partition, Classes]:

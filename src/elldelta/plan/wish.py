@@ -15,7 +15,7 @@ from elldelta.core.checks import (
     check_whole,
     described,
 )
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -201,6 +201,22 @@ class Wish:
                 remedy=f"Choose from: {', '.join(field.name for field in fields(cls))}.",
             )
         return cls(**document)
+
+
+def check_noisy(wish: Wish) -> None:
+    """What cannot be made from a model with noise: whatever relies on its numbers being right."""
+    if wish.guarantee != "certified":
+        raise RefusedError(
+            "A probabilistic plan is not made from a model with noise.",
+            found="Its promise would rest on the numbers of the model, and noise makes them wrong.",
+            remedy="Ask for a certified plan: what it promises does not depend on the model.",
+        )
+    if wish.fewest_past > 1:
+        raise ParameterError(
+            "A least number of past records needs an exact model.",
+            found="Nobody knows the true numbers of a model with noise, and its past records need no more.",
+            remedy="Leave it out: noise protects also people with a rare value.",
+        )
 
 
 def _check_choice(name: str, value: object, known: Sequence[object]) -> None:

@@ -2,9 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from elldelta.model import Model
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How the past records are protected."""
+
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon",
+            help="Protect the people in the past records: keep only counts with noise, so that nobody can "
+            "tell whether a record was there (differential privacy). Useful are 0.1 to 3; less is safer.",
+        ),
+    ] = None
+    delta_dp: Annotated[
+        float | None,
+        typer.Option(
+            "--delta-dp",
+            help="With --epsilon: show only combinations whose noisy count is above a threshold, which fails "
+            "with at most this chance, such as 1e-6. For very many records in a domain far too large.",
+        ),
+    ] = None
+    domains_are_public: Annotated[
+        bool,
+        typer.Option(
+            "--domains-are-public",
+            help="With --epsilon, somebody has to say so: the values in the schema are known to everybody, "
+            "declared by hand, or inferred from a public table; not from these records.",
+        ),
+    ] = False
+    rows_per_person: Annotated[
+        int,
+        typer.Option(
+            "--rows-per-person",
+            help="With --epsilon and --person, which then hides persons with all their records: how many of "
+            "them are counted at most. More cost more noise.",
+        ),
+    ] = 1
 
 
 @command("estimate", example="estimate past.parquet --schema schema.toml -o model.parquet")
@@ -14,6 +61,7 @@ def _run(
     schema: options.SchemaFile,
     target: options.Output,
     person: options.Person = None,
+    noise: Noise,
     show_values: options.ShowValues = False,
     overwrite: options.Overwrite = False,
     csv: options.Csv,
@@ -36,6 +84,7 @@ def _run(
             source,
             described,
             person=person,
+            **vars(noise),
             show_values=output.show_values if show_values else None,
             csv_format=csv.format,
             engine=active,
@@ -43,6 +92,9 @@ def _run(
         )
     write_model(model, target, overwrite=overwrite)
     counts = model.counts
+    if model.noise:
+        _print_protected(model, target, as_json=json)
+        return
     totals = np.bincount(counts.values, counts.n, counts.schema.n_values)
     output.print_note(*(f"WARNING  {said}" for said in warned_of(counts.schema.sensitive, totals)))
     output.print_result(
@@ -68,3 +120,29 @@ def _run(
         f"Wrote {target}",
         as_json=json,
     )
+
+
+def _print_protected(model: Model, target: Path, *, as_json: bool) -> None:
+    """Nothing but what stands in the file: what was counted is nobody's business any more."""
+    from elldelta.model import ADDS_UP, promise_to_the_past
+
+    (protection,) = model.noise
+    output.print_result(
+        {
+            "model": str(target),
+            "digest": model.digest,
+            "records": model.n_records,
+            "noise": protection.to_dict(),
+        },
+        f"Counted about {model.n_records:,} records, with noise on {_MECHANISMS[protection.mechanism]}.",
+        f"{promise_to_the_past(model.noise)} {ADDS_UP}",
+        f"Wrote {target}",
+        as_json=as_json,
+    )
+
+
+_MECHANISMS = {
+    "cells": "every combination and value",
+    "keys": "combinations that occur, of which only frequent ones are shown",
+    "marginals": "small tables of a few columns, put together",
+}

@@ -43,6 +43,8 @@ def _show(
             ("digest", shown["digest"]),
         ],
     )
+    for line in loaded.protection_lines():
+        output.print_text(line)
     frequent = sorted(marginal.items(), key=lambda item: -item[1])
     output.print_table(
         "Sensitive values, most frequent first",

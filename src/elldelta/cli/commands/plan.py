@@ -162,8 +162,10 @@ def _run(
 
 
 def _print(told: dict[str, Any]) -> None:
-    output.print_text(told["promise"], "", "What must be true:")
-    output.print_text(*(f"  - {condition}" for condition in told["conditions"]))
+    output.print_text(told["promise"], "")
+    if "past_promise" in told:
+        output.print_text(told["past_promise"], "")
+    output.print_text("What must be true:", *(f"  - {condition}" for condition in told["conditions"]))
     if told["movers"] is None and told["releases"] > 1:  # other plans say it in their conditions
         output.print_text(f"  - {told['about_changes']}")
     output.print_text("")
