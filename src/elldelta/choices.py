@@ -29,6 +29,9 @@ CategoryOrder = Literal["given", "profile"]
 
 DateUnit = Literal["day", "month", "year"]
 
+ClosenessTo = Literal["class", "overall"]
+"""What beliefs are compared with: the distribution of the person's class, or that of everybody."""
+
 OnFailure = Literal["refuse", "coarsen", "suppress", "coarsen-suppress"]
 """What to do with a table that does not pass."""
 

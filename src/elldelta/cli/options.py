@@ -42,7 +42,8 @@ def _on_terminal(wanted: bool) -> bool:
     return wanted
 
 
-def _said_if_nothing(ell: int) -> int:
+def said_if_nothing(ell: int | None) -> int | None:
+    """Says that an ell of 1 promises nothing."""
     if ell == 1:
         output.print_note("Note: ell = 1 promises nothing, everybody has one value. Useful are 2 and more.")
     return ell
@@ -51,9 +52,7 @@ def _said_if_nothing(ell: int) -> int:
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Ell = Annotated[
     int,
-    typer.Option(
-        "--ell", help="Sensitive values that must be left for everybody.", callback=_said_if_nothing
-    ),
+    typer.Option("--ell", help="Sensitive values that must be left for everybody.", callback=said_if_nothing),
 ]
 Delta = Annotated[float, typer.Option("--delta", help="Failure probability of one release, between 0 and 1.")]
 Releases = Annotated[int, typer.Option("--releases", help="How many releases somebody may link together.")]

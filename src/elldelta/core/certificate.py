@@ -2,13 +2,14 @@
 
 A plan fixes base classes, witness values A_c and allowances b_c with t b_c <= a_c - ell. A release publishes
 disjoint unions of base classes. It is certified if every published class with a record misses at most b_c of
-the values of A_c, for every base class c inside it, also for those without a record of their own. No
-distribution enters: the owner checks its own counts, alone.
+the values of A_c, for every base class c inside it, also for those without a record of their own, and if
+it is close to the reference of each of them, where closeness is promised (Theorem G). No distribution enters:
+the owner checks its own counts, alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from elldelta.core.closeness import ClosenessTerms
+
 
 @dataclass(frozen=True, eq=False)
 class CertificateTerms:
@@ -38,6 +41,8 @@ class CertificateTerms:
             linkage then leaves ell values with at least r linked records each.
         moves: Per base class the number of the classes among which somebody may move, who then have the same
             witnesses and allowance (Theorem H), read-only; None: nobody moves.
+        closeness: How close to its references a release must stay, if that is promised. By itself it leaves
+            at least one value, so that for ell = 1 no witnesses are needed.
     """
 
     membership: NDArray[np.bool_]
@@ -46,6 +51,7 @@ class CertificateTerms:
     releases: int
     min_records: int = 1
     moves: NDArray[np.int64] | None = None
+    closeness: ClosenessTerms | None = None
 
     def __post_init__(self) -> None:
         membership = read_only(self.membership, np.bool_)
@@ -59,6 +65,14 @@ class CertificateTerms:
         releases = check_releases(self.releases)
         min_records = check_whole("the number of records of a witness", self.min_records)
         spare = membership.sum(axis=1) - ell
+        if self.closeness is not None:
+            if self.closeness.references.shape != membership.shape:
+                raise ParameterError(
+                    "Witnesses and references are about other classes or values.",
+                    found=f"Shapes {membership.shape} and {self.closeness.references.shape}.",
+                )
+            if ell == 1:
+                spare = np.maximum(spare, 0)
         # Python's whole numbers, not numpy's: t b must not wrap around for an absurdly large t.
         too_large = sum(
             b < 0 or releases * b > room
@@ -91,6 +105,7 @@ class CertificateTerms:
         allowances: ArrayLike | None = None,
         min_records: int = 1,
         moves: NDArray[np.int64] | None = None,
+        closeness: ClosenessTerms | None = None,
     ) -> CertificateTerms:
         """The terms of a plan file: the witness values of every base class, as positions.
 
@@ -109,7 +124,17 @@ class CertificateTerms:
         membership[np.repeat(np.arange(lengths.size), lengths), positions] = True
         if allowances is None:
             allowances = np.maximum(0, membership.sum(axis=1) - ell) // min(releases, n_values + 1)
-        return cls(membership, np.asarray(allowances), ell, releases, min_records, moves)
+        return cls(membership, np.asarray(allowances), ell, releases, min_records, moves, closeness)
+
+    def taken(self, order: NDArray[np.intp]) -> CertificateTerms:
+        """The same about the base classes in another order."""
+        return replace(
+            self,
+            membership=self.membership[order],
+            allowances=self.allowances[order],
+            moves=None if self.moves is None else self.moves[order],
+            closeness=None if self.closeness is None else self.closeness.taken(order),
+        )
 
     @property
     def n_classes(self) -> int:
@@ -160,7 +185,9 @@ class Certificate:
         n_suppressed: How many records are left out.
         missed: M(c), R x |S|: the values of A_c that the published class of c does not show. Nothing is
             missed where the published class has no record: nobody is there who could be linked.
-        fails: Whether a base class misses more than its allowance.
+        distances_upper: E, one per base class: how far the published class of c is from the reference of c,
+            with what other releases have used. None if closeness is not promised.
+        too_far: Whether E exceeds its limit, one per base class, exactly.
     """
 
     terms: CertificateTerms
@@ -169,12 +196,37 @@ class Certificate:
     suppressed: NDArray[np.bool_]
     n_suppressed: int
     missed: NDArray[np.bool_]
-    fails: NDArray[np.bool_]
+    distances_upper: NDArray[np.float64] | None
+    too_far: NDArray[np.bool_]
+
+    @cached_property
+    def misses_too_many(self) -> NDArray[np.bool_]:
+        """Whether a base class misses more witnesses than its allowance, one per base class."""
+        return read_only(self.n_missed > self.terms.allowances, np.bool_)
+
+    @cached_property
+    def fails(self) -> NDArray[np.bool_]:
+        """Whether a base class misses too many witnesses or is too far from its reference."""
+        return read_only(self.misses_too_many | self.too_far, np.bool_)
 
     @property
     def is_certified(self) -> bool:
-        """Whether no base class fails: then Theorem E holds for this release."""
+        """Whether no base class fails: then Theorems E and G hold for this release."""
         return not self.fails.any()
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """How many base classes fail, and which promise they would break; no values."""
+        n_missing, n_far = int(self.misses_too_many.sum()), int(self.too_far.sum())
+        said = []
+        if n_missing:
+            excess = int((self.n_missed - self.terms.allowances).max())
+            said.append(f"{n_missing} miss more witness values than they may, by up to {excess}")
+        if n_far and self.distances_upper is not None and self.terms.closeness is not None:
+            limit = float(self.terms.closeness.limit)
+            furthest = float(self.distances_upper.max())
+            said.append(f"{n_far} are up to {furthest:.3g} from their references, and may be {limit:.3g}")
+        return tuple(said)
 
     @cached_property
     def n_missed(self) -> NDArray[np.int64]:
@@ -212,21 +264,28 @@ class Certificate:
         """Returns the certificate, or refuses a release that is not certified.
 
         Raises:
-            RefusedError: Some base class misses more witnesses than it may.
+            RefusedError: Some base class misses more witnesses than it may, or is too far from its reference.
         """
         if self.is_certified:
             return self
-        excess = (self.n_missed - self.terms.allowances)[self.fails]
+        what = broken_promise(self)
         raise RefusedError(
-            "The release is not certified: linked with others it could show fewer than "
-            f"{self.terms.ell} values.",
-            found=f"{int(self.failing_groups.sum())} of {self.n_published} published classes miss more "
-            f"witness values than they may, by up to {int(excess.max())}; they hold "
-            f"{self.n_failing_records} of {self.n_records} records.",
+            f"The release is not certified: linked with others it could {what}.",
+            found=f"{int(self.failing_groups.sum())} of {self.n_published} published classes fail; they hold "
+            f"{self.n_failing_records} of {self.n_records} records. Of {self.terms.n_classes} base classes "
+            f"{' and '.join(self.reasons)}.",
             remedy=remedy
             or "Merge the failing classes with others, leave their records out, or wait for a size or date "
             "that was announced beforehand (not record by record).",
         )
+
+
+def broken_promise(certificate: Certificate) -> str:
+    """What a release that fails could do when it is linked, in words."""
+    fewer = f"show fewer than {certificate.terms.ell} values"
+    further = "lead further away from what the plan says than was promised"
+    parts = (certificate.misses_too_many.any(), fewer), (certificate.too_far.any(), further)
+    return ", and ".join(words for is_so, words in parts if is_so)
 
 
 def certify(
@@ -235,7 +294,7 @@ def certify(
     grouping: Partition | None = None,
     suppressed: ArrayLike | None = None,
 ) -> Certificate:
-    """Checks one release (Theorem E). Exact: it counts, nothing is estimated.
+    """Checks one release (Theorems E and G). Exact: it counts, nothing is estimated.
 
     Args:
         counts: The owner's records by base class and sensitive value, R x |S|.
@@ -267,15 +326,38 @@ def certify(
             )
     n_suppressed = int(shown[left_out].sum())
     shown[left_out] = 0
-    missed = missing_witnesses(shown, terms, grouping)
+    return certify_shown(shown, terms, grouping, left_out, n_suppressed)
+
+
+def certify_shown(
+    shown: NDArray[np.int64],
+    terms: CertificateTerms,
+    grouping: Partition,
+    suppressed: NDArray[np.bool_] | None = None,
+    n_suppressed: int = 0,
+) -> Certificate:
+    """The verdict on what published classes show, also if nothing else is known of the release.
+
+    Args:
+        shown: Records by published class and value; none where records are left out.
+        terms: What the plan asks.
+        grouping: The published class of every base class.
+        suppressed: Published classes whose records are left out, if that is known.
+        n_suppressed: How many records that are.
+    """
+    left_out = np.zeros(grouping.n_classes, dtype=np.bool_) if suppressed is None else suppressed
+    closeness = terms.closeness
+    distances = None if closeness is None else closeness.distances_upper(shown, grouping)
+    too_far = np.zeros(terms.n_classes) if closeness is None else closeness.is_too_far(shown, grouping)
     return Certificate(
         terms=terms,
         grouping=grouping,
         counts=read_only(shown, np.int64),
         suppressed=read_only(left_out, np.bool_),
         n_suppressed=n_suppressed,
-        missed=read_only(missed, np.bool_),
-        fails=read_only(missed.sum(axis=1) > terms.allowances, np.bool_),
+        missed=read_only(missing_witnesses(shown, terms, grouping), np.bool_),
+        distances_upper=None if distances is None else read_only(distances, np.float64),
+        too_far=read_only(too_far, np.bool_),
     )
 
 

@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 
 _CELLS_AT_ONCE = 1 << 20
 
+SMOOTHING = 2.0
+"""Past records, spread like all of them, that are added to every class before its reference is published."""
+
+MOST_PARTS = 1000
+"""The finest reference, in parts."""
+
+_STEPS = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
+
 LARGEST_REFERENCE = 10**9
 """The largest whole number in a reference: sums over 2^31 values stay below 2^63."""
 
@@ -179,6 +187,13 @@ class ClosenessTerms:
             return np.zeros(self.references.shape)
         return np.maximum(0.0, self.shares - self.smallest.counts / self.smallest.sizes)
 
+    def taken(self, order: NDArray[np.intp]) -> ClosenessTerms:
+        """The same about the base classes in another order."""
+        smallest = self.smallest
+        if smallest is not None:
+            smallest = SmallestShares(smallest.counts[order], smallest.sizes[order])
+        return replace(self, references=self.references[order], smallest=smallest)
+
     def with_others(self, smallest: SmallestShares, limit: Fraction) -> ClosenessTerms:
         """What the next release must keep so that all of them together stay within a limit."""
         return replace(self, smallest=smallest, limit=limit)
@@ -204,7 +219,7 @@ class ClosenessTerms:
                 least = self.smallest.counts[rows] / self.smallest.sizes[rows]
                 lacking = np.maximum(lacking, shares - least)
             found[rows] = np.maximum(0.0, lacking).sum(axis=1)
-        return np.minimum(1.0, found + self._rounding)
+        return np.minimum(1.0, found + self.rounding)
 
     def is_too_far(self, shown: NDArray[np.int64], grouping: Partition) -> NDArray[np.bool_]:
         """Whether E exceeds the limit, one per base class; decided exactly, also at the limit itself."""
@@ -212,12 +227,13 @@ class ClosenessTerms:
         limit = float(self.limit)
         too_far = upper > limit
         # Floating-point numbers decide what is clear, whole numbers what is not.
-        for base in np.flatnonzero(np.abs(upper - limit) <= 3.0 * self._rounding).tolist():
+        for base in np.flatnonzero(np.abs(upper - limit) <= 3.0 * self.rounding).tolist():
             too_far[base] = self._exact(base, shown[grouping.class_of[base]]) > self.limit
         return too_far
 
     @property
-    def _rounding(self) -> float:
+    def rounding(self) -> float:
+        """How far a sum of |S| shares in floating point can be from the exact one."""
         # Each of |S| differences is wrong by at most 3 units of 2^-53, their sum, which is at most 1, by |S|.
         return float(self.references.shape[1] + 8) * 2.0**-50
 
@@ -231,6 +247,35 @@ class ClosenessTerms:
                 least = min(least, Fraction(n, of))
             excess += max(Fraction(0), Fraction(weight, total) - least)
         return excess
+
+
+def public_references(counts: ArrayLike, smoothing: float = SMOOTHING) -> NDArray[np.int64]:
+    """References from past records that tell no number of past records, R x |S|.
+
+    As many records as `smoothing` says, spread like all records, are added to every class. Then shares are
+    rounded to parts of which each stands for at least two past records, of at most `MOST_PARTS`; how many
+    parts there are tells how many records a class has to about a fifth.
+
+    >>> public_references([[30, 10, 0], [0, 1, 1]]).tolist()
+    [[15, 5, 0], [1, 0, 0]]
+    """
+    table = np.asarray(counts, dtype=np.float64)
+    sizes = table.sum(axis=1, keepdims=True)
+    overall = table.sum(axis=0) / max(1.0, float(table.sum()))
+    shares = (table + smoothing * overall) / (sizes + smoothing)
+    steps = np.array([step * 10**power for power in range(7) for step in _STEPS])
+    steps = np.concatenate((np.arange(1, 10), steps[steps <= MOST_PARTS]))
+    parts = steps[np.maximum(1, np.searchsorted(steps, sizes / 2.0, side="right")) - 1]
+    floors = np.floor(shares * parts)
+    left = (parts - floors.sum(axis=1, keepdims=True)).astype(np.int64)
+    ranks = np.argsort(np.argsort(-(shares * parts - floors), axis=1, kind="stable"), axis=1)
+    references: NDArray[np.int64] = (floors + (ranks < left)).astype(np.int64)
+    return references
+
+
+def total_reference(counts: ArrayLike) -> NDArray[np.int64]:
+    """One reference for all classes, from the past records of all of them, rounded in the same way."""
+    return public_references(np.asarray(counts, dtype=np.float64).sum(axis=0, keepdims=True))
 
 
 def distances_between(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:

@@ -320,9 +320,7 @@ def coarsen_boxes(
         reserve = replace(reserve, survival=reserve.survival[order], risks=reserve.risks[order])
     merged, is_out = _merge(
         table[order],
-        CertificateTerms(
-            terms.membership[order], terms.allowances[order], terms.ell, terms.releases, terms.min_records
-        ),
+        terms.taken(order),
         HullLoss(loss.lows[order], loss.highs[order], loss.sizes, loss.mass[order]),
         price,
         reserve,
@@ -353,40 +351,28 @@ def _merge(
     price: float,
     reserve: Reserve | None,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.bool_]]:
-    """Merges until nothing fails, and divides again; returns the merged classes, and the classes left out."""
-    from elldelta.core.coarsen_kernels import Groups, lacking_of_each, merge_groups
+    """Merges until nothing fails, and divides again; returns the merged classes, and the classes left out.
+
+    With closeness a larger union may be further from the references in it, so merging until nothing fails may
+    end with everything in one class that fails: the box of everything is divided instead.
+    """
+    from elldelta.core.coarsen_kernels import lacking_of_each
     from elldelta.core.division_kernels import weigh_box
 
     n_records = table.sum(axis=1)
-    n_classes = terms.n_classes
     shape = _shape(loss)
     demands = _demands(table, terms, reserve)
     lacks = np.where(n_records > 0, lacking_of_each(demands, table), 0.0)
-    groups = Groups(
-        alive=np.ones(n_classes, dtype=np.bool_),
-        blocked=demands.barred.copy(),
-        lows=shape.lows.copy(),
-        highs=shape.highs.copy(),
-        mass=shape.mass.copy(),
-        counts=table.copy(),
-        n_records=n_records.copy(),
-        excess=lacks.copy(),
-        heads=np.arange(n_classes, dtype=np.int64),
-        tails=np.arange(n_classes, dtype=np.int64),
-        following=np.full(n_classes, -1, dtype=np.int64),
-        stamps=np.zeros(n_classes, dtype=np.int64),
-    )
-    stuck = merge_groups(groups, demands, shape.weights)
     lengths = (shape.highs - shape.lows) @ shape.weights
     is_out = (n_records > 0) & ((lacks > 0.0) | (lengths > price))
     alone = shape.mass * np.where(is_out, price, lengths)
     merged: list[NDArray[np.int64]] = []
-    for group in np.flatnonzero(groups.alive & (groups.heads != groups.tails)).tolist():
-        chain = [int(groups.heads[group])]
-        while (following := int(groups.following[chain[-1]])) >= 0:
-            chain.append(following)
-        members = np.sort(np.array(chain, dtype=np.int64))
-        if stuck[group]:
+    if terms.closeness is None:
+        found = _unions(table, demands, shape, lacks)
+    else:
+        found = [(np.arange(terms.n_classes, dtype=np.int64), False)]
+    for members, is_stuck in found:
+        if is_stuck:
             merged.append(members)
             is_out[members] = True
             continue
@@ -395,6 +381,37 @@ def _merge(
             merged.append(members[parts == part])
             is_out[merged[-1]] = False
     return merged, is_out
+
+
+def _unions(
+    table: NDArray[np.int64], demands: Demands, shape: Shape, lacks: NDArray[np.float64]
+) -> list[tuple[NDArray[np.int64], bool]]:
+    """Unions of several base classes so that nothing fails, and those that fail and have no partner left."""
+    from elldelta.core.coarsen_kernels import Groups, merge_groups
+
+    n_classes = table.shape[0]
+    groups = Groups(
+        alive=np.ones(n_classes, dtype=np.bool_),
+        blocked=demands.barred.copy(),
+        lows=shape.lows.copy(),
+        highs=shape.highs.copy(),
+        mass=shape.mass.copy(),
+        counts=table.copy(),
+        n_records=table.sum(axis=1),
+        excess=lacks.copy(),
+        heads=np.arange(n_classes, dtype=np.int64),
+        tails=np.arange(n_classes, dtype=np.int64),
+        following=np.full(n_classes, -1, dtype=np.int64),
+        stamps=np.zeros(n_classes, dtype=np.int64),
+    )
+    stuck = merge_groups(groups, demands, shape.weights)
+    found = []
+    for group in np.flatnonzero(groups.alive & (groups.heads != groups.tails)).tolist():
+        chain = [int(groups.heads[group])]
+        while (following := int(groups.following[chain[-1]])) >= 0:
+            chain.append(following)
+        found.append((np.sort(np.array(chain, dtype=np.int64)), bool(stuck[group])))
+    return found
 
 
 def _check_fits(terms: CertificateTerms, loss: HullLoss) -> None:
@@ -420,13 +437,22 @@ def _demands(table: NDArray[np.int64], terms: CertificateTerms, reserve: Reserve
         terms.ell,
         np.zeros((0, 0)) if reserve is None else reserve.survival.copy(),
         np.zeros(0) if reserve is None else reserve.risks.copy(),
+        np.zeros((0, 0)),
+        np.zeros((0, 0)),
+        1.0,
     )
-    if reserve is None:
+    if reserve is not None:
+        # What not even the union of everything would leave to those who follow cannot be asked for.
+        whole = np.broadcast_to(table[~barred].sum(axis=0), table.shape)
+        excess = np.where(barred, 0.0, lacking_of_each(demands, np.ascontiguousarray(whole)))
+        demands = demands._replace(risks=demands.risks + excess * (1.0 + 1e-9))
+    closeness = terms.closeness
+    if closeness is None:
         return demands
-    # What not even the union of everything would leave to those who follow cannot be asked for.
-    whole = np.broadcast_to(table[~barred].sum(axis=0), table.shape)
-    excess = np.where(barred, 0.0, lacking_of_each(demands, np.ascontiguousarray(whole)))
-    return demands._replace(risks=demands.risks + excess * (1.0 + 1e-9))
+    # What the search counts as close is so exactly: it stops short of the limit by more than rounding errs.
+    used = np.zeros((0, 0)) if closeness.smallest is None else closeness.used
+    limit = float(closeness.limit) - 2.0 * closeness.rounding
+    return demands._replace(references=closeness.shares, used=used, limit=limit)
 
 
 def _records(table: NDArray[np.int64]) -> Records:

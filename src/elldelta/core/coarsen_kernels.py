@@ -1,9 +1,9 @@
 """Compiled inner loops of coarsening: the cheapest runs by dynamic programming, boxes by merging.
 
 Import this module inside the function that needs it, as with `kernels`. Sets of values are rows of 64-bit
-words. A base class is *satisfied* by the values that its published class shows if it lacks nothing
-(`lacking`): at most its allowance of witnesses is missing, and what is shown keeps the reserve, if there is
-one.
+words. A base class is *satisfied* by what its published class shows if it lacks nothing (`lacking`): at most
+its allowance of witnesses is missing, what is shown keeps the reserve, if there is one, and its shares are
+close to the reference of the class, if there is one.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ class Demands(NamedTuple):
     ell: int
     survival: NDArray[np.float64]  # R x values, or 0 x 0 without a reserve: see `Reserve`
     risks: NDArray[np.float64]  # R, or 0
+    references: NDArray[np.float64]  # R x values, or 0 x 0 without closeness: see `ClosenessTerms`
+    used: NDArray[np.float64]  # R x values, what other releases lack of the references, or 0 x 0
+    limit: float  # of what is lacking of a reference, a little below the one that counts
 
 
 class Records(NamedTuple):
@@ -85,17 +88,36 @@ def fewer_than_ell(
 
 
 @compiled
-def lacking(demands: Demands, base: int, present: NDArray[np.uint64]) -> float:
+def lacking(
+    demands: Demands, base: int, present: NDArray[np.uint64], shown: NDArray[np.int64], n_records: int
+) -> float:
     """What a base class lacks if its published class shows these values; 0 if it is satisfied.
 
-    Never grows with what is shown. Without a reserve: how many witnesses too many are missing. With one: by
-    how much the chance that those who follow leave fewer than ell values exceeds what is allowed.
+    How many witnesses too many are missing, and how far beyond the limit the reference is, in limits. If
+    neither: by how much the chance that those who follow leave fewer than ell values exceeds what is allowed.
+    Without closeness it never grows with what is shown.
     """
     missing = n_outside(demands.witnesses[base], present) - demands.allowances[base]
-    if missing > 0 or demands.risks.size == 0:
-        return float(max(0, missing))
+    lack = float(max(0, missing))
+    if demands.references.size > 0:
+        excess = distance(demands, base, shown, n_records) - demands.limit
+        lack += max(0.0, excess / demands.limit)
+    if lack > 0.0 or demands.risks.size == 0:
+        return lack
     chance = fewer_than_ell(demands.witnesses[base], present, demands.survival[base], demands.ell)
     return max(0.0, chance - float(demands.risks[base]))
+
+
+@compiled
+def distance(demands: Demands, base: int, shown: NDArray[np.int64], n_records: int) -> float:
+    """E of a base class (Theorem G): what is shown, or what others have shown, lacks of its reference."""
+    total = 0.0
+    for value in range(shown.size):
+        short = demands.references[base, value] - shown[value] / n_records
+        if demands.used.size > 0:
+            short = max(short, demands.used[base, value])
+        total += max(0.0, short)
+    return total
 
 
 @compiled
@@ -103,7 +125,8 @@ def lacking_of_each(demands: Demands, shown: NDArray[np.int64]) -> NDArray[np.fl
     """What each base class lacks if its published class shows so many records of each value, R x |S|."""
     found = np.zeros(demands.allowances.size)
     for base in range(found.size):
-        found[base] = lacking(demands, base, present_values(shown[base], demands.min_records))
+        present = present_values(shown[base], demands.min_records)
+        found[base] = lacking(demands, base, present, shown[base], max(1, shown[base].sum()))
     return found
 
 
@@ -179,6 +202,7 @@ def best_runs(
                 tally[:] = 0
                 present[:] = np.uint64(0)
                 n_waiting = 0
+                n_records = 0
                 mass = 0.0
                 saved = 0.0
                 low[:] = shape.lows[base]
@@ -189,8 +213,11 @@ def best_runs(
                     for place in range(records.places[last], records.places[last + 1]):
                         value = records.values[place]
                         tally[value] += records.counts[place]
+                        n_records += records.counts[place]
                         if tally[value] >= demands.min_records:
                             present[value >> 6] |= np.uint64(1) << np.uint64(value & 63)
+                    if demands.references.size > 0:  # what was close may not be so any more
+                        n_waiting = next_class - base
                     is_barred = False
                     while next_class <= last:
                         is_barred = is_barred or demands.barred[next_class]
@@ -215,7 +242,10 @@ def best_runs(
                     if end == begin or reach[begin] > end:
                         continue
                     # What is satisfied stays so while the run grows: look again only at the last one waiting.
-                    while n_waiting > 0 and lacking(demands, waiting[n_waiting - 1], present) == 0.0:
+                    while (
+                        n_waiting > 0
+                        and lacking(demands, waiting[n_waiting - 1], present, tally, n_records) == 0.0
+                    ):
                         n_waiting -= 1
                     if n_waiting > 0:
                         continue
@@ -272,22 +302,18 @@ class Groups(NamedTuple):
 @compiled
 def union_excess(chosen: NDArray[np.int64], n_chosen: int, groups: Groups, demands: Demands) -> float:
     """What the base classes in the union of some groups lack, together."""
-    present = np.zeros(demands.witnesses.shape[1], dtype=np.uint64)
-    n_records = 0
-    for value in range(groups.counts.shape[1]):
-        n = 0
-        for place in range(n_chosen):
-            n += groups.counts[chosen[place], value]
-        n_records += n
-        if n >= demands.min_records:
-            present[value >> 6] |= np.uint64(1) << np.uint64(value & 63)
+    shown = np.zeros(groups.counts.shape[1], dtype=np.int64)
+    for place in range(n_chosen):
+        shown += groups.counts[chosen[place]]
+    n_records = shown.sum()
     if n_records == 0:
         return 0.0
+    present = present_values(shown, demands.min_records)
     excess = 0.0
     for place in range(n_chosen):
         member = groups.heads[chosen[place]]
         while member >= 0:
-            excess += lacking(demands, member, present)
+            excess += lacking(demands, member, present, shown, n_records)
             member = groups.following[member]
     return excess
 

@@ -129,6 +129,6 @@ def part_cost(
     if shown.any():
         present = present_values(shown, demands.min_records)
         for base in part:
-            if demands.barred[base] or lacking(demands, base, present) > 0.0:
+            if demands.barred[base] or lacking(demands, base, present, shown, shown.sum()) > 0.0:
                 return apart, False
     return whole, True

@@ -120,6 +120,14 @@ def class_failures_upper(
     return found
 
 
+def no_witnesses(n_classes: int) -> ClassFailures:
+    """Classes of which no distinct values are asked: they have no witnesses and never fail."""
+    zeros = np.zeros(n_classes)
+    zeros.setflags(write=False)
+    counts = zeros.astype(np.int32)
+    return ClassFailures(zeros, counts, counts[:0], zeros)
+
+
 def total_failure_upper(failures_upper: ArrayLike, peaks: ArrayLike, n_records: int, eta: float) -> float:
     """Upper bound on the summed failure of all classes when P is off by at most eta; pays once.
 

@@ -40,7 +40,11 @@ def contradiction(plan: Plan) -> str | None:
         common_of(plan)
     except ParameterError:
         return "Classes among which people move do not have their witnesses in common."
-    wrong = _wrong_terms(plan) or (_sharp(plan) if plan.bound == "sharp" else _by_cells(plan))
+    wrong = (
+        _wrong_terms(plan)
+        or _wrong_closeness(plan)
+        or (_sharp(plan) if plan.bound == "sharp" else _by_cells(plan))
+    )
     if wrong is None and plan.delta is not None and plan.failure_upper > plan.releases * plan.delta * _UP:
         return (
             f"Its failure probability is {plan.failure_upper:.4g}, more than {plan.releases} releases of "
@@ -72,8 +76,23 @@ def _wrong_terms(plan: Plan) -> str | None:
     return None
 
 
+def _wrong_closeness(plan: Plan) -> str | None:
+    """A closeness that no plan of this bound and guarantee has."""
+    near, is_certified = plan.closeness, plan.guarantee == "certified"
+    if near is None:
+        return None
+    needs = (plan.waiting_risk is not None, not near.biases) if is_certified else (bool(near.biases),)
+    if plan.bound != "sharp" or plan.eta or plan.owners is not None or not all(needs):
+        return "Its closeness belongs to another bound or guarantee."
+    if sum(near.masses) > 1.0 + _SLACK:
+        return "The shares of its classes add up to more than 1."
+    return None
+
+
 def sharp_failures(plan: Plan) -> tuple[float, float]:
     """What the sharp bound says of the witness cells of a plan: the failure of all classes, of the worst."""
+    if not plan.promises_values:
+        return 0.0, 0.0
     # r records of a value are one in each of r parts of a release, as in planning.
     bound = SharpBound(
         plan.ell,
@@ -122,6 +141,8 @@ def _failure_as_written(cells: NDArray[np.float64], bound: SharpBound) -> float:
 
 def _sharp(plan: Plan) -> str | None:
     failure, worst = sharp_failures(plan)
+    if plan.closeness is not None and plan.closeness.biases:
+        failure = min(1.0, failure + plan.closeness.failure_upper(plan.records, plan.releases))
     if not _is_about(plan.failure_upper, failure, failure):
         return _wrong(plan, f"{failure:.4g}")
     if plan.waiting_risk is not None and worst > plan.waiting_risk * (1.0 + _SLACK):

@@ -17,6 +17,7 @@ from elldelta.files import AtomicFiles, as_bytes, changed, read_json, seal, unse
 from elldelta.model.protection import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Shown
 from elldelta.plan.classes import Merged, Runs, class_labels, classes_from_dict
+from elldelta.plan.closeness import Closeness
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class Plan(Shown):
         owners: How many owners are expected to publish through one ledger, if the plan was made for them.
         movers: Who moves among classes, so that these have their witnesses in common; None if nobody does.
         past: How the past records behind the plan are protected by noise, if they are.
+        closeness: What is promised about belief, if that was asked for. With ell = 1 it is all that is
+            promised, and there are no witnesses.
     """
 
     schema: Schema
@@ -102,6 +105,7 @@ class Plan(Shown):
     owners: int | None = None
     movers: Movers | None = None
     past: tuple[Protection, ...] = ()
+    closeness: Closeness | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -122,13 +126,15 @@ class Plan(Shown):
             raise ParameterError("Who moves under a plan is not known here.")
         if len(self.witnesses) != self.classes.n_classes or any(
             len(set(values)) != len(values)
-            or len(values) < self.ell
+            or len(values) < (self.ell if self.promises_values else 0)
             or not set(values) <= set(range(self.schema.n_values))
             for values in self.witnesses
         ):
             raise ParameterError("Every class of a plan needs at least ell different witness values.")
         if [len(values) for values in self.witnesses] != [len(cells) for cells in self.witness_cells]:
             raise ParameterError("Every witness value of a plan needs its probability.")
+        if self.closeness is not None:
+            self.closeness.check(self.n_classes, self.schema.n_values)
         object.__setattr__(self, "promise", self.promise or self._promise())
         object.__setattr__(self, "conditions", tuple(self.conditions) or self._conditions())
 
@@ -165,7 +171,13 @@ class Plan(Shown):
             releases=self.releases,
             min_records=self.min_records,
             moves=range_numbers(self.schema, self.classes, self.movers),
+            closeness=None if self.closeness is None else self.closeness.terms(self.n_classes, self.releases),
         )
+
+    @property
+    def promises_values(self) -> bool:
+        """Whether distinct values are promised, and not only closeness."""
+        return self.closeness is None or self.ell > 1
 
     @cached_property
     def hull_loss(self) -> HullLoss:
@@ -175,7 +187,9 @@ class Plan(Shown):
         from elldelta.core.hull_loss import HullLoss
 
         lows, highs = self.classes.hulls(self.schema)
-        mass = np.array([sum(cells) for cells in self.witness_cells])
+        mass = np.array(
+            [sum(cells) for cells in self.witness_cells] if self.closeness is None else self.closeness.masses
+        )
         return HullLoss(lows, highs, self.schema.sizes, mass, "plan")
 
     def utility(self, model: Model) -> Utility:
@@ -206,7 +220,8 @@ class Plan(Shown):
         """What is worth knowing at a glance."""
         return {
             "promise": self.promise,
-            "ell": self.ell,
+            **({"ell": self.ell} if self.promises_values else {}),
+            **({} if self.closeness is None else {"closeness": self.closeness.limit}),
             "releases": self.releases,
             "records": self.records,
             "classes": f"{self.n_classes:,} {self.classes.shape}",
@@ -245,7 +260,7 @@ class Plan(Shown):
     @property
     def allowances(self) -> tuple[int, ...]:
         """Per class, how many witnesses each of t releases may miss: t b <= a - ell (Theorem E)."""
-        return tuple((len(values) - self.ell) // self.releases for values in self.witnesses)
+        return tuple(max(0, len(values) - self.ell) // self.releases for values in self.witnesses)
 
     @property
     def past_promise(self) -> str:
@@ -255,39 +270,48 @@ class Plan(Shown):
     def _promise(self, *, names_missing: bool = True) -> str:
         from elldelta.plan.movers import who_moves
 
-        several = self.releases > 1 or self.owners is not None
+        is_certified, t = self.guarantee == "certified", self.releases
+        made = "that pass the certificate of this plan" if is_certified else "made with this plan"
+        one = f"release {made.replace('that pass', 'that passes')}"
+        several = t > 1 or self.owners is not None
         moves = who_moves(self.schema, self.movers)
         who = f"every person who is in all of them{moves}" if several else "every person in it"
         left = f"{who} among at least {self.ell} values of {self.schema.sensitive.name!r}"
         if self.schema.sensitive.has_missing and names_missing:
             left += " (a missing one counts as a value)"
+        which = f"Any {t} releases {made}, linked together, leave" if t > 1 else f"A {one} leaves"
+        after = f"After linking any {t} releases {made}" if t > 1 else f"With any {one}"
         if self.owners is not None:
-            return (
-                f"Releases of this plan that one ledger has admitted, linked in any way, leave {left}, for "
-                f"certain. {self._chance_of_passing()}"
-            )
-        if self.guarantee == "certified":
-            which = (
-                f"Any {self.releases} releases that pass the certificate of this plan, linked together, leave"
-                if self.releases > 1
-                else "A release that passes the certificate of this plan leaves"
-            )
-            return f"{which} {left}, for certain. {self._chance_of_passing()}"
-        which = (
-            f"Any {self.releases} releases made with this plan, linked together, leave"
-            if self.releases > 1
-            else "A release made with this plan leaves"
-        )
-        return (
-            f"{which} {left}, except with probability at most {rounded_up(self.failure_upper)} "
+            which = "Releases of this plan that one ledger has admitted, linked in any way, leave"
+            after = "After linking releases of this plan that one ledger has admitted"
+        parts = [f"{which} {left}"] if self.promises_values else []
+        if self.closeness is not None:
+            someone = "a person who is in all of them" if several else "a person in it"
+            near = self.closeness.words(self.schema.sensitive.name, someone)
+            parts.append(f"{after}, {near}, where every linked record is equally likely to be the person's")
+        if is_certified:
+            told = [f"{part}, for certain." for part in parts]
+            if self.closeness is not None:
+                told[-1] = f"For certain: {parts[-1][0].lower()}{parts[-1][1:]}."
+            return " ".join([*told, self._chance_of_passing()])
+        told = [f"{part}." for part in parts[:-1]]
+        both = "Both hold, except" if len(parts) > 1 else "except"
+        chance = (
+            f"{both} with probability at most {rounded_up(self.failure_upper)} "
             f"(asked for: {self.delta:g} per release). Each release needs at least {self.records} records."
         )
+        return " ".join([*told, f"{parts[-1]}{'. ' if len(parts) > 1 else ', '}{chance}"])
 
     def _chance_of_passing(self) -> str:
         if self.owners is not None:
             return (
                 f"If {self.owners} owners publish {self.records} records each, a class has to be merged by "
                 f"one of them with probability at most {self.waiting_risk:g}."
+            )
+        if self.closeness is not None:
+            return (
+                f"With {self.records} records each class is estimated to fail with a chance of at most "
+                f"{self.waiting_risk:g}; an owner merges the classes that do, or leaves their records out."
             )
         if self.waiting_risk is not None:
             return (
@@ -310,6 +334,8 @@ class Plan(Shown):
         own = self._own_conditions(version)
         if self.movers is not None:
             own = (*own, self.about_changes)
+        if self.closeness is not None:
+            own = (*own, self.closeness.CONDITION)
         if not self.schema.kept:
             return own
         kept = ", ".join(repr(name) for name in self.schema.kept)
@@ -322,6 +348,7 @@ class Plan(Shown):
     def _own_conditions(self, version: int) -> tuple[str, ...]:
         distribution = "independent draws from the distribution of the model"
         error = f", up to an error of {self.eta:g} in total variation." if self.eta else "."
+        others = f", or others with at least {self.ell} values" if self.promises_values else ""
         if self.guarantee == "certified":
             return (
                 "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
@@ -331,8 +358,8 @@ class Plan(Shown):
                 "Nobody's records are published again under other classes."
                 if version == 1
                 else "Subtracting releases shows no smaller group: where all people of classes in one "
-                "release are in a class of another, that class holds nobody else, or others with at least "
-                f"{self.ell} values. 'elldelta audit' looks for such groups.",
+                f"release are in a class of another, that class holds nobody else{others}. 'elldelta audit' "
+                "looks for such groups.",
                 f"Only the chance of passing assumes that records are {distribution}{error}",
             )
         together = (
@@ -371,6 +398,8 @@ class Plan(Shown):
             content["movers"], version = self.movers, 3
         if self.past:
             content["past"], version = [protection.to_dict() for protection in self.past], 3
+        if self.closeness is not None:
+            content["closeness"], version = self.closeness.to_dict(), FORMAT_VERSION
         return seal(KIND, version, content)
 
     def summary(self) -> dict[str, Any]:
@@ -396,6 +425,11 @@ class Plan(Shown):
             "movers": self.movers,
             "about_changes": self.about_changes,
             **({"past_promise": self.past_promise} if self.past else {}),
+            **(
+                {}
+                if self.closeness is None
+                else {"closeness": self.closeness.limit, "closeness_to": self.closeness.to}
+            ),
         }
 
     @cached_property
@@ -425,6 +459,7 @@ class Plan(Shown):
                 owners=content.get("owners"),
                 movers=content.get("movers"),
                 past=tuple(Protection(**each) for each in content.get("past", ())),
+                closeness=Closeness.from_dict(content["closeness"]) if "closeness" in content else None,
                 **{name: content[name] for name in _PLAIN},
             )
             # The words must be those that this format has for the numbers: nobody else's promise counts.

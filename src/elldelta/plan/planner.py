@@ -12,7 +12,7 @@ from elldelta.core.checks import MOST_RECORDS
 from elldelta.core.distribution import RELATIVE_TOLERANCE
 from elldelta.core.generalize.bounds import Admissible, SharpBound
 from elldelta.core.generalize.boxes import boxes
-from elldelta.core.generalize.runs import greedy, sharp_runs
+from elldelta.core.generalize.runs import greedy, near_runs, sharp_runs
 from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
 from elldelta.engines.task import computed, part
 from elldelta.errors import InternalError, ParameterError, RefusedError
@@ -20,16 +20,17 @@ from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model, reordered
 from elldelta.pages.charts import check_picture, write_picture
 from elldelta.plan.classes import Boxes, Runs
+from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
-from elldelta.plan.wish import Wish, check_noisy
+from elldelta.plan.wish import Wish, check_noisy, promised_ell
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from elldelta.choices import Bound, CategoryOrder, Guarantee, Movers, PlanBound, ShapeName
+    from elldelta.choices import Bound, CategoryOrder, ClosenessTo, Guarantee, Movers, PlanBound, ShapeName
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import Criterion, SharpPlan
     from elldelta.core.partition import Partition
@@ -46,7 +47,10 @@ TRIES = 5
 def plan(
     model: Model | str | os.PathLike[str],
     *,
-    ell: int,
+    ell: int | None = None,
+    closeness: float | None = None,
+    closeness_to: ClosenessTo = "class",
+    exact_references: bool = False,
     releases: int = 1,
     records: int | None = None,
     delta: float | None = None,
@@ -69,11 +73,16 @@ def plan(
 ) -> Plan:
     """Makes a plan from a model, for example ``plan(model, ell=5, releases=2, records=30_000)``.
 
-    Exactly one of records, p, beta and classes must be given.
+    Exactly one of records, p, beta and classes must be given, and ell, closeness or both.
 
     Args:
         model: The model, or its file.
         ell: Sensitive values to be left for everybody.
+        closeness: T, between 0 and 1: whatever somebody believes after linking must stay within this total
+            variation of what the plan says.
+        closeness_to: What the plan says about a person: the distribution of the "class", smoothed and
+            rounded, or of everybody, "overall" (t-closeness).
+        exact_references: Whether the plan may tell the past records of every class as they are.
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.
         records: The records every owner can wait for.
         delta: Failure probability of one release. By default a certified plan for given records takes the
@@ -102,7 +111,10 @@ def plan(
         RefusedError: Not even a single class for everybody can be promised; the message says what could.
     """
     wish = Wish(
-        ell=ell,
+        ell=promised_ell(ell, closeness),
+        closeness=closeness,
+        closeness_to=closeness_to,
+        exact_references=exact_references,
         delta=delta,
         releases=releases,
         records=records,
@@ -249,7 +261,8 @@ class Planner:
     @property
     def bounds(self) -> tuple[PlanBound, ...]:
         """The bounds that can be compared for this wish."""
-        return BOUNDS if self.wish.min_records == 1 and self.movers is None else (self.wish.bound,)
+        is_plain = self.wish.min_records == 1 and self.movers is None and self.wish.closeness is None
+        return BOUNDS if is_plain else (self.wish.bound,)
 
     def made(self) -> Plan:
         """The plan that the wish asks for, whichever of the four ways it takes to say how many records."""
@@ -298,10 +311,11 @@ class Planner:
                 partition, classes, common = drawn(self, bound)
                 masses, whole = self._shown(partition), self._bound(n_records)
                 sharp = whole.evaluate(masses) if common is None else common.evaluate(masses, whole)
-                excess = self._excess(sharp)
+                near, failure = Closeness.promised(self, sharp, partition, n_records)
+                excess = self._excess(sharp, failure)
                 if excess <= 1.0:
-                    told = sharp.witnesses, sharp.failure_upper
-                    return self._finished("sharp", n_records, classes, masses, *told, None)
+                    told = sharp.witnesses, failure
+                    return self._finished("sharp", n_records, classes, masses, *told, None, near)
                 share *= max(0.1, 0.95 / excess)
             planned_for //= 2
         raise self._model_too_small()
@@ -327,13 +341,19 @@ class Planner:
             # Owners who share a ledger: whether one of them has to merge, if they draw independently.
             shared_records=wish.shared_records if wish.owners is None else 0,
             eta=wish.eta,
+            closeness=closeness_bound(
+                wish,
+                self.distribution.value_marginal,
+                n_records,
+                None if self._risk is None else self._risk * share,
+            ),
         )
 
-    def _excess(self, sharp: SharpPlan) -> float:
+    def _excess(self, sharp: SharpPlan, failure: float) -> float:
         """By what factor classes exceed what the wish allows; at most 1 is within."""
         if self._risk is None:
-            return sharp.reached / self.wish.budget
-        return sharp.reached * self.wish.min_records / self._risk
+            return failure / self.wish.budget
+        return max(sharp.reached * self.wish.min_records / self._risk, sharp.strain)
 
     def classes(self, criterion: Criterion) -> tuple[Partition, Classes]:
         """Classes of the shape wanted that keep a criterion: over the rows of the model, over everything.
@@ -355,6 +375,8 @@ class Planner:
             return partition, Boxes(tiling)
         if isinstance(criterion, Admissible):
             partition = greedy(distribution, criterion.ell, criterion.p)
+        elif criterion.closeness is not None:
+            partition = near_runs(distribution, criterion)
         else:
             partition = sharp_runs(distribution, criterion)
         return partition, Runs.from_partition(partition, model.ranks)
@@ -380,6 +402,7 @@ class Planner:
         witnesses: tuple[tuple[int, ...], ...],
         failure_upper: float,
         p: float | None,
+        closeness: Closeness | None = None,
     ) -> Plan:
         wish = self.wish
         return Plan(
@@ -408,6 +431,7 @@ class Planner:
             owners=wish.owners if bound == "sharp" else None,
             movers=self.movers,
             past=self.model.noise,
+            closeness=closeness,
         )
 
     def _paper_classes(self, n_records: int) -> tuple[Partition, Classes]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from elldelta.choices import GUARANTEES, PLAN_BOUNDS, CategoryOrder, Guarantee, Movers, PlanBound, ShapeName
+from elldelta.choices import (
+    GUARANTEES,
+    PLAN_BOUNDS,
+    CategoryOrder,
+    ClosenessTo,
+    Guarantee,
+    Movers,
+    PlanBound,
+    ShapeName,
+)
 from elldelta.core.checks import (
     MOST_RECORDS,
     check_beta,
@@ -15,6 +24,7 @@ from elldelta.core.checks import (
     check_whole,
     described,
 )
+from elldelta.core.closeness import as_limit
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
@@ -43,10 +53,10 @@ _WHOLE: Mapping[str, tuple[str, int, int | None]] = {
 class Wish:
     """A wish for a plan: the same from Python, the command line, a form or the service.
 
-    Exactly one of records, p, beta and classes must be given.
+    Exactly one of records, p, beta and classes must be given, and ell, closeness or both.
 
     Attributes:
-        ell: Sensitive values to be left for everybody.
+        ell: Sensitive values to be left for everybody; 1 if only closeness is asked for.
         delta: Failure probability of one release. By default the waiting risk of a certified plan is chosen
             instead, as with "auto"; where there is none to choose (another guarantee, bound or eta, or
             another way than records), delta is 0.01.
@@ -73,9 +83,13 @@ class Wish:
             without a hierarchy are ordered so that similar sensitive profiles are neighbours.
         movers: "declared": people move among the values of columns that the schema says change. "any": among
             all classes.
+        closeness: T: how far, in total variation, linking may lead beliefs away from what the plan says.
+        closeness_to: What beliefs are compared with: "class", the distribution of the person's class in the
+            model, smoothed, or "overall", that of everybody (t-closeness).
+        exact_references: Whether the plan may tell the past records of every class as they are.
     """
 
-    ell: int
+    ell: int = 1
     delta: float | None = None
     releases: int = 1
     records: int | None = None
@@ -93,6 +107,9 @@ class Wish:
     fewest_past: int = 1
     category_order: CategoryOrder = "given"
     movers: Movers = "declared"
+    closeness: float | None = None
+    closeness_to: ClosenessTo = "class"
+    exact_references: bool = False
 
     def __post_init__(self) -> None:
         for name, (words, least, most) in _WHOLE.items():
@@ -112,6 +129,9 @@ class Wish:
         _check_choice("shape", self.shape, (None, *get_args(ShapeName)))
         _check_choice("category order", self.category_order, get_args(CategoryOrder))
         _check_choice("word for who moves", self.movers, get_args(Movers))
+        _check_choice("closeness", self.closeness_to, get_args(ClosenessTo))
+        if self.closeness is not None:
+            object.__setattr__(self, "closeness", float(as_limit(self.closeness)))
         if self.delta is None and self.waiting_risk is None:
             is_certain = self.guarantee == "certified" and self.bound == "sharp"
             can_choose = is_certain and self.records is not None and self.eta == 0.0
@@ -172,6 +192,27 @@ class Wish:
                 self.min_records > 1 and (not certified or self.bound != "sharp"),
                 "A least number of records per witness needs the sharp bound and a certified guarantee.",
             ),
+            (
+                self.closeness is None and (self.closeness_to != "class" or self.exact_references),
+                "What to be close to matters only if a closeness is given.",
+            ),
+            (
+                self.closeness is not None
+                and (self.bound != "sharp" or self.eta > 0.0 or self.p is not None or self.beta is not None),
+                "Closeness needs the sharp bound, without an error of the model, p or beta.",
+            ),
+            (
+                self.closeness is not None and certified and self.waiting_risk is None,
+                "A certified plan for closeness needs a waiting risk: its chance of passing is estimated.",
+            ),
+            (
+                self.closeness is not None and self.owners is not None,
+                "Closeness is planned for a number of releases, not of owners.",
+            ),
+            (
+                self.closeness is not None and not certified and self.fewest_past > 1,
+                "A least number of past records per witness needs a certified guarantee with closeness.",
+            ),
         ):
             if is_wrong:
                 raise ParameterError(problem, found=f"bound is {self.bound}, guarantee is {self.guarantee}.")
@@ -194,13 +235,25 @@ class Wish:
     def from_dict(cls, document: Mapping[str, Any]) -> Wish:
         """Reads what `to_dict` wrote, in this version or an earlier one that said less."""
         unknown = document.keys() - {field.name for field in fields(cls)}
-        if unknown or "ell" not in document:
+        if unknown or not document.keys() & {"ell", "closeness"}:
             raise ParameterError(
-                "A wish says ell, and nothing that is not known here.",
-                found=f"{len(unknown)} names are not known." if unknown else "There is no ell.",
+                "A wish says ell or closeness, and nothing that is not known here.",
+                found=f"{len(unknown)} names are not known." if unknown else "There is neither.",
                 remedy=f"Choose from: {', '.join(field.name for field in fields(cls))}.",
             )
         return cls(**document)
+
+
+def promised_ell(ell: int | None, closeness: float | None) -> int:
+    """ell, or 1 if only closeness is asked for; refuses a plan that promises neither."""
+    if ell is None and closeness is None:
+        raise ParameterError(
+            "A plan needs a promise: ell, closeness, or both.",
+            found="Neither was given.",
+            remedy="ell = 5 leaves 5 distinct values, closeness = 0.2 keeps beliefs within 20 percentage "
+            "points of what the plan says.",
+        )
+    return 1 if ell is None else ell
 
 
 def check_noisy(wish: Wish) -> None:

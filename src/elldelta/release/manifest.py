@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from elldelta._version import __version__
+from elldelta.choices import ClosenessTo
 from elldelta.core.diversity import class_diversities
 from elldelta.core.partition import Partition, merged_classes
 from elldelta.engines.table import ValueKind
 from elldelta.errors import ElldeltaError
 from elldelta.files import canonical_json, changed, digest_of_parts, is_digest, read_json, seal, unseal
-from elldelta.plan.classes import Classes, class_labels, classes_from_dict
+from elldelta.plan.classes import Classes, Merged, class_labels, classes_from_dict
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 3
 """Version of the file; old versions are read for ever, newer ones refused. A release is described in the
-lowest format that has what it uses: 1, 2 with kept columns, 3 with persons."""
+lowest format that has what it uses: 1, 2 with kept columns, 3 with persons or closeness."""
 
 KIND = "manifest"
 
@@ -84,6 +85,8 @@ class Manifest:
         persons: Where persons were counted, which only the owner can: how many persons the release shows, how
             many records repeat what others say of the same person, and the fewest persons of a class. None
             where records were counted.
+        closeness: Where the plan promises closeness: the limit, what one release may use of it, and how far
+            its classes are from the plan's references. None otherwise.
     """
 
     schema: Schema
@@ -112,6 +115,7 @@ class Manifest:
     unknown: Mapping[str, int]
     kept: Mapping[str, Any] | None = None
     persons: Mapping[str, int] | None = None
+    closeness: Mapping[str, Any] | None = None
 
     @property
     def labels(self) -> list[tuple[str, ...]]:
@@ -125,11 +129,23 @@ class Manifest:
         said = [
             f"Released {self.records_released:,} of {self.records_read:,} records "
             f"in {self.classes_published:,} classes.",
-            f"Every class shows at least {self.diversity} values; {self.ell} were promised."
-            + (" A missing value counts as one." if self.schema.sensitive.has_missing else "")
-            if self.diversity is not None
-            else "No class has a record.",
         ]
+        if self.diversity is None:
+            said.append("No class has a record.")
+        elif self.closeness is None or self.ell > 1:
+            said.append(
+                f"Every class shows at least {self.diversity} values; {self.ell} were promised."
+                + (" A missing value counts as one." if self.schema.sensitive.has_missing else "")
+            )
+        if self.closeness is not None and self.diversity is not None:
+            near = self.closeness
+            linked = (
+                f", {near['limit']:g} after linking {self.releases} releases" if self.releases > 1 else ""
+            )
+            said.append(
+                f"No class is further than {near['distance']:.3f} from what the plan says of its values; "
+                f"{near['allowed']:g} is allowed{linked}."
+            )
         if cost is not None and cost["base_classes_failing"]:
             said.append(
                 f"{cost['base_classes_failing']} of {cost['base_classes']} planned classes did not pass: "
@@ -163,7 +179,7 @@ class Manifest:
             **{name: getattr(self, name) for name in _PLAIN},
         }
         version = 1
-        for own, name in ((2, "kept"), (3, "persons")):
+        for own, name in ((2, "kept"), (3, "persons"), (3, "closeness")):
             if getattr(self, name) is not None:
                 version, content[name] = own, dict(getattr(self, name))
         return seal(KIND, version, content)
@@ -185,6 +201,7 @@ class Manifest:
                 unknown=content["unknown"],
                 kept=_checked_kept(content.get("kept"), schema),
                 persons=_checked_persons(content.get("persons")),
+                closeness=_checked_closeness(content.get("closeness")),
                 **{name: content[name] for name in _PLAIN},
             )
         except (ElldeltaError, AttributeError, KeyError, TypeError, ValueError):
@@ -194,7 +211,7 @@ class Manifest:
 _PLAIN = tuple(
     field.name
     for field in fields(Manifest)
-    if field.name not in ("schema", "classes", "nulls", "unknown", "kept", "persons")
+    if field.name not in ("schema", "classes", "nulls", "unknown", "kept", "persons", "closeness")
 )
 
 
@@ -230,6 +247,19 @@ def _checked_persons(persons: Any) -> Mapping[str, int] | None:  # noqa: ANN401 
     ):
         raise ValueError
     return None if persons is None else dict(persons)
+
+
+def _checked_closeness(closeness: Any) -> Mapping[str, Any] | None:  # noqa: ANN401 (from a file)
+    if closeness is None:
+        return None
+    numbers = (closeness["limit"], closeness["allowed"], closeness["distance"])
+    if (
+        closeness.keys() != {"limit", "to", "allowed", "distance"}
+        or closeness["to"] not in get_args(ClosenessTo)
+        or not all(type(n) in (int, float) and 0.0 <= n <= 1.0 for n in numbers)
+    ):
+        raise ValueError
+    return dict(closeness)
 
 
 def describe(
@@ -298,8 +328,17 @@ def _following(
         "classes_published": int(diversities.size),
         "diversity": int(diversities.min()) if diversities.size else None,
         "utility": utility(plan.schema, classes, counts, plan.ell),
+        "closeness": closeness_shown(plan, classes, counts),
         **{name: getattr(plan, name) for name in TERMS},
     }
+
+
+def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> dict[str, Any] | None:
+    """How far the published classes are from what the plan says; None where that is not promised."""
+    if plan.closeness is None:
+        return None
+    group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
+    return plan.closeness.shown(counts, Partition(group_of), plan.releases)
 
 
 def _cost(content: Publishable, plan: Plan) -> dict[str, int | float] | None:

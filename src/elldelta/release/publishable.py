@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import Certificate, CertificateTerms, certify, missing_witnesses
+from elldelta.core.certificate import (
+    Certificate,
+    CertificateTerms,
+    broken_promise,
+    certify,
+    certify_shown,
+)
 from elldelta.core.coarsen import Coarsening, fit
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.diversity import class_diversities
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.occupancy import class_failures_upper
+from elldelta.core.partition import Partition
 from elldelta.core.reserve import Reserve
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.plan.classes import Classes, Merged, class_labels
@@ -27,7 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.choices import OnFailure
-    from elldelta.core.partition import Partition
     from elldelta.model import Counts
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
@@ -168,6 +174,8 @@ def publishable(
             )
         return _require_persons(_as_planned(counts, plan), plan)
     # Fine plans are made to be coarsened; others are meant to pass as they are.
+    if on_failure is None and plan.closeness is not None:
+        on_failure = "coarsen-suppress"  # a union need not be closer to what the plan says of its classes
     on_failure = on_failure or ("refuse" if plan.waiting_risk is None else "coarsen")
     if on_failure == "refuse":
         _require_records(counts, plan)
@@ -186,8 +194,8 @@ def publishable(
     for terms in attempts:
         made = fitted(terms, reserve)
         shown = made.certificate
-        missed = missing_witnesses(shown.counts, own, shown.grouping)
-        if state is None or (state.admits(missed) and not (missed.sum(axis=1) > own.allowances).any()):
+        again = certify_shown(shown.counts, own, shown.grouping)
+        if state is None or (state.admits(again.missed) and again.is_certified):
             break
     made = _require_persons(made, plan)
     if made.n_records == 0:
@@ -268,10 +276,16 @@ def _as_planned(counts: Counts, plan: Plan) -> Publishable:
     _require_records(counts, plan)
     made = Publishable(counts, plan.class_of(counts.ranks), plan.classes, plan.labels)
     n_below = int((made.diversities < plan.ell).sum())
-    if n_below:
+    verdict = certify_shown(made.counts, plan.terms, Partition(np.arange(plan.n_classes)))
+    n_far = int(verdict.too_far.sum())
+    if n_below or n_far:
+        few = f"{n_below} of {made.diversities.size} classes show fewer" if n_below else ""
+        far = f"{n_far} of {plan.n_classes} classes are further away" if n_far else ""
         raise RefusedError(
-            f"The release would not show {plan.ell} values in every class.",
-            found=f"{n_below} of {made.diversities.size} classes show fewer; "
+            f"The release would not show {plan.ell} values in every class."
+            if n_below
+            else "The release would be further from what the plan says of its classes than it may be.",
+            found=f"{few or far}; "
             f"the plan allows for that with probability at most {plan.failure_upper:.3g}.",
             remedy=f"Wait until a size that was announced beforehand, such as {2 * plan.records} records, "
             "or ask for a plan with fewer classes.",
@@ -289,18 +303,19 @@ def _not_certified(certificate: Certificate, plan: Plan) -> RefusedError:
         for index in failing[:MOST_NAMED].tolist()
     )
     more = f", and {failing.size - MOST_NAMED} more" if failing.size > MOST_NAMED else ""
-    enough = likely_enough(plan)
+    enough = None if plan.closeness is not None else likely_enough(plan)
     wait = (
         f"About {enough} records are likely to be enough: wait for a size that was announced beforehand, "
         "not record by record"
         if enough is not None
         else "More records alone are unlikely to help"
+        if plan.closeness is None
+        else "Wait for a size that was announced beforehand, not record by record"
     )
     return RefusedError(
-        "The release does not pass the certificate of its plan: linked with others it could show fewer than "
-        f"{plan.ell} values.",
-        found=f"{failing.size} of {plan.n_classes} classes miss more witness values than they may: "
-        f"{named}{more}.",
+        "The release does not pass the certificate of its plan: linked with others it could "
+        f"{broken_promise(certificate)}.",
+        found=f"Of {plan.n_classes} classes {' and '.join(certificate.reasons)}: {named}{more}.",
         remedy=f'{wait}. Or merge failing classes (`on_failure="coarsen"`), or leave their records out '
         '(`on_failure="suppress"`).',
     )

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.certificate import missing_witnesses
+from elldelta.core.certificate import certify_shown
 from elldelta.core.diversity import diversity, k_anonymity
 from elldelta.errors import FileError, RefusedError
 from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged, Runs
 from elldelta.plan.signature import given_plan
-from elldelta.release.manifest import TERMS, Manifest, coarsened, utility
+from elldelta.release.manifest import TERMS, Manifest, closeness_shown, coarsened, utility
 from elldelta.release.published import Published, not_as_described, open_published
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Verification:
         is_certified: Whether its certificate was checked, and holds.
         claimed: What the manifest says and neither release nor plan can show: the owner's word.
         unchecked: What else could not be checked, in words.
+        closeness: How far its classes are from the references, if that was promised and checked.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Verification:
     is_certified: bool
     claimed: Mapping[str, Any] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
+    closeness: Mapping[str, Any] | None = None
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -135,7 +137,10 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
         manifest.plan_digest,
         is_certified=plan is not None and plan.guarantee == "certified",
         claimed=_claimed(manifest, plan),
-        unchecked=published.unchecked,
+        unchecked=published.unchecked
+        if plan is not None or manifest.closeness is None
+        else (*published.unchecked, "Closeness was not checked: only the plan tells the references."),
+        closeness=manifest.closeness if plan is not None else None,
     )
 
 
@@ -207,19 +212,25 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
             remedy="Do not rely on it, or give the plan that it was made with.",
         )
     _check_coarsening(published, manifest, plan)
+    certificate = certify_shown(published.counts, plan.terms, published.grouping)
+    if not _alike(manifest.closeness, closeness_shown(plan, classes, published.counts)):
+        raise not_as_described(name, "The manifest is wrong about how close it is to the references.")
     if plan.guarantee == "probabilistic":
         if published.n_records < plan.records:
             raise _unreliable(
                 f"The release {name} has fewer records than its plan asks for.",
                 f"{published.n_records} records; the plan asks for {plan.records}.",
             )
+        if certificate.too_far.any():
+            raise _unreliable(
+                f"The release {name} is further from the references of its plan than it may be.",
+                f"Of {plan.n_classes} planned classes {certificate.reasons[-1]}.",
+            )
         return
-    missed = missing_witnesses(published.counts, plan.terms, published.grouping).sum(axis=1)
-    n_failing = int((missed > plan.terms.allowances).sum())
-    if n_failing:
+    if not certificate.is_certified:
         raise _unreliable(
             f"The release {name} does not pass the certificate of its plan.",
-            f"{n_failing} of {plan.n_classes} planned classes miss more witness values than they may.",
+            f"Of {plan.n_classes} planned classes {' and '.join(certificate.reasons)}.",
         )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from elldelta.choices import Bound, CategoryOrder, Guarantee, Movers, ShapeName
+from elldelta.choices import Bound, CategoryOrder, ClosenessTo, Guarantee, Movers, ShapeName
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
@@ -17,8 +17,40 @@ from elldelta.errors import ParameterError
 
 @dataclass(frozen=True)
 class Wishes:
-    """What is asked for besides ell."""
+    """What is asked for."""
 
+    ell: Annotated[
+        int | None,
+        typer.Option(
+            "--ell",
+            help="Sensitive values that must be left for everybody. Required without --closeness.",
+            callback=options.said_if_nothing,
+        ),
+    ] = None
+    closeness: Annotated[
+        float | None,
+        typer.Option(
+            "--closeness",
+            help="How far linking may lead beliefs away from what the plan says, between 0 and 1: 0.2 is 20 "
+            "percentage points, for every set of values. With --ell or instead of it.",
+        ),
+    ] = None
+    closeness_to: Annotated[
+        ClosenessTo,
+        typer.Option(
+            "--closeness-to",
+            help="class: what the plan says is the distribution of a class in the past records, smoothed and "
+            "rounded. overall: that of everybody (t-closeness).",
+        ),
+    ] = "class"
+    exact_references: Annotated[
+        bool,
+        typer.Option(
+            "--exact-references",
+            help="Let the plan tell the past records of every class as they are, without smoothing and "
+            "rounding. Plans are public.",
+        ),
+    ] = False
     delta: Annotated[
         float | None,
         typer.Option(
@@ -119,7 +151,6 @@ class Wishes:
 @command("plan", example="plan model.parquet --ell 5 --releases 2 --records 30000 -o plan.json")
 def _run(
     model: Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")],
-    ell: options.Ell,
     target: options.Output,
     wishes: Wishes,
     hierarchy: options.Hierarchies = None,
@@ -135,9 +166,10 @@ def _run(
 ) -> None:
     """Make a plan from a model: classes, records to wait for, and the promise in words."""
     from elldelta.plan.planner import plan_to_file
-    from elldelta.plan.wish import Wish
+    from elldelta.plan.wish import Wish, promised_ell
 
-    wish = Wish(ell=ell, **{**vars(wishes), "waiting_risk": _risk(wishes.waiting_risk)})
+    asked = vars(wishes) | {"ell": promised_ell(wishes.ell, wishes.closeness)}
+    wish = Wish(**{**asked, "waiting_risk": _risk(wishes.waiting_risk)})
     groups = options.named_files(hierarchy, "--hierarchy")
     with progress_bar("Planning") as progress:
         planned = plan_to_file(

@@ -262,10 +262,13 @@ def _checked(told: dict[str, Any], plan: Path | None) -> Iterator[str]:
         f"{told['release']} is what its manifest says: {told['records']:,} records in "
         f"{told['classes']:,} classes."
     )
-    yield (
-        f"Every class shows at least {told['diversity']} values ({told['ell']} promised) "
-        f"and {told['k']} records."
-    )
+    promised = f" ({told['ell']} promised)" if told["ell"] > 1 or not told["closeness"] else ""
+    yield f"Every class shows at least {told['diversity']} values{promised} and {told['k']} records."
+    if told["closeness"]:
+        yield (
+            f"No class is further than {told['closeness']['distance']:.3f} from what the plan says of its "
+            f"values ({told['closeness']['allowed']:g} allowed)."
+        )
     if plan is not None:
         yield "It follows the plan you gave."
     if told["certified"]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from elldelta.core.checks import MOST_RECORDS, check_ell, check_eta, check_p, check_releases, check_whole
-from elldelta.core.occupancy import class_failures_upper, total_failure_upper
+from elldelta.core.occupancy import class_failures_upper, no_witnesses, total_failure_upper
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError, RefusedError
 
@@ -14,8 +15,75 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from elldelta.core.closeness_kernels import Nearness
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.occupancy import ClassFailures
+
+
+@dataclass(frozen=True, eq=False)
+class ClosenessBound:
+    """How close classes must stay to their references in every release (Theorem G).
+
+    Attributes:
+        limit: The largest distance of one release, in total variation.
+        n_records: N.
+        reference: The distribution that all classes are compared with; None: each has its own.
+        prior: Mass that is added to a class before its own distribution becomes its reference.
+        risk: The largest chance, estimated, that a class is further away; None where failures are proved.
+    """
+
+    limit: float
+    n_records: int
+    reference: NDArray[np.float64] | None = None
+    prior: NDArray[np.float64] | None = None
+    risk: float | None = None
+
+    def nearness(self, releases: int) -> Nearness:
+        """The same for compiled code; the failures of so many releases add up."""
+        import numpy as np
+
+        from elldelta.core.closeness_kernels import Nearness
+
+        given = (self.reference, self.prior)
+        arrays = [np.zeros(0) if array is None else np.array(array, dtype=np.float64) for array in given]
+        for array in arrays:
+            array.setflags(write=False)  # always, so that there is one compiled program
+        quantile = 0.0 if self.risk is None else NormalDist().inv_cdf(1.0 - self.risk)
+        reference, prior = arrays
+        return Nearness(self.limit, float(self.n_records), reference, prior, quantile, float(releases))
+
+    def strain(self, classes: JointDistribution, releases: int) -> float:
+        """How far beyond the limit the worst class is likely to be; at most 1 is within."""
+        from elldelta.core.closeness_kernels import each_likely_distance
+
+        near = self.nearness(releases)
+        worst = max(
+            float(each_likely_distance(block, 1.0 / classes.total, near).max())
+            for _, block in classes.dense_blocks()
+        )
+        return (worst / self.limit) ** 2
+
+    def failure(self, classes: JointDistribution, releases: int) -> float:
+        """Bound on the chance that some class of any of the releases is further away. Errs upwards."""
+        import numpy as np
+
+        from elldelta.core.closeness import distances_between
+        from elldelta.core.closeness_kernels import each_too_far_upper
+
+        total = 0.0
+        for _, block in classes.dense_blocks():
+            masses = block.sum(axis=1)
+            own = block / np.maximum(masses, 1e-300)[:, np.newaxis]
+            shares = own if self.reference is None else self.reference[np.newaxis]
+            failures = each_too_far_upper(
+                np.ascontiguousarray(shares),
+                masses / classes.total,
+                distances_between(own, shares),
+                float(self.n_records),
+                self.limit,
+            )
+            total += float(failures[masses > 0.0].sum())
+        return total * releases * (1.0 + 1e-12)
 
 
 @dataclass(frozen=True)
@@ -35,6 +103,7 @@ class SharpBound:
             with others, chosen without looking at their values, and all other records are independent. None:
             any dependence (Theorem C).
         eta: The error of P in total variation, paid for once.
+        closeness: How close classes must stay to their references besides; ell = 1 then asks for nothing.
     """
 
     ell: int
@@ -45,6 +114,7 @@ class SharpBound:
     certifiable: bool = False
     shared_records: int | None = None
     eta: float = 0.0
+    closeness: ClosenessBound | None = None
 
     def __post_init__(self) -> None:
         check_whole("the number of records", self.n_records)
@@ -63,6 +133,11 @@ class SharpBound:
                 remedy="Leave out one of the two.",
             )
 
+    @property
+    def asks_values(self) -> bool:
+        """Whether distinct values are promised: closeness leaves one by itself."""
+        return self.closeness is None or self.ell > 1
+
     def total(self, failures: NDArray[np.float64], peaks: NDArray[np.float64]) -> float:
         """The failure of all classes and, in certifiable plans, of all releases together. Errs upwards."""
         if not failures.size:
@@ -72,21 +147,31 @@ class SharpBound:
 
     def evaluate(self, classes: JointDistribution) -> SharpPlan:
         """Witnesses and failure of classes, from their masses alone and from scratch. Errs upwards."""
-        found = class_failures_upper(
-            classes.mass,
-            self.ell,
-            self.n_records,
-            self.releases,
-            total=classes.total,
-            certifiable=self.certifiable,
-            shared_records_upper=self.shared_records,
+        found = (
+            class_failures_upper(
+                classes.mass,
+                self.ell,
+                self.n_records,
+                self.releases,
+                total=classes.total,
+                certifiable=self.certifiable,
+                shared_records_upper=self.shared_records,
+            )
+            if self.asks_values
+            else no_witnesses(classes.n_quasi_identifiers)
         )
-        return SharpPlan(self, found, self.total(found.failures_upper, found.peaks))
+        failure = self.total(found.failures_upper, found.peaks)
+        if self.closeness is None:
+            return SharpPlan(self, found, failure)
+        if self.closeness.risk is None:
+            return SharpPlan(self, found, failure, too_far=self.closeness.failure(classes, self.releases))
+        return SharpPlan(self, found, failure, strain=self.closeness.strain(classes, self.releases))
 
     def with_records(self, n_records: int) -> SharpBound:
         """The same for releases of another size, which cannot share more records than they have."""
         shared = None if self.shared_records is None else min(self.shared_records, n_records)
-        return replace(self, n_records=n_records, shared_records=shared)
+        closeness = None if self.closeness is None else replace(self.closeness, n_records=n_records)
+        return replace(self, n_records=n_records, shared_records=shared, closeness=closeness)
 
 
 @dataclass(frozen=True)
@@ -112,14 +197,25 @@ class SharpPlan:
     Attributes:
         bound: What the bound assumes.
         classes: Witnesses and failure of each class: per release in a certifiable plan, else for the linkage.
-        failure_upper: Bound on the chance that the linkage of t releases shows fewer than ell values in
-            some class; includes the price of eta. In a certifiable plan: that one of the t releases misses
+        values_failure_upper: Bound on the chance that the linkage of t releases shows fewer than ell values
+            in some class; includes the price of eta. In a certifiable plan: that one of the t releases misses
             more than an allowance. May exceed 1 for plans that were evaluated, not made.
+        strain: How far the worst class is likely to be from its reference, over what is allowed, squared; 0
+            where that is not estimated.
+        too_far: Bound on the chance that a class of some release is further from its reference than allowed;
+            0 where that is not proved.
     """
 
     bound: SharpBound
     classes: ClassFailures
-    failure_upper: float
+    values_failure_upper: float
+    strain: float = 0.0
+    too_far: float = 0.0
+
+    @property
+    def failure_upper(self) -> float:
+        """Bound on the chance that anything that is proved fails."""
+        return self.values_failure_upper + self.too_far
 
     @property
     def witnesses(self) -> tuple[tuple[int, ...], ...]:
@@ -135,7 +231,7 @@ class SharpPlan:
     @property
     def holds(self) -> bool:
         """Whether the classes keep the limit."""
-        return self.bound.limit is not None and self.reached <= self.bound.limit
+        return self.bound.limit is not None and self.reached <= self.bound.limit and self.strain <= 1.0
 
 
 def keeps(distribution: JointDistribution, partition: Partition, criterion: Criterion) -> bool:
@@ -201,6 +297,15 @@ def refusal(distribution: JointDistribution, single: SharpPlan) -> RefusedError:
         remedy = f"Wait for {needed} records per release, or lower ell or the number of releases."
     except RefusedError as error:
         found = f"{found} {error.found}"
+    if bound.closeness is not None and (bound.closeness.risk is None or single.strain > 1.0):
+        return RefusedError(
+            f"No classes of releases of {bound.n_records} records stay within {bound.closeness.limit:g} of "
+            "their references.",
+            found="Even one class of everything is likely to be further away."
+            if single.strain > 1.0
+            else f"Even one class of everything may fail with {min(1.0, single.reached):.3g}.",
+            remedy=remedy.replace("lower ell", "allow a larger closeness, or lower ell"),
+        )
     return RefusedError(
         f"No classes keep {bound.releases} linked releases of {bound.n_records} records "
         f"within a failure of {bound.limit:g} for ell = {bound.ell}.",

@@ -7,6 +7,7 @@ scratch for the partition it returns (`docs/theory/boxes.md`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,13 @@ import numpy as np
 
 from elldelta.core.checks import check_whole
 from elldelta.core.distribution import take_rows, with_floats
-from elldelta.core.generalize.bounds import Admissible, SharpBound, keeps, refuse_if_impossible
+from elldelta.core.generalize.bounds import (
+    Admissible,
+    ClosenessBound,
+    SharpBound,
+    keeps,
+    refuse_if_impossible,
+)
 from elldelta.core.occupancy import records_apart
 from elldelta.core.partition import Partition
 from elldelta.core.tiling import Tiling, check_positions
@@ -158,6 +165,10 @@ class _Search:
         self.budget = (  # what all classes share, if they do
             criterion.limit if isinstance(criterion, SharpBound) and not criterion.per_class else None
         )
+        closeness = criterion.closeness if isinstance(criterion, SharpBound) else None
+        self.near = (closeness or ClosenessBound(0.0, 1)).nearness(
+            criterion.releases if isinstance(criterion, SharpBound) else 1
+        )
         marginal, weights = weighed or (distribution.quasi_identifier_marginal, position_weights(sizes))
         self.occupied = np.flatnonzero(marginal > 0.0)
         every = self.occupied.size == marginal.size
@@ -268,23 +279,28 @@ class _Search:
                 criterion.ell,
                 1,
                 False,
+                self.near,
                 *shared,
             )
-        limit = criterion.limit or 0.0
+        limit = (criterion.limit or 0.0) * (1.0 - slack)
         if self.budget is not None and criterion.certifiable:
-            limit = self.budget / criterion.releases
+            limit /= criterion.releases
+        mode, threshold = kernels.EACH if criterion.per_class else kernels.TOTAL, 0.0
+        if criterion.closeness is not None and criterion.per_class:
+            mode, limit, threshold = kernels.NEAR, 1.0 - slack, math.log(limit)
         return kernels.Rule(
-            kernels.EACH if criterion.per_class else kernels.TOTAL,
-            limit * (1.0 - slack),
+            mode,
+            limit,
             1.0 / distribution.total,
-            0.0,
+            threshold,
             criterion.eta,
             float(criterion.n_records),
             records_apart(criterion.n_records, criterion.shared_records),
             nothing,
-            criterion.ell,
+            criterion.ell if criterion.asks_values else 0,
             criterion.releases,
             criterion.certifiable,
+            self.near,
             *shared,
         )
 

@@ -12,13 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.generalize.cuts_kernels import CELLS, EACH, TOTAL, Grid, Rule, Scratch, best_cut, strain_of
+from elldelta.core.generalize.cuts_kernels import (
+    CELLS,
+    EACH,
+    NEAR,
+    TOTAL,
+    Grid,
+    Rule,
+    Scratch,
+    best_cut,
+    strain_of,
+)
 from elldelta.core.kernels import add_row, compiled, empty_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CELLS", "EACH", "TOTAL", "Grid", "Rule", "split"]
+__all__ = ["CELLS", "EACH", "NEAR", "TOTAL", "Grid", "Rule", "split"]
 
 
 @compiled

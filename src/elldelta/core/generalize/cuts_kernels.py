@@ -2,8 +2,9 @@
 
 Import this module inside the function that needs it, as with `kernels`. A box is given by its rows and by its
 ends in the domain, `lows` and `highs`, inclusive. What gets bounded is the *strain* of a class, which falls
-as the class grows: its failure (Theorem C), or p over its ell-th largest cell in the paper's criterion. The
-table is dense or sparse (`elldelta.core.distribution.MassTable`).
+as the class grows: its failure (Theorem C), p over its ell-th largest cell in the paper's criterion, or, for
+closeness, the square of its likely distance over the limit, which falls like 1 / n. The table is dense or
+sparse (`elldelta.core.distribution.MassTable`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from elldelta.core.closeness_kernels import Nearness, failure_of, likely_distance
 from elldelta.core.kernels import add_row, compiled, n_stored
 from elldelta.core.occupancy_kernels import class_failure
 
@@ -21,8 +23,9 @@ if TYPE_CHECKING:
 
     from elldelta.core.distribution import MassTable
 
-TOTAL, EACH, CELLS = 0, 1, 2
-"""What is bounded: the sum of the class failures, each of them, or the ell-th largest cell of each class."""
+TOTAL, EACH, CELLS, NEAR = 0, 1, 2, 3
+"""What is bounded: the sum of the class failures, each of them, the ell-th largest cell of each class, or how
+far each class is likely to be from its reference, besides its failure."""
 
 MOST_CUTS = 512
 """Cuts of one box that are looked at per attribute, evenly spread over the positions if there are more."""
@@ -46,17 +49,18 @@ class Grid(NamedTuple):
 class Rule(NamedTuple):
     """What classes must fulfil and how cuts are scored."""
 
-    mode: int  # TOTAL, EACH or CELLS
+    mode: int  # TOTAL, EACH, CELLS or NEAR
     limit: float  # of the sum of the strains, or of each
     scale: float  # turns a mass into a probability
-    threshold: float  # the mass that counts as p
+    threshold: float  # the mass that counts as p; with NEAR the logarithm of the largest failure
     eta: float  # paid for once
     n_records: float
     n_apart: float
     poisson: NDArray[np.float64]
-    ell: int
+    ell: int  # 0 if nothing is asked of distinct values
     releases: int
     certifiable: bool
+    near: Nearness
     floor: float  # failure below which a cut counts as free
     power: float
     most_tries: int  # cuts of one box whose failure is computed
@@ -92,23 +96,43 @@ def strain_of(cells: NDArray[Any], rule: Rule, scratch: Scratch) -> tuple[float,
     if rule.mode == CELLS:
         cell = ell_th_cell(cells, rule.ell, scratch.tails)
         return (rule.threshold / cell if cell > 0.0 else inf), 0.0
-    failure, _ = class_failure(
-        cells,
-        scratch.ranks,
-        rule.scale,
-        rule.n_records,
-        rule.n_apart,
-        rule.poisson,
-        rule.ell,
-        rule.releases,
-        rule.certifiable,
-        scratch.missing,
-        scratch.tails,
-    )
+    failure = 0.0
+    if rule.ell > 0:
+        failure, _ = class_failure(
+            cells,
+            scratch.ranks,
+            rule.scale,
+            rule.n_records,
+            rule.n_apart,
+            rule.poisson,
+            rule.ell,
+            rule.releases,
+            rule.certifiable,
+            scratch.missing,
+            scratch.tails,
+        )
+    if rule.near.limit > 0.0:
+        return with_nearness(cells, failure, rule), 0.0
     if rule.eta == 0.0:
         return failure, 0.0
     peak = cells[scratch.ranks[0]] * rule.scale
     return failure, (failure * expm1(rule.n_records * rule.eta / (1.0 - peak)) if peak < 1.0 else inf)
+
+
+@compiled
+def with_nearness(cells: NDArray[Any], failure: float, rule: Rule) -> float:
+    """The strain of a class that must also be close to its reference."""
+    total = 0.0
+    for value in range(cells.size):
+        total += cells[value]
+    mass = total * rule.scale
+    if rule.mode == TOTAL:
+        return failure + rule.near.weight * failure_of(cells, total, mass, rule.near)
+    distance = likely_distance(cells, total, rule.near.n_records * mass, rule.near) / rule.near.limit
+    if failure >= 1.0:
+        return inf
+    # Both are at most 1 if the class may be published, and fall about like 1 / n.
+    return max(distance * distance, rule.threshold / log(failure) if failure > 0.0 else 0.0, 1e-300)
 
 
 @compiled

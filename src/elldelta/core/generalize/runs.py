@@ -80,6 +80,21 @@ def sharp_runs(distribution: JointDistribution, bound: SharpBound) -> Partition:
     raise InternalError("A class exceeded its bound when it was recomputed.")
 
 
+def near_runs(distribution: JointDistribution, bound: SharpBound) -> Partition:
+    """Contiguous classes that keep a bound with closeness: boxes along the one axis that the order is.
+
+    How likely a class is to be close need not rise whenever it grows, so it is not swept.
+
+    Raises:
+        RefusedError: Not even the single class Q keeps the limit; says what would.
+    """
+    from elldelta.core.generalize.boxes import boxes
+
+    n_rows = distribution.n_quasi_identifiers
+    _, tiling = boxes(distribution, np.arange(n_rows)[:, np.newaxis], (n_rows,), bound)
+    return Partition.from_starts(np.sort(tiling.lows[:, 0]), n_rows)
+
+
 def _targets(limit: float, *, per_class: bool) -> list[float]:
     """What to aim at, until what is recomputed stays within the limit."""
     if not per_class:

@@ -1,0 +1,250 @@
+"""What a plan says about belief: the closeness it promises, and the public references that it is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from elldelta.choices import ClosenessTo
+from elldelta.core.closeness import (
+    SMOOTHING,
+    ClosenessTerms,
+    as_limit,
+    distances_between,
+    public_references,
+    total_reference,
+)
+from elldelta.core.generalize.bounds import ClosenessBound
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.generalize.bounds import SharpPlan
+    from elldelta.core.partition import Partition
+    from elldelta.plan.planner import Planner
+    from elldelta.plan.wish import Wish
+
+_DIGITS = 3
+"""Digits of the masses and biases that a plan tells."""
+
+
+@dataclass(frozen=True, eq=False)
+class Closeness:
+    """The closeness that a plan promises for its sensitive column.
+
+    Attributes:
+        limit: T, in total variation, after linking.
+        to: What the references are: the distribution of each class, or that of everybody.
+        references: Whole numbers in proportion to the shares of all values: a row per class, or one for all.
+        masses: About what share of all records each class has; where failures are proved, at most that.
+        biases: Where failures are proved, how far the distribution of each class in the model is from its
+            reference, at most. Empty where every release is checked.
+    """
+
+    limit: float
+    to: ClosenessTo
+    references: tuple[tuple[int, ...], ...]
+    masses: tuple[float, ...]
+    biases: tuple[float, ...] = ()
+
+    @classmethod
+    def of(
+        cls, limit: float, to: ClosenessTo, classes: JointDistribution, *, exact: bool, proved: bool
+    ) -> Closeness:
+        """References and masses from the past records of classes, rounded so that they tell no number.
+
+        Args:
+            limit: T.
+            to: What to be close to.
+            classes: The past records by class and value.
+            exact: Whether references are to be the past records as they are.
+            proved: Whether failures are to be proved, and not every release checked.
+        """
+        table = np.concatenate([np.asarray(block) for _, block in classes.dense_blocks()])
+        if to == "overall":
+            references = np.rint(table.sum(axis=0, keepdims=True)) if exact else total_reference(table)
+        else:
+            references = np.rint(table) if exact else public_references(table)
+        sizes = table.sum(axis=1)
+        masses = _down(sizes / classes.total)
+        biases: tuple[float, ...] = ()
+        if proved:
+            own = table / np.maximum(sizes, 1e-300)[:, np.newaxis]
+            shares = references / references.sum(axis=1, keepdims=True)
+            biases = tuple(float(bias) for bias in _up(distances_between(own, shares)))
+        rows = tuple(tuple(map(int, row)) for row in references)
+        return cls(limit, to, rows, tuple(map(float, masses)), biases)
+
+    @classmethod
+    def promised(
+        cls, planner: Planner, sharp: SharpPlan, partition: Partition, n_records: int
+    ) -> tuple[Closeness | None, float]:
+        """What a plan says about belief if its wish asks for that, and the failure of everything it proves.
+
+        Args:
+            planner: The planner, with its wish.
+            sharp: What its classes promise about distinct values.
+            partition: The class of every row of the model.
+            n_records: N.
+        """
+        wish = planner.wish
+        if wish.closeness is None:
+            return None, sharp.failure_upper
+        if planner.movers is not None:
+            raise ParameterError(
+                "Closeness is not planned for people who move among classes.",
+                found="Columns of the schema change, or movers were asked for.",
+                remedy="Leave changing columns out, or ask for ell.",
+            )
+        proved = wish.guarantee == "probabilistic"
+        classes = planner.distribution.generalized(partition)
+        made = cls.of(wish.closeness, wish.closeness_to, classes, exact=wish.exact_references, proved=proved)
+        if not proved:
+            return made, sharp.failure_upper
+        # As it follows from what the plan tells: references and masses are rounded.
+        return made, sharp.values_failure_upper + made.failure_upper(n_records, wish.releases)
+
+    def check(self, n_classes: int, n_values: int) -> None:
+        """Refuses what does not fit the classes and values of a plan."""
+        as_limit(self.limit)
+        n_rows = 1 if self.to == "overall" else n_classes
+        if (
+            self.to not in get_args(ClosenessTo)
+            or len(self.references) != n_rows
+            or any(len(row) != n_values or not any(row) for row in self.references)
+            or not all(type(n) is int and n >= 0 for row in self.references for n in row)
+            or len(self.masses) != n_classes
+            or not all(type(mass) in (int, float) and 0.0 <= mass <= 1.0 for mass in self.masses)
+            or len(self.biases) not in (0, n_classes)
+            or not all(type(bias) in (int, float) and 0.0 <= bias <= 1.0 for bias in self.biases)
+        ):
+            raise ParameterError("Every class of a plan for closeness needs its reference and its mass.")
+
+    @property
+    def exact_limit(self) -> Fraction:
+        """T as the decimal number that it is."""
+        return as_limit(self.limit)
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """The references as distributions: a row per class, or one for all."""
+        table = np.array(self.references, dtype=np.float64)
+        shares: NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
+        return shares
+
+    def terms(self, n_classes: int, releases: int) -> ClosenessTerms:
+        """What each of t releases must keep, checked alone: T / t."""
+        table = np.broadcast_to(
+            np.array(self.references, dtype=np.int64), (n_classes, len(self.references[0]))
+        )
+        return ClosenessTerms(np.ascontiguousarray(table), self.exact_limit / releases)
+
+    def failure_upper(self, records: int, releases: int) -> float:
+        """Bound on the chance that some class of some of t releases of N records is further than T / t."""
+        from elldelta.core.closeness_kernels import each_too_far_upper
+
+        failures = each_too_far_upper(
+            np.ascontiguousarray(self.shares),
+            np.array(self.masses, dtype=np.float64),
+            np.array(self.biases, dtype=np.float64),
+            float(records),
+            float(self.exact_limit / releases),
+        )
+        return float(failures.sum()) * releases * (1.0 + 1e-12)
+
+    def shown(self, counts: NDArray[np.int64], grouping: Partition, releases: int) -> dict[str, Any]:
+        """What a release shows of it, for its manifest: how far its classes are from their references.
+
+        Args:
+            counts: Records by published class and value.
+            grouping: The published class of every class of the plan.
+            releases: t.
+        """
+        terms = self.terms(grouping.n_quasi_identifiers, releases)
+        distance = float(terms.distances_upper(counts, grouping).max())
+        # Rounded up, so that other machines find the same number.
+        return {
+            "limit": self.limit,
+            "to": self.to,
+            "allowed": float(terms.limit),
+            "distance": float(_up(np.array([distance]))[0]),
+        }
+
+    def words(self, sensitive: str, who: str) -> str:
+        """The promise about what somebody believes after linking."""
+        of = "about everybody" if self.to == "overall" else "about people of that class"
+        return (
+            f"whatever somebody believes about the {sensitive!r} of {who} differs from what this plan "
+            f"already says {of} by at most {100.0 * self.limit:g} percentage points, for any set of values"
+        )
+
+    CONDITION = (
+        "Belief counts every linked record as equally likely to be the person's. Whoever knows more about "
+        "the person can believe something else."
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The closeness as plain JSON values."""
+        document: dict[str, Any] = {
+            "limit": self.limit,
+            "to": self.to,
+            "references": [list(row) for row in self.references],
+            "masses": list(self.masses),
+        }
+        return {**document, "biases": list(self.biases)} if self.biases else document
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Closeness:
+        """Reads what `to_dict` wrote."""
+        if document.keys() - {"limit", "to", "references", "masses", "biases"}:
+            raise ParameterError("A closeness has a field that is not known.", remedy="Update elldelta.")
+        return cls(
+            limit=document["limit"],
+            to=document["to"],
+            references=tuple(map(tuple, document["references"])),
+            masses=tuple(document["masses"]),
+            biases=tuple(document.get("biases", ())),
+        )
+
+
+def closeness_bound(
+    wish: Wish, marginal: NDArray[np.float64], n_records: int, risk: float | None
+) -> ClosenessBound | None:
+    """What classes must keep for a wish, while they are made; None if it asks for no closeness.
+
+    Args:
+        wish: The wish.
+        marginal: How likely each value is.
+        n_records: The records of a release.
+        risk: The largest chance that a class is too far from its reference; None where it is proved.
+    """
+    if wish.closeness is None:
+        return None
+    return ClosenessBound(
+        float(as_limit(wish.closeness) / wish.releases),
+        n_records,
+        reference=marginal if wish.closeness_to == "overall" else None,
+        prior=None if wish.exact_references else SMOOTHING * marginal,
+        risk=risk,
+    )
+
+
+def _down(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers with a few digits, none of them larger than it was."""
+    scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.maximum(numbers, 1e-300))))
+    rounded = np.array([float(f"{n:.{_DIGITS + 1}g}") for n in np.floor(numbers * scale) / scale])
+    return np.where(numbers > 0.0, np.minimum(rounded, numbers), 0.0)
+
+
+def _up(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distances with a few decimals, none of them smaller than it was."""
+    scale = 10.0**_DIGITS
+    return np.minimum(1.0, np.ceil(distances * scale + 1e-9) / scale)

@@ -1,0 +1,211 @@
+"""Plans for closeness: what they promise in words, what they give away, and how they are read again."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import elldelta as ed
+from elldelta.core.closeness import MOST_PARTS, public_references
+from elldelta.core.partition import Partition
+from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.files import seal
+from elldelta.plan.plan import Plan
+from elldelta.plan.wish import Wish
+
+DISEASES = np.array(["flu", "cold", "gout", "acne", "mumps"])
+
+
+def people(n_people, seed):
+    """Diseases depend on age."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(20, 40, n_people)
+    young = rng.choice(5, n_people, p=[0.5, 0.2, 0.1, 0.1, 0.1])
+    old = rng.choice(5, n_people, p=[0.1, 0.2, 0.3, 0.2, 0.2])
+    disease = DISEASES[np.where(age < 30, young, old)]
+    return pd.DataFrame(
+        {"age": age, "zip": np.array(list("ABCD"))[rng.integers(0, 4, n_people)], "disease": disease}
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    past = people(8000, 0)
+    return ed.estimate(past, ed.Schema.infer(past, ["age", "zip"], "disease", widen={"age": "no"}))
+
+
+@pytest.fixture(scope="module")
+def plan(model):
+    return ed.plan(model, closeness=0.2, releases=2, records=6000, waiting_risk=0.05)
+
+
+@pytest.fixture(scope="module")
+def both(model):
+    return ed.plan(model, ell=3, closeness=0.2, releases=2, records=6000, waiting_risk=0.05)
+
+
+@pytest.fixture(scope="module")
+def proved(model):
+    return ed.plan(model, closeness=0.3, releases=2, records=6000, guarantee="probabilistic")
+
+
+def test_the_promise_speaks_of_belief_and_of_its_condition(plan, both, proved):
+    for made in (plan, both, proved):
+        assert "differs from what this plan already says" in made.promise
+        assert "linking any 2 releases" in made.promise
+        assert "every linked record is equally likely to be the person's" in made.promise
+        assert any("equally likely" in condition for condition in made.conditions)
+    assert "20 percentage points" in plan.promise
+    assert "For certain" in plan.promise
+    # Without ell nothing is said about distinct values.
+    for made in (plan, proved):
+        assert made.ell == 1
+        assert "at least" not in made.promise.partition("With 6000")[0].partition("Each release")[0]
+        assert not any(made.witnesses)
+        assert not any("values. 'elldelta audit'" in condition for condition in made.conditions)
+    assert "at least 3 values of 'disease'" in both.promise
+    assert "except with probability at most" in proved.promise
+
+
+@pytest.mark.parametrize("name", ["plan", "both", "proved"])
+def test_a_plan_is_read_as_it_was_written(name, request):
+    made = request.getfixturevalue(name)
+    document = made.to_dict()
+    assert document["format"] == 3
+    again = Plan.from_dict(document)
+    assert again == made
+    assert again.closeness.references == made.closeness.references
+    assert again.terms.closeness.limit == Fraction(str(made.closeness.limit)) / 2
+
+
+def test_plans_without_closeness_are_written_as_ever(model):
+    made = ed.plan(model, ell=3, releases=2, records=6000, waiting_risk=0.05)
+    document = made.to_dict()
+    assert document["format"] < 3
+    assert "closeness" not in document
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"limit": 0.1},
+        {"limit": 1.5},
+        {"to": "overall"},
+        {"to": "nobody"},
+        {"references": [[1, 2]]},
+        {"masses": [0.5]},
+        {"masses": "a"},
+        {"more": 1},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_edited_plans_are_refused(plan, change):
+    document = plan.to_dict()
+    content = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
+    assert Plan.from_dict(seal("plan", 3, content)) == plan
+    content["closeness"] = {**content["closeness"], **change}
+    with pytest.raises(FileError):
+        Plan.from_dict(seal("plan", 3, content))
+
+
+@pytest.mark.parametrize("change", [{"biases": None}, {"failure_upper": 1e-9}, {"masses": 0.2}])
+def test_a_failure_that_does_not_follow_is_refused(proved, change):
+    document = proved.to_dict()
+    content = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
+    near = dict(content["closeness"])
+    if "failure_upper" in change:
+        content["failure_upper"] = change["failure_upper"]
+    elif "masses" in change:
+        near["masses"] = [0.001 for _ in near["masses"]]
+    else:
+        del near["biases"]
+    with pytest.raises(FileError):
+        Plan.from_dict(seal("plan", 3, {**content, "closeness": near}))
+
+
+def test_references_are_near_the_classes_and_tell_no_counts(model, plan):
+    class_of = plan.class_of(model.ranks)
+    counts = np.zeros((plan.n_classes, 5))
+    np.add.at(counts, class_of, model.counts.dense())
+    sizes = counts.sum(axis=1)
+    references = np.array(plan.closeness.references)
+    parts = references.sum(axis=1)
+    assert (parts * 2 <= sizes).all()  # a part stands for two people or more
+    assert (parts <= MOST_PARTS).all()
+    shares = counts / sizes[:, None]
+    assert 0.5 * np.abs(references / parts[:, None] - shares).sum(axis=1).max() < 0.05
+    # Many different counts give the same reference.
+    moved = counts.copy()
+    moved[:, 0] += 1
+    same = (public_references(moved) == public_references(counts)).all(axis=1)
+    assert same.mean() > 0.3
+    exact = ed.plan(model, closeness=0.2, releases=2, records=6000, waiting_risk=0.05, exact_references=True)
+    own = np.zeros((exact.n_classes, 5))
+    np.add.at(own, exact.class_of(model.ranks), model.counts.dense())
+    assert (np.array(exact.closeness.references) == own).all()
+
+
+def test_a_single_past_person_has_no_class_of_its_own():
+    """Fine classes around one record would publish its value as a reference."""
+    past = pd.concat([people(3000, 0), pd.DataFrame({"age": [90], "zip": ["A"], "disease": ["gout"]})])
+    model = ed.estimate(past, ed.Schema.infer(past, ["age", "zip"], "disease", widen={"age": "no"}))
+    made = ed.plan(model, closeness=0.5, releases=2, records=3000, waiting_risk=0.2)
+    counts = np.zeros((made.n_classes, 5))
+    np.add.at(counts, made.class_of(model.ranks), model.counts.dense())
+    shares = np.array(made.closeness.references) / np.sum(made.closeness.references, axis=1, keepdims=True)
+    alone = counts.sum(axis=1) == 1
+    assert not (shares[alone] == 1.0).any() or (made.closeness.references[0] is not None and not alone.any())
+
+
+def test_the_estimated_chance_of_passing_is_about_right(model):
+    """Owners drawn from the model: the share of classes that fail is near the waiting risk, never far above.
+
+    The largest classes fail more rarely than the risk, so only the upper side is a claim. With 400 owners and
+    some 20 classes the mean of the worst class is known to about 0.03: three times that is allowed.
+    """
+    made = ed.plan(model, closeness=0.2, releases=2, records=6000, waiting_risk=0.2)
+    rng = np.random.default_rng(1)
+    counts = np.zeros((made.n_classes, 5))
+    np.add.at(counts, made.class_of(model.ranks), model.counts.dense())
+    fails = np.zeros(made.n_classes)
+    grouping = Partition(np.arange(made.n_classes))
+    for _ in range(400):
+        table = rng.multinomial(6000, (counts / counts.sum()).ravel()).reshape(counts.shape)
+        fails += made.terms.closeness.is_too_far(table, grouping)
+    assert (fails / 400).max() < 0.2 + 0.09
+    assert (fails / 400).max() > 0.05  # and not so careful that the number means nothing
+
+
+def test_overall_is_one_reference_for_everybody(model):
+    made = ed.plan(model, closeness=0.6, closeness_to="overall", releases=2, records=6000, waiting_risk=0.05)
+    assert len(made.closeness.references) == 1
+    assert "already says about everybody" in made.promise
+    assert Plan.from_dict(made.to_dict()) == made
+    assert made.terms.closeness.references.shape == (made.n_classes, 5)
+
+
+def test_a_plan_promises_something(model):
+    with pytest.raises(ParameterError, match="needs a promise"):
+        ed.plan(model, records=3000)
+    for wrong in (
+        {"closeness": 0.0},
+        {"closeness": 0.2, "eta": 0.01},
+        {"closeness": 0.2, "bound": "paper"},
+        {"closeness": 0.2, "delta": 0.01},
+        {"ell": 3, "closeness_to": "overall"},
+        {"ell": 3, "exact_references": True},
+        {"closeness": 0.2, "closeness_to": "mine"},
+    ):
+        with pytest.raises(ParameterError):
+            ed.plan(model, records=3000, **wrong)
+    with pytest.raises(RefusedError, match="stay within"):
+        ed.plan(model, closeness=0.05, releases=2, records=30)
+
+
+def test_a_wish_is_read_as_it_was_written():
+    wish = Wish(closeness=0.25, closeness_to="overall", records=100)
+    assert Wish.from_dict(wish.to_dict()) == wish
+    assert Wish.from_dict({"closeness": 0.25, "records": 100}).ell == 1
+    with pytest.raises(ParameterError, match="ell or closeness"):
+        Wish.from_dict({"records": 100})

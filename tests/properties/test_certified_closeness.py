@@ -1,0 +1,202 @@
+"""The heart of closeness: whatever passes links to shares near the reference, whoever made the tables.
+
+Owners merge classes differently and leave others out, and their tables are made to hurt: shares that lie
+exactly at the limit, each owner in another direction; tables a thousand times larger than others; empty ones;
+copies. The judge counts linked records and compares shares; it knows nothing about certificates. Broken
+variants of the rule are found out by the same judge on the same kind of tables.
+"""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from elldelta.core.certificate import CertificateTerms, certify
+from elldelta.core.closeness import ClosenessTerms, SmallestShares
+from elldelta.core.coarsen import fit
+from elldelta.core.hull_loss import HullLoss
+from elldelta.core.partition import Partition
+from elldelta.errors import RefusedError
+
+N_CLASSES, N_VALUES = 60, 5
+
+
+def terms_for(references, limit, ell=1, releases=2):
+    nothing = np.zeros(references.shape, dtype=np.bool_)
+    closeness = ClosenessTerms(references, Fraction(limit) / releases)
+    if ell == 1:
+        return CertificateTerms(nothing, nothing.sum(axis=1), 1, releases, closeness=closeness)
+    everything = np.ones(references.shape, dtype=np.bool_)
+    allowances = np.full(len(references), (N_VALUES - ell) // releases)
+    return CertificateTerms(everything, allowances, ell, releases, closeness=closeness)
+
+
+def references_of(rng, n_classes=N_CLASSES):
+    """Neighbours are alike, so that some unions pass."""
+    base = rng.integers(1, 30, (n_classes // 6 + 1, N_VALUES))
+    return np.repeat(base, 6, axis=0)[:n_classes] + rng.integers(0, 3, (n_classes, N_VALUES))
+
+
+def table_of(rng, references, limit, owner, others):
+    """An owner's table: near the references, at the limit, beyond it, tiny, huge, empty, or a copy."""
+    shares = references / references.sum(axis=1, keepdims=True)
+    up, down = owner % N_VALUES, (owner + 1 + rng.integers(0, N_VALUES - 1)) % N_VALUES
+    shifted = shares.copy()
+    moved = np.minimum(shifted[:, down], float(limit) / 2 * rng.choice([1.0, 1.3], len(shares)))
+    shifted[:, up] += moved
+    shifted[:, down] -= moved
+    sizes = rng.choice([0, 3, 40, 400, 40_000], len(shares), p=[0.1, 0.1, 0.3, 0.4, 0.1])
+    counts = np.rint(shifted * sizes[:, np.newaxis]).astype(np.int64)
+    noisy = rng.random(len(shares)) < 0.4
+    drawn = np.array([rng.multinomial(size, own) for size, own in zip(sizes, shares, strict=True)])
+    counts[noisy] = drawn[noisy]
+    if others and rng.random() < 0.5:
+        copied = rng.random(len(shares)) < 0.3
+        counts[copied] = others[0][copied]
+    return counts
+
+
+def furthest_link(releases, references):
+    """The largest TV between linked shares and the reference, over base classes that all releases show."""
+    shown = np.stack([counts[grouping.class_of] for counts, grouping in releases])
+    linked = shown.min(axis=0)
+    is_there = (shown.sum(axis=2) > 0).all(axis=0)
+    shares = references / references.sum(axis=1, keepdims=True)
+    assert (linked[is_there].sum(axis=1) > 0).all()
+    distances = 0.5 * np.abs(linked / np.maximum(1, linked.sum(axis=1, keepdims=True)) - shares).sum(axis=1)
+    return float(distances[is_there].max(initial=0.0))
+
+
+def publish(rng, unions, ell, limit, n_owners=3, on_failure="coarsen-suppress"):
+    references = references_of(rng)
+    terms = terms_for(references, limit, ell)
+    if unions == "runs":
+        positions = np.arange(N_CLASSES)[:, np.newaxis]
+        loss = HullLoss(positions, positions, (N_CLASSES,), rng.random(N_CLASSES))
+    else:
+        positions = np.stack(np.divmod(np.arange(N_CLASSES), 6), axis=1)
+        loss = HullLoss(positions, positions, (N_CLASSES // 6, 6), rng.random(N_CLASSES))
+    tables, found = [], []
+    for owner in range(n_owners):
+        tables.append(table_of(rng, references, limit, owner, tables))
+        found.append(fit(tables[-1], terms, loss, on_failure=on_failure, unions=unions))
+    return references, terms, tables, found
+
+
+@pytest.mark.parametrize("unions", ["runs", "boxes"])
+@pytest.mark.parametrize("ell", [1, 3])
+def test_certified_releases_link_to_what_is_promised(unions, ell):
+    rng = np.random.default_rng([7, ell, unions == "runs"])
+    n_merged = n_out = 0
+    for limit in ("1/2", "3/10", "1/10"):
+        for _ in range(4):
+            references, terms, tables, found = publish(rng, unions, ell, Fraction(limit))
+            for item, table in zip(found, tables, strict=True):
+                assert item.certificate.is_certified
+                assert item.cost.n_records == table.sum()
+                n_merged += item.cost.n_merged
+                n_out += item.cost.n_suppressed > 0
+                alone = certify(table, terms)
+                assert certify(table, terms, None, alone.failing_groups).is_certified
+            for pair in combinations(found, 2):
+                released = [(item.certificate.counts, item.grouping) for item in pair]
+                assert furthest_link(released, references) <= float(Fraction(limit)) + 1e-12
+    assert n_merged > 0  # the tables were hard enough that something had to be merged
+    assert n_out > 0
+
+
+@pytest.mark.parametrize("unions", ["runs", "boxes"])
+def test_merging_costs_no_more_than_leaving_out(unions):
+    rng = np.random.default_rng(11)
+    positions = np.arange(N_CLASSES)[:, np.newaxis]
+    loss = HullLoss(positions, positions, (N_CLASSES,), np.ones(N_CLASSES))
+    gained = 0.0
+    for owner in range(8):
+        references = references_of(rng)
+        terms, table = terms_for(references, Fraction(3, 10)), table_of(rng, references, 0.3, owner, [])
+        alone = fit(table, terms, loss, on_failure="suppress")
+        both = fit(table, terms, loss, on_failure="coarsen-suppress", unions=unions)
+        assert both.cost.loss <= alone.cost.loss + 1e-12
+        gained += alone.cost.loss - both.cost.loss
+    assert gained > 0.0
+
+
+def test_a_ledger_of_what_was_really_used_admits_more_than_two():
+    rng = np.random.default_rng(3)
+    references = references_of(rng)
+    shares = references / references.sum(axis=1, keepdims=True)
+    smallest, limit = SmallestShares.none(N_CLASSES, N_VALUES), Fraction(3, 10)
+    tables = []
+    for _ in range(40):
+        table = np.array([rng.multinomial(800, own) for own in shares])
+        terms = ClosenessTerms(references, limit).with_others(smallest, limit)
+        grouping = Partition(np.arange(N_CLASSES))
+        if terms.is_too_far(table, grouping).any():
+            break
+        smallest = smallest.joined(table, grouping)
+        tables.append((table, grouping))
+    assert len(tables) > 5
+    for some in (tables, tables[::2], tables[:3]):
+        assert furthest_link(some, references) <= float(limit)
+
+
+def one_reference_only(table, terms, grouping):
+    """Broken: each union is compared with the reference of its first base class only."""
+    first = np.array([members[0] for members in grouping])
+    own = ClosenessTerms(terms.closeness.references[first], terms.closeness.limit)
+    shown = np.array([table[members].sum(axis=0) for members in grouping])
+    return not own.is_too_far(shown, Partition(np.arange(len(first)))).any()
+
+
+def empty_classes_skipped(table, terms, grouping):
+    """Broken: base classes without a record of their own are not looked at."""
+    shown = np.array([table[members].sum(axis=0) for members in grouping])
+    too_far = terms.closeness.is_too_far(shown, grouping)
+    return not (too_far & table.any(axis=1)).any()
+
+
+def limit_not_shared(table, terms, grouping):
+    """Broken: every release may use the whole limit."""
+    whole = ClosenessTerms(terms.closeness.references, terms.closeness.limit * 2)
+    shown = np.array([table[members].sum(axis=0) for members in grouping])
+    return not whole.is_too_far(shown, grouping).any()
+
+
+@pytest.mark.parametrize("broken", [one_reference_only, empty_classes_skipped, limit_not_shared])
+def test_broken_variants_are_found_out(broken):
+    rng = np.random.default_rng(5)
+    alone = broken is limit_not_shared
+    limit, worst, n_passed = Fraction(1, 10) if alone else Fraction(3, 10), 0.0, 0
+    for _ in range(300):
+        references = 1 + np.rint(90 * rng.dirichlet(np.full(N_VALUES, 0.4), 4)).astype(np.int64)
+        terms = terms_for(references, limit)
+        releases = []
+        for owner in range(2):
+            table = table_of(rng, references, limit * (Fraction(19, 10) if alone else 1), owner, [])
+            table[rng.random(4) < 0.4] = 0
+            grouping = Partition(np.arange(4) if alone or rng.random() < 0.3 else [0, 0, 1, 1])
+            if broken(table, terms, grouping):
+                shown = np.array([table[members].sum(axis=0) for members in grouping])
+                releases.append((shown, grouping))
+        if len(releases) == 2:
+            n_passed += 1
+            worst = max(worst, furthest_link(releases, references))
+    assert n_passed >= 3
+    assert worst > float(limit) + 1e-6
+
+
+def test_what_cannot_pass_is_refused_with_the_reason():
+    references = np.array([[9, 1], [1, 9]])
+    terms = terms_for(references, Fraction(1, 5))
+    positions = np.arange(2)[:, np.newaxis]
+    loss = HullLoss(positions, positions, (2,), np.ones(2))
+    with pytest.raises(RefusedError) as refusal:
+        fit([[50, 50], [10, 90]], terms, loss)
+    assert "lead further away" in refusal.value.problem
+    assert "1 are up to 0.4 from their references, and may be 0.1" in refusal.value.found
+    assert "values" not in refusal.value.problem.replace("than was promised", "")
+    with pytest.raises(RefusedError, match="No union of classes"):
+        fit([[50, 50], [10, 90]], terms, loss, on_failure="coarsen", unions="boxes")
+    left = fit([[50, 50], [10, 90]], terms, loss, on_failure="coarsen-suppress", unions="boxes")
+    assert left.cost.n_suppressed == 100
