@@ -1,7 +1,7 @@
 """Writes the pages about performance from what the benchmarks have found; no number is typed by hand.
 
-`docs/performance/results.json` is the snapshot that the pages come from. Anyone can make the pages again from
-it, and a test does.
+`docs/performance/results.json` and `docs/arena/results.json` are the snapshots that the pages come from.
+Anyone can make the pages again from them, and a test does.
 """
 
 import json
@@ -14,7 +14,11 @@ from benchmarks._result import FOLDER
 
 DOCS = Path(__file__).parents[1] / "docs"
 SNAPSHOT = DOCS / "performance" / "results.json"
-PAGES = {DOCS / "performance.md": performance_page, DOCS / "far-end.md": far_end_page}
+ARENA = DOCS / "arena" / "results.json"
+PAGES = {
+    DOCS / "performance.md": performance_page,
+    DOCS / "far-end.md": far_end_page,
+}
 
 
 def write_docs():
@@ -24,15 +28,32 @@ def write_docs():
         print("There are no results yet: run `make bench` first.")
         return 2
     snapshot = {result["benchmark"]: result for result in (json.loads(path.read_text()) for path in found)}
-    SNAPSHOT.parent.mkdir(exist_ok=True)
-    SNAPSHOT.write_text(json.dumps(snapshot, indent=1) + "\n", encoding="utf-8")
+    arena = snapshot.pop("arena", None)
+    if snapshot:
+        SNAPSHOT.write_text(json.dumps(snapshot, indent=1) + "\n", encoding="utf-8")
+    if arena is not None:
+        ARENA.parent.mkdir(exist_ok=True)
+        ARENA.write_text(_one_fact_per_line(arena), encoding="utf-8")
     snapshot = read_snapshot()
     for path, page in PAGES.items():
         path.write_text(page(snapshot), encoding="utf-8")
         print(f"Wrote {path.relative_to(DOCS.parent)}")
-    draw_all(snapshot, SNAPSHOT.parent)
+    draw_all(snapshot, DOCS)
     return 0
 
 
+def _one_fact_per_line(result):
+    """The arena's facts are many small rows: this is shorter than one number per line, and still readable."""
+    facts = {
+        topic: "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]" for topic, rows in result["facts"].items()
+    }
+    listed = ",\n".join(f"{json.dumps(topic)}: {rows}" for topic, rows in facts.items())
+    rest = json.dumps({key: value for key, value in result.items() if key != "facts"})
+    return f'{rest[:-1]}, "facts": {{\n{listed}\n}}}}\n'
+
+
 def read_snapshot():
-    return json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    snapshot = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    if ARENA.exists():
+        snapshot["arena"] = json.loads(ARENA.read_text(encoding="utf-8"))
+    return snapshot

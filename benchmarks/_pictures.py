@@ -1,5 +1,6 @@
-"""The pictures of docs/performance.md, from a snapshot of results."""
+"""The pictures of docs/performance.md, from a snapshot of results; the arena has its own beside them."""
 
+from benchmarks._arena_pictures import draw_arena
 from benchmarks._words import facts, grown, number
 
 COLOURS = {"elldelta": "#00796b", "pycanon": "#c62828", "anjana": "#ef6c00", "anonypyx": "#6a1b9a"}
@@ -7,7 +8,7 @@ KINDS = {"paper": "#9e9e9e", "sharp": "#4db6ac", "certified": "#00796b"}
 OURS = {"verify", "plan and release", "release", "audit"}
 
 
-def draw_all(snapshot, folder, suffix="svg"):
+def draw_all(snapshot, docs, suffix="svg"):
     """Draws what was measured; pictures of what was not are left out."""
     import matplotlib as mpl
 
@@ -15,11 +16,17 @@ def draw_all(snapshot, folder, suffix="svg"):
     mpl.rcParams.update(
         {"svg.hashsalt": "elldelta", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
     )
-    for name, draw in (("peers", _peers), ("linking", _linking), ("growth", _growth), ("quality", _quality)):
-        figure = draw(snapshot)
+    drawn = {
+        docs / "performance" / "peers": _peers(snapshot),
+        docs / "performance" / "linking": _linking(snapshot),
+        docs / "performance" / "growth": _growth(snapshot),
+        docs / "performance" / "quality": _quality(snapshot),
+        **{docs / "arena" / name: figure for name, figure in draw_arena(snapshot).items()},
+    }
+    for path, figure in drawn.items():
         if figure is not None:
             metadata = {"Date": None} if suffix == "svg" else None
-            figure.savefig(folder / f"{name}.{suffix}", metadata=metadata, bbox_inches="tight")
+            figure.savefig(path.with_suffix(f".{suffix}"), metadata=metadata, bbox_inches="tight")
 
 
 def _peers(snapshot):

@@ -28,6 +28,10 @@ class Size:
         combinations: Numbers of quasi-identifier combinations for growth.
         peer_rows: Sizes of tables for the peers.
         peer_seconds: How long a peer may take.
+        arena_scale: The share of the arena's usual numbers of records.
+        arena_seeds: How often the arena is drawn anew.
+        arena_tables: How many of the arena's tables are used.
+        drifts: How much of one kind of people the arena's history lacks: 0 nothing, 1 all of them.
     """
 
     name: str
@@ -35,13 +39,27 @@ class Size:
     combinations: tuple[int, ...]
     peer_rows: tuple[int, ...]
     peer_seconds: int
+    arena_scale: float = 0.5
+    arena_seeds: int = 20
+    arena_tables: int = 6
+    drifts: tuple[float, ...] = (0.0, 0.5, 1.0)
 
 
 MILLION = 1_000_000
 SIZES = {
     size.name: size
     for size in (
-        Size("quick", (100_000, 300_000, MILLION), (3_000, 10_000, 30_000), (30_000,), 120),
+        Size(
+            "quick",
+            (100_000, 300_000, MILLION),
+            (3_000, 10_000, 30_000),
+            (30_000,),
+            120,
+            0.2,
+            3,
+            2,
+            (0.0, 1.0),
+        ),
         Size(
             "default",
             (MILLION, 3 * MILLION, 10 * MILLION),
@@ -55,6 +73,7 @@ SIZES = {
             (3_000, 30_000, 300_000, 3 * MILLION),
             (30_000, MILLION, 10 * MILLION),
             100,
+            arena_scale=1.0,
         ),
     )
 }
@@ -81,11 +100,18 @@ def machine():
     }
 
 
-def save(name, size, ratios, facts):
-    """Writes what one benchmark has found so far."""
+def forget():
+    """Removes what earlier runs have found, so that all results are of one run."""
+    for path in FOLDER.glob("*.json"):
+        path.unlink()
+
+
+def save(name, size, ratios, facts, **about):
+    """Writes what one benchmark has found so far; `about` tells of its run."""
     result = {
         "benchmark": name,
         "size": size.name,
+        "run": about,
         "machine": machine(),
         "ratios": [
             {"compared": what, "ratio": float(ratio), "allowed": None if math.isinf(allowed) else allowed}
