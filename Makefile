@@ -11,7 +11,7 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 # Tests start many processes: what one of them has compiled, the others find.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check format bench performance docs dist requirements clean
+.PHONY: help demo test check format bench performance docs dist requirements release clean
 
 help:
 	@echo "make demo    set up, run the whole story on generated hospitals, end with a report"
@@ -22,6 +22,7 @@ help:
 	@echo "make docs    build the documentation into site/"
 	@echo "make dist    build the packages into dist/, with a bill of materials"
 	@echo "make requirements   write dist/requirements.txt: what the service needs, pinned, with hashes"
+	@echo "make release VERSION=0.2.0   check version and changelog, build the packages, tag; pushes nothing"
 	@echo "make clean   remove everything that the commands above have made"
 
 $(VENV)/.created:
@@ -98,6 +99,13 @@ requirements: $(VENV)/.created
 	$(BIN)/python deploy/hashed_requirements.py dist/report.json > dist/requirements.txt
 	@rm dist/report.json
 	@echo "Install with: pip install --require-hashes -r dist/requirements.txt, then pip install --no-deps elldelta"
+
+# What is tagged was built from a clean checkout whose changelog, version and citation agree.
+release:
+	@$(PYTHON) deploy/release.py '$(VERSION)'
+	$(MAKE) check dist
+	git tag --annotate 'v$(VERSION)' --message 'elldelta $(VERSION)'
+	@echo "Tagged v$(VERSION); the packages are in dist/. Nothing was pushed: git push origin v$(VERSION)"
 
 clean:
 	rm -rf $(VENV) $(PEERS) site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
