@@ -154,6 +154,43 @@ def test_targets_are_left_with_what_some_combination_that_fits_leaves(engine, se
     assert found.diversities.tolist() == [np.count_nonzero(row) for row in found.counts]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_targets_who_move_are_looked_for_where_they_are_in_each_release(engine, seed):
+    rng = random.Random(300 + seed)
+    releases = [random_release(rng, disjoint=seed % 2 == 0) for _ in range(2)]
+    known = [(rng.choice(AGES), rng.choice(AGES), rng.choice(JOBS)) for _ in range(20)]
+    first, second, job = (list(column) for column in zip(*known, strict=True))
+    people = pa.table({"age": first, "age@2": second, "job": job, "name": list(range(20))})
+    evidence = Reading(foreign=COLUMNS, engine=engine).gather([table_of(each) for each in releases], people)
+    found = values_left(evidence, evidence.find(people))
+    for person, (before, after, same) in enumerate(known):
+        rows = [shown(releases[0], (before, same)), shown(releases[1], (after, same))]
+        counts = dict(zip(evidence.values, found.counts[person].tolist(), strict=True))
+        for place, value in enumerate(VALUES):
+            assert counts.get(value, 0) == min(row[place] for row in rows)
+    total = audit(
+        [table_of(each) for each in releases], ell=2, foreign=COLUMNS, targets=people, engine=engine
+    )
+    assert total.targets.targets == 20
+    assert total.targets.partly_known == 0
+    assert total.targets.below == int(((found.diversities > 0) & (found.diversities < 2)).sum())
+
+
+def test_targets_who_move_are_known_in_full(engine):
+    rows = {"age": ["0-4", "5-9"], "job": ["p", "p"], "disease": ["a", "b"]}
+    for people, match in (
+        ({"age": [1], "age@2": [None], "job": ["p"]}, "known in full"),
+        ({"age": [1], "age@3": [2], "job": ["p"]}, "names no release"),
+    ):
+        with pytest.raises(DataError, match=match) as refusal:
+            audit(
+                [pa.table(rows), pa.table({**rows, "disease": ["b", "a"]})],
+                ell=2, foreign=COLUMNS, targets=pa.table(people), engine=engine,
+            )  # fmt: skip
+        assert refusal.value.found
+        assert refusal.value.remedy
+
+
 def test_whom_one_looks_for_changes_nothing_about_everybody_else(engine):
     """Nobody of 99 is in the releases but for a suppressed record, which could be anybody's."""
     rows = {"age": ["0-4", "0-4", "0-4", "*"], "job": ["p", "p", "p", "*"], "disease": list("abca")}

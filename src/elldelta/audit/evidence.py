@@ -239,8 +239,8 @@ class Evidence:
         found = cls._laid(releases, understanding, schema, bases)
         if people is None:
             return found
-        known = Known.from_table(people, columns.quasi_identifiers, columns.rules)
-        finer = understand(releases, columns, values=values, people=(known,))
+        known = _known(people, columns.quasi_identifiers, columns.rules, len(releases))
+        finer = understand(releases, columns, values=values, people=known)
         return replace(found, sought=cls._laid(releases, finer, schema), rules=columns.rules)
 
     @classmethod
@@ -348,9 +348,30 @@ class Evidence:
         return self.shown[release].label(int(self._used[release][row]))
 
     def find(self, people: pa.Table) -> Candidates:
-        """Where the people of a table can be; they must have been given when the releases were laid."""
+        """Where the people of a table can be; they must have been given when the releases were laid.
+
+        Raises:
+            DataError: Somebody is elsewhere in some of the releases, and not known in full.
+        """
         sought = self if self.sought is None else self.sought
-        return sought._find(Known.from_table(people, self.columns, self.rules))
+        found = [sought._find(known) for known in _known(people, self.columns, self.rules, len(self.shown))]
+        if len(found) == 1:
+            return found[0]
+        if any(np.unique(each.person).size < each.person.size for each in found):
+            raise DataError(
+                "People who are elsewhere in some of the releases must be known in full.",
+                found="A quasi-identifier of a target is not known, or a label cuts through it.",
+                remedy="Fill in all columns of these targets, or look for the others apart.",
+            )
+        everywhere = np.flatnonzero(
+            np.sum([np.bincount(each.person, minlength=each.n_people) for each in found], axis=0)
+            == len(found)
+        )
+        rows = [each.rows[np.searchsorted(each.person, everywhere), j] for j, each in enumerate(found)]
+        n_outside = people.num_rows - everywhere.size
+        return Candidates(
+            people.num_rows, everywhere, np.stack(rows, axis=1).astype(np.int64), found[0].tables, n_outside
+        )
 
     def model_rows(self, model: Model) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The records of a model: the rows that each combination has which is linked, and counts by value."""
@@ -407,6 +428,35 @@ def _base_of(shown: Shown) -> NDArray[np.int64]:
             remedy="Link by all quasi-identifiers of the plan, or compare with something else.",
         )
     return shown.classes[shown.row_of]
+
+
+def in_release(people: pa.Table, columns: Sequence[str], number: int) -> pa.Table:
+    """People as they are in one release, counted from 1: there `age@2` stands for `age` in the second."""
+    for name in columns:
+        own = f"{name}@{number}"
+        if own in people.column_names and own not in columns:
+            if name in people.column_names:
+                people = people.drop_columns([name])
+            people = people.rename_columns([name if each == own else each for each in people.column_names])
+    return people
+
+
+def _known(
+    people: pa.Table, columns: Sequence[str], rules: Mapping[str, ColumnRules], n_releases: int
+) -> tuple[Known, ...]:
+    """What is known about people, once for all releases or, if it differs, for each of them."""
+    numbers = {f"{name}@{number}": number for name in columns for number in range(1, n_releases + 1)}
+    others = [name for name in people.column_names if name not in columns]
+    said = [name for name in others if name.rpartition("@")[0] in columns]
+    strangers = [name for name in said if name not in numbers]
+    if strangers:
+        raise DataError(
+            f"The column {strangers[0]!r} of the targets names no release.",
+            found=f"There are {n_releases} releases.",
+            remedy="Write the number of a release after the sign, from 1 in their order.",
+        )
+    changed = [in_release(people, columns, number + 1) for number in range(n_releases if said else 1)]
+    return tuple(Known.from_table(each, columns, rules) for each in changed)
 
 
 def _combinations(model: Model, schema: Schema | None) -> Known:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.audit.evidence import in_release
 from elldelta.engines import format_of, running
 from elldelta.errors import DataError, RefusedError
 from elldelta.files import AtomicFiles
@@ -104,8 +105,9 @@ def audit_targets(
 
     Args:
         evidence: The releases.
-        people: The people: columns named like the quasi-identifiers. A missing column or an empty cell is
-            something the adversary does not know. Other columns are carried into the output.
+        people: The people: columns named like the quasi-identifiers; `age@2` is the age in the second release
+            where it is another one there. A missing column or an empty cell is something the adversary does
+            not know. Other columns are carried into the output.
         ell: The number of values to compare with.
         output: A .csv or .parquet file: one line per target and candidate value.
         overwrite: Whether the output may replace a file.
@@ -114,13 +116,14 @@ def audit_targets(
         format_of(output)
     known = known_columns(evidence, people)
     candidates = evidence.find(people)
+    people_known = in_release(people, evidence.columns, 1)
     left = values_left(evidence, candidates)
     if output is not None:
         _write(candidate_values(people, left, evidence.values), output, overwrite=overwrite)
     diversities = left.diversities
     is_partial = np.full(people.num_rows, len(known) < len(evidence.columns))
     for name in known:
-        is_partial |= people.column(name).combine_chunks().is_null().to_numpy(zero_copy_only=False)
+        is_partial |= people_known.column(name).combine_chunks().is_null().to_numpy(zero_copy_only=False)
     return TargetTotals(
         targets=people.num_rows,
         in_all=int((diversities > 0).sum()),
@@ -133,7 +136,9 @@ def audit_targets(
 
 def known_columns(evidence: Evidence, people: pa.Table) -> list[str]:
     """The quasi-identifiers that are known of people; refused if there is none."""
-    known = [name for name in evidence.columns if name in people.column_names]
+    known = [
+        name for name in evidence.columns if name in in_release(people, evidence.columns, 1).column_names
+    ]
     if not known:
         raise DataError(
             "The targets have no column of a quasi-identifier.",

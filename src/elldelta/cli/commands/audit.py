@@ -192,7 +192,7 @@ def _run(
         typer.Option(
             "--targets",
             help="People the adversary looks for: columns named like the quasi-identifiers; a missing column "
-            "or an empty cell is unknown.",
+            "or an empty cell is unknown. age@2 is the age in the second release, for people who moved.",
         ),
     ] = None,
     targets_output: Annotated[
