@@ -1,9 +1,9 @@
 """People who move between two releases: a birthday, five years, a marriage.
 
-UCI Adult (ell = 5, two releases of 30,000 records drawn from the model, every category in the order in which a
-schema is inferred). Everybody in Adult is in both releases, in the second one with another age or marital
-status. Counted are people who are left with fewer than five values although both releases are certified: with
-a plan that knows of no changes, with one whose schema declares them, and with one for changes of any kind.
+UCI Adult (ell = 5, two releases of 30,000 records drawn from the model, every category in the order in which
+a schema is inferred). Everybody in Adult is in both releases, in the second one with another age or marital
+status. Counted are people who are left with fewer than five values although both releases are certified:
+with a plan that knows of no changes, with one whose schema declares them, and with one for any changes.
 Ratios: the classes wanted of the last one divided by its published classes, its loss divided by what it may
 lose, and one more than the people below five, which must be one.
 """
@@ -48,7 +48,7 @@ def publish(made, model, table):
 
 
 def below(made, model, first, second, later):
-    """People who are in both releases and left with fewer than ell values, and the fewest that anybody has."""
+    """People in both releases who are left with fewer than ell values, and the fewest that anybody has."""
     people = model.counts.dense().sum(axis=1)
     shown = []
     for fitted, positions in ((first, model.positions), (second, later)):

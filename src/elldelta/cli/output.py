@@ -121,7 +121,7 @@ def _option(parameter: re.Match[str]) -> str:
     plain = (
         f"{pair[1]}={pair[2]}".replace('", "', ",")
         if pair
-        else re.sub(r"^connect[(](.*)[)]$", r"\1", value).strip('"')
+        else re.sub(r"^connect[(](.*)[)]$", r"\1", value).strip('"[]')
     )
     return f"{option} {plain}"
 

@@ -25,6 +25,7 @@ from elldelta.release.manifest import SUMMARY, Manifest, describe, manifest_path
 from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Publishable, publishable
 from elldelta.release.rows import Order, release_frame, write_quarantine, write_release
+from elldelta.schema.birth_year import with_birth_year
 
 if TYPE_CHECKING:
     import os
@@ -113,6 +114,7 @@ def release(
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
     person: str | None = None,
+    birth_year: Mapping[str, str] | None = None,
     quarantine: str | os.PathLike[str] | None = None,
     show_values: ShowValues | None = None,
     ledger: AdmittingLedger | None = None,
@@ -141,6 +143,8 @@ def release(
             {"sex": {"female": "F"}}. Texts are compared without spaces around them.
         person: The column that tells persons apart, if some have several records. The release then shows each
             person's value once; witnesses and classes need so many persons. The column is never written.
+        birth_year: A column of ages, and the day on which people were so old, such as
+            {"age": "2026-01-01"}: the column `birth_year` takes its place.
         quarantine: A file for records with a value outside its domain, which holds personal data; without it
             a table with such records is refused.
         show_values: Is told every column with such values, and examples of them, which are personal data.
@@ -184,7 +188,7 @@ def release(
             check_unread(active, home)
         unknown: UnknownPolicy = "refuse" if apart is None else "quarantine"
         counted = count(
-            mapped(opened, known.schema, columns, values),
+            mapped(with_birth_year(opened, birth_year), known.schema, columns, values),
             known.schema,
             unknown=unknown,
             remedy=NOT_IN_DOMAIN,

@@ -67,6 +67,7 @@ def propose(
     na: Mapping[str, Sequence[str]] | None = None,
     not_na: Mapping[str, Sequence[str]] | None = None,
     widen: Mapping[str, str] | None = None,
+    changes: Sequence[str] = (),
     most_categories: int = MOST_CATEGORIES,
     progress: Progress | None = None,
 ) -> Proposal:
@@ -89,6 +90,7 @@ def propose(
         not_na: Usual texts that are values in a column: NA may be Namibia.
         widen: The ends of columns of numbers or dates, such as "0..120", or "no" for what was seen. By
             default numbers without a natural end are widened.
+        changes: Quasi-identifiers that may change for somebody from one release to the next.
         most_categories: More distinct texts than this are refused: they are hardly categories.
         progress: Is told how far the reading is.
 
@@ -108,6 +110,9 @@ def propose(
     na, not_na = dict(na or {}), dict(not_na or {})
     for given, what in ((bins, "bins"), (na, "missing values"), (not_na, "values"), (widen, "ends")):
         _check_known(given, names, f"A column without a role has {what}.", what)
+    _check_known(
+        dict.fromkeys(changes), quasi_identifiers, "Only quasi-identifiers change for somebody.", "changes"
+    )
     problem = "A hierarchy is given for a column that is no quasi-identifier."
     _check_known(hierarchies, quasi_identifiers, problem, "hierarchy")
     for rows in hierarchies.values():
@@ -120,9 +125,18 @@ def propose(
         if is_sensitive and isinstance(profile.domain, Categories):
             _check_seen(name, profile.domain, tokens)
         own = list(profile.warnings(name, is_sensitive=is_sensitive))
+        if _is_age(name, profile.domain) and not is_sensitive and name not in changes:
+            own.append(
+                (
+                    f"{name}: changes with every birthday, and a promise about several releases ends there.",
+                    f'A year of birth does not: `birth_year={{"{name}": "2026-01-01"}}`. Or declare it: '
+                    f'`changes=["{name}"]`',
+                )
+            )
         rule = widen.get(name, _ends_of(hierarchies.get(name), bins.get(name), profile.domain))
         profile = _widened(profile, name, rule, is_sensitive=is_sensitive)
         column = _column(profile, name, tokens, [found for found, _ in own], is_sensitive=is_sensitive)
+        column = replace(column, changes=name in changes)
         if name in hierarchies:
             # Nobody has read the proposed values yet: one may be a slip with a person's name in it.
             column = replace(column, hierarchy=hierarchies[name].checked(profile.domain, naming=False))
@@ -227,13 +241,19 @@ def _usual_ends(domain: Domain, name: str, *, is_sensitive: bool) -> Domain:
         return Bins((low, *domain.edges[1:-1], high))
     if not isinstance(domain, Integers) or is_sensitive:
         return domain
-    if "age" in re.findall("[a-z]+", name.casefold()) and domain.low >= 0 and domain.high <= _OLDEST:
+    if _is_age(name, domain):
         return Integers(0, _OLDEST)
     # Codes and years have a fixed number of digits: they are no amounts that could be a little larger.
     if domain.size <= _OPEN_ENDED or len(str(domain.low)) == len(str(domain.high)) >= 4:
         return domain
     low, high = _rounded(domain.low, domain.high, 0.25)
     return Integers(int(low), int(high))
+
+
+def _is_age(name: str, domain: Domain) -> bool:
+    """Whether a column seems to hold ages in years."""
+    is_called_so = "age" in re.findall("[a-z]+", name.casefold())
+    return is_called_so and isinstance(domain, Integers) and domain.low >= 0 and domain.high <= _OLDEST
 
 
 def _rounded(low: float, high: float, share: float) -> tuple[float, float]:

@@ -84,12 +84,6 @@ class Column:
                 remedy='Write nulls = "category", "refuse" or "suppress".',
             )
         object.__setattr__(self, "missing", _tokens(self.missing, self.name))
-        if not isinstance(self.changes, bool):
-            raise SchemaError(
-                f"Whether column {self.name!r} changes is true or false.",
-                found="It is neither.",
-                remedy="Write changes = true, or leave it out.",
-            )
         if self._fitted is not None:
             object.__setattr__(self, "domain", self._fitted.domain)
             object.__setattr__(self, "hierarchy", self._fitted.hierarchy)
@@ -397,6 +391,8 @@ class Schema(Shown):
         na: Mapping[str, Sequence[str]] | None = None,
         not_na: Mapping[str, Sequence[str]] | None = None,
         widen: Mapping[str, str] | None = None,
+        changes: Sequence[str] = (),
+        birth_year: Mapping[str, str] | None = None,
         csv_format: CsvFormat | None = None,
         engine: Engine | None = None,
         progress: Progress | None = None,
@@ -416,16 +412,20 @@ class Schema(Shown):
             not_na: Usual texts that are values in a column, such as {"country": ["NA"]}.
             widen: The ends of columns of numbers or dates, such as {"age": "0..120"}, or "no" for what was
                 seen. By default numbers without a natural end are widened.
+            changes: Quasi-identifiers that may change for somebody from one release to the next.
+            birth_year: A column of ages, and the day on which people were so old, such as
+                {"age": "2026-01-01"}: the column `birth_year` takes its place.
             csv_format: How CSV files are written.
             engine: The engine to use; DuckDB by default.
             progress: Is told how far the reading is.
         """
         from elldelta.engines import running
+        from elldelta.schema.birth_year import with_birth_year
         from elldelta.schema.infer import propose
 
         with running(engine) as active:
             proposal = propose(
-                active.open(source, csv_format),
+                with_birth_year(active.open(source, csv_format), birth_year),
                 quasi_identifiers,
                 sensitive,
                 kept=kept,
@@ -434,6 +434,7 @@ class Schema(Shown):
                 na=na,
                 not_na=not_na,
                 widen=widen,
+                changes=changes,
                 progress=progress,
             )
         if proposal.is_dangerous:

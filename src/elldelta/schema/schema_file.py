@@ -173,10 +173,12 @@ class _Reader:
         hierarchy = self.hierarchy(entry, path, domain)
         with self.at(*path, "name" if nulls in get_args(NullPolicy) else "nulls"):
             column = Column(entry["name"], domain, nulls, hierarchy=hierarchy)
+        changes = entry.get("changes", False)
         with self.at(*path, "changes"):
-            column = replace(column, changes=entry.get("changes", False))
+            known = isinstance(changes, bool)
+            _must(known, "Whether a column changes is true or false.", "It is neither.", "Write true.")
         with self.at(*path, "missing"):
-            return replace(column, missing=entry.get("missing", ()))
+            return replace(column, missing=entry.get("missing", ()), changes=changes)
 
     def hierarchy(self, entry: dict[str, Any], path: Path, domain: Domain) -> Hierarchy | None:
         if "hierarchy_file" in entry:

@@ -45,6 +45,7 @@ def _release(
         ),
     ] = None,
     person: options.Person = None,
+    birth_year: options.BirthYear = None,
     order: Annotated[
         Literal["sorted", "any"],
         typer.Option("--order", help="sorted hides the order of the input; any is faster with kept columns."),
@@ -131,6 +132,7 @@ def _release(
             columns=columns,
             values=values,
             person=person,
+            birth_year=options.birth_year(birth_year),
             quarantine=quarantine,
             show_values=output.show_values if show_values else None,
             ledger=book,

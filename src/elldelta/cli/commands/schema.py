@@ -49,6 +49,15 @@ def _infer(
             "owners fit in; age=no for what was seen. By default numbers without a natural end are widened.",
         ),
     ] = None,
+    changes: Annotated[
+        str,
+        typer.Option(
+            "--changes",
+            help="Quasi-identifiers that may change for somebody from one release to the next, separated by "
+            "commas: plans then also hold for people who move.",
+        ),
+    ] = "",
+    birth_year: options.BirthYear = None,
     missing: options.Missing,
     hierarchy: options.Hierarchies = None,
     overwrite: options.Overwrite = False,
@@ -59,6 +68,7 @@ def _infer(
     """Propose a schema from a table. Read and edit the file before you rely on it."""
     from elldelta.engines import running
     from elldelta.files import check_writable
+    from elldelta.schema.birth_year import with_birth_year
     from elldelta.schema.hierarchies import read_hierarchies
     from elldelta.schema.infer import propose
     from elldelta.schema.schema_file import write_schema
@@ -71,7 +81,7 @@ def _infer(
     hierarchies = read_hierarchies(files, replace(csv, separator=None).format)
     with where.start() as active, running(active) as engine, progress_bar("Reading") as progress:
         proposal = propose(
-            engine.open(source, csv.format),
+            with_birth_year(engine.open(source, csv.format), options.birth_year(birth_year)),
             _names(qi),
             sensitive,
             kept=_names(keep) if keep else (),
@@ -80,6 +90,7 @@ def _infer(
             na=missing.added,
             not_na=missing.spared,
             widen=ends,
+            changes=_names(changes) if changes else (),
             progress=progress,
         )
     write_schema(proposal.schema, target, overwrite=overwrite)
