@@ -221,3 +221,16 @@ a122d1cb19430cbf9a99fe85f728311fb5d1849ce02cd6daf86ffbd03ff9f86a  noise/model.pa
 10f31b734e731b1c44b156eee5b72e82e34762fb870e7b8d8a6aaa85a0a6d642  noise/plan.json
 """)
 """What 0.2.0 has added about noise for the past: model 2 and plan 3."""
+
+MOVERS_2 = table_of("""
+e675c50fa8dc89514518d21106472c81e1b6215ead7d16148c5b8cc3c640456b  movers/any.json
+6c3c3ac58ec5f63a43f3e7ab0f27d6bfe9bf3e78039490830bc018642c06fd93  movers/model.parquet
+81998e7a9e9714c5be2a2ced928d71b55459a82c38389290807c70920c015c45  movers/plan.json
+819e1ce157d3ab0cc449affd651fcdb5b403c288922c9bd59a5e76afb3d08608  movers/release_a.csv
+d6cc1baa4beec00ae506a5730f6929de5e6a81910b1e1b84867f348cd186d552  movers/release_a.csv.manifest.json
+017f1bc595f706a056162dcf62d83b02e8d71f9be588bcf80269e99097677fa7  movers/release_b.csv
+56db47180b8a07fe59779388af36f7aac04bf7813bf7bb472cedfa2e3b00fd20  movers/release_b.csv.manifest.json
+da6bef6a3112ec5d06b6697573d6aba1a897bd266d6b9601dc9458cc6112e920  movers/releases.ledger
+174ebba673592f000337438ce0ee9d92bdc75e5e4e22cc0ae60c4d69d0c0c3db  movers/schema.toml
+""")
+"""What 0.2.0 has added about people who move (plan format 3, ledger format 2)."""

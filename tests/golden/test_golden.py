@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 import pyarrow.parquet as pq
 import pytest
-from tests.golden.digests import AGENCY_2, BYTES, LINES, NOISE_2, OWNERS_2, PERSONS_2, PLANS_2, TOLD
+from tests.golden.digests import AGENCY_2, BYTES, LINES, MOVERS_2, NOISE_2, OWNERS_2, PERSONS_2, PLANS_2, TOLD
 
 import elldelta as ed
 from elldelta.cli.main import execute
@@ -236,6 +236,23 @@ def test_a_protected_past_is_read_and_planned_with_as_it_was(tmp_path):
     say(f"plan {folder}/model.parquet --ell 3 --releases 2 --records 1500 -o {tmp_path}/plan.json")
     assert (tmp_path / "plan.json").read_bytes() == (folder / "plan.json").read_bytes()
     assert "epsilon 2" in ed.read_plan(folder / "plan.json").past_promise
+
+
+@pytest.mark.parametrize(("name", "asked"), [("plan", ""), ("any", "--movers any")])
+def test_plans_for_people_who_move_are_read_and_made_again(name, asked, tmp_path):
+    folder, made = Path("../0.2.0/movers"), tmp_path / "plan.json"
+    for file, digest in MOVERS_2.items():
+        assert sha256(Path("../0.2.0") / file) == digest
+    say(f"estimate tables/past_1.csv.gz --schema {folder}/schema.toml", "-o", tmp_path / "model.parquet")
+    wish = f"--ell 3 --releases 2 --records 1500 --waiting-risk 0.2 {asked}"
+    say(f"plan {tmp_path}/model.parquet {wish}", "-o", made)
+    assert made.read_bytes() == (folder / f"{name}.json").read_bytes()
+    assert read_json(made)["format"] == 3
+    for owner in "ab":
+        said = say(f"verify {folder}/release_{owner}.csv --plan {folder}/plan.json")
+        assert said["unchecked"] == []
+    say(f"ledger verify {folder}/releases.ledger --plan {folder}/plan.json")
+    assert "also if they move" in say(f"ledger show {folder}/releases.ledger")["promise"]
 
 
 class TestExpectedOwners:

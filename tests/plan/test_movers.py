@@ -143,12 +143,13 @@ def test_a_plan_whose_classes_have_nothing_in_common_is_refused(plans):
         {"guarantee": "probabilistic"},
         {"bound": "paper", "delta": 0.01},
         {"owners": 2, "releases": 1},
+        {"closeness": 0.4},
     ],
 )
 def test_what_is_not_for_people_who_move_is_refused(moving, asked):
     with pytest.raises(ParameterError, match="people who move") as refusal:
         ed.plan(moving, **{"ell": 3, "releases": 2, "records": 4000, **asked})
-    assert "'age'" in refusal.value.found
+    assert "'age'" in refusal.value.found or "closeness" in asked
     assert "birth year" in refusal.value.remedy
 
 

@@ -60,7 +60,10 @@ def _wrong_terms(plan: Plan) -> str | None:
         "A waiting risk": (plan.waiting_risk is not None, is_certified),
         "More than one record per witness": (plan.min_records > 1, is_certified),
         "A number of shared records": (plan.shared_records is not None, not is_certified),
-        "That people move": (plan.movers is not None, is_certified and plan.owners is None),
+        "That people move": (
+            plan.movers is not None,
+            is_certified and plan.owners is None and plan.closeness is None,
+        ),
     }
     for words, (is_there, fits) in terms.items():
         if is_there and not (is_sharp and fits):

@@ -32,6 +32,12 @@ def movers_of(wish: Wish, schema: Schema) -> Movers | None:
     movers = wish.movers
     if movers == "declared" and not schema.changing:
         return None
+    if wish.closeness is not None:
+        raise ParameterError(
+            "A plan does not promise closeness to people who move.",
+            found="A closeness is asked for, and people move among classes with references of their own.",
+            remedy="Ask for ell alone, or replace what changes by what does not, such as a birth year.",
+        )
     if wish.bound != "sharp" or wish.guarantee != "certified" or wish.owners is not None:
         raise ParameterError(
             "A plan for people who move is certified, by the sharp bound, and not for a number of owners.",
