@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from elldelta.agency.admission import (
+    SHARES,
     Past,
     PlanState,
     Registered,
@@ -18,9 +19,10 @@ from elldelta.core.partition import Partition
 from elldelta.core.tiling import Tiling
 from elldelta.files import digest, seal
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
+from elldelta.plan.closeness import Closeness
 from elldelta.plan.consistency import sharp_failures
 from elldelta.plan.plan import Plan
-from elldelta.release.manifest import Manifest, coarsened, content_digest, utility
+from elldelta.release.manifest import Manifest, closeness_shown, coarsened, content_digest, utility
 from elldelta.schema.domains import Categories, Integers
 from elldelta.schema.schema import Column, Schema
 
@@ -47,19 +49,28 @@ def make_plan(
     records=10,
     guarantee="certified",
     min_records=1,
+    closeness=None,
 ):
-    """A plan with these classes; every value is a witness unless told otherwise."""
+    """A plan with these classes; every value is a witness unless told otherwise.
+
+    Closeness is a limit and the reference of every class.
+    """
     classes = (
         Runs(starts)
         if starts is not None
         else Boxes(Tiling([low for low, _ in boxes], [high for _, high in boxes], SIZES))
     )
-    witnesses = witnesses or [list(range(n_values))] * classes.n_classes
+    witnesses = witnesses if witnesses is not None else [list(range(n_values))] * classes.n_classes
+    near = None
+    if closeness is not None:
+        limit, references = closeness
+        masses = (1 / classes.n_classes,) * classes.n_classes
+        near = Closeness(limit, "class", tuple(map(tuple, references)), masses)
     made = Plan(
         schema=make_schema(n_values),
         classes=classes,
         ell=ell,
-        delta=0.01,
+        delta=0.01 if near is None else None,
         releases=releases,
         records=records,
         failure_upper=0.02,
@@ -70,10 +81,13 @@ def make_plan(
         eta=0.0,
         shared_records=None,
         guarantee=guarantee,
-        waiting_risk=None,
+        waiting_risk=None if near is None else 0.1,
         min_records=min_records,
         model_digest="sha256:" + "0" * 64,
+        closeness=near,
     )
+    if near is not None:
+        return made
     failure, _ = sharp_failures(made)
     if guarantee == "probabilistic" and failure == 1.0:
         return made  # nobody could read it from a file
@@ -119,6 +133,7 @@ def manifest_of(plan, counts, group_of=None):
             "records_suppressed": 0,
         },
         utility=utility(plan.schema, classes, counts, plan.ell),
+        closeness=closeness_shown(plan, classes, counts),
         ledger=None,
         nulls={},
         unknown={},
@@ -156,7 +171,8 @@ class Agency:
             self.entries[plan.digest].append(Registered(plan, owner, admission.line, examined.counts))
             self.sent[plan.digest].append(registration)
             after = past.own.after(admission, examined)
-            again = state_of(plan, self.entries[plan.digest], after.linked.keys())
+            numbers = {*after.linked, *([] if after.shares is None else [SHARES])}
+            again = state_of(plan, self.entries[plan.digest], numbers)
             assert same_state(PlanState.from_bytes(plan, after.n_lines, after.head, after.to_bytes()), again)
         return admission
 
@@ -211,12 +227,21 @@ def same_state(first, second):
         (first.n_lines, first.head, first.ledger.n_releases, first.linked.keys())
         == (second.n_lines, second.head, second.ledger.n_releases, second.linked.keys())
         and np.array_equal(first.ledger.missed, second.ledger.missed)
+        and same_shares(first.ledger.smallest, second.ledger.smallest)
+        and same_shares(first.shares, second.shares)
         and all(
             np.array_equal(first.linked[n].left, second.linked[n].left)
             and np.array_equal(first.linked[n].shown, second.linked[n].shown)
             for n in first.linked
         )
     )
+
+
+def same_shares(first, second):
+    """Whether two tables of smallest shares say the same."""
+    if first is None or second is None:
+        return first is second
+    return np.array_equal(first.counts * second.sizes, second.counts * first.sizes)
 
 
 def plain(thing):

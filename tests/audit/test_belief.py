@@ -3,6 +3,7 @@
 import random
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.audit.test_audit import COLUMNS, COMBINATIONS, VALUES, as_plain, random_release, table_of
@@ -13,6 +14,7 @@ from elldelta.audit.audit import audit, audit_before
 from elldelta.audit.result import render_audit
 from elldelta.engines.duckdb import connect
 from elldelta.errors import ParameterError
+from elldelta.release import open_published
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +140,58 @@ def test_a_reference_without_a_closeness_is_refused():
         ed.audit([skewed(9)], ell=2, foreign=COLUMNS, closeness_to="pooled")
     with pytest.raises(ParameterError, match="between 0 and 1"):
         ed.audit([skewed(9)], ell=2, foreign=COLUMNS, closeness=1.5)
+
+
+@pytest.fixture(scope="module")
+def planned():
+    """A plan for closeness alone, and three releases of owners who draw from the same people."""
+    rng = np.random.default_rng(3)
+
+    def people(n):
+        age = rng.integers(0, 8, n)
+        value = (age // 3 + rng.choice(4, n, p=[0.5, 0.2, 0.2, 0.1])) % 4
+        return pa.table({"age": age, "disease": np.array(VALUES)[value]})
+
+    past = people(4000)
+    schema = ed.Schema.infer(past, quasi_identifiers=["age"], sensitive="disease")
+    plan = ed.plan(ed.estimate(past, schema), closeness=0.3, releases=3, records=2000)
+    return plan, [ed.release(people(2000), plan) for _ in range(3)]
+
+
+def test_closeness_to_a_plan_is_the_loop_over_its_classes(planned):
+    plan, releases = planned
+    result = ed.audit(releases, closeness_to=plan)
+    found = result.closeness
+    assert found.allowed == 0.3
+    assert found.reference == "what the plan says about the class"
+    assert found.holds
+    assert found.distance <= found.bound <= 0.3
+    references = plan.terms.closeness.references
+    tables = []
+    for release in releases:
+        published = open_published(release)
+        tables.append((published.grouping.class_of.tolist(), published.counts.tolist()))
+    truth = [oracle.furthest(tables, base, references[base].tolist()) for base in range(plan.n_classes)]
+    assert found.distance == pytest.approx(float(max(distance for distance in truth if distance is not None)))
+    # As if they were somebody else's: read by their labels, with the plan's schema.
+    foreign = ed.audit([release.table for release in releases], closeness_to=plan)
+    assert foreign.closeness.distance == pytest.approx(found.distance)
+    strict = ed.audit(releases, closeness=0.001, closeness_to=plan)
+    assert not strict.holds
+    assert "what the plan says about the class" in strict.verdict
+
+
+def test_promised_closeness_is_not_passed_over(planned):
+    _, releases = planned
+    with pytest.raises(ParameterError, match="promise closeness"):
+        ed.audit(releases)
+    result = ed.audit(releases, ell=2)
+    assert any(line.startswith("Closeness is promised (0.3)") for line in result.assumptions)
+
+
+def test_a_plan_without_references_cannot_be_compared_with():
+    past = pa.table({"age": [0] * 40 + [1] * 40, "disease": list(VALUES) * 20})
+    schema = ed.Schema.infer(past, quasi_identifiers=["age"], sensitive="disease")
+    plan = ed.plan(ed.estimate(past, schema), ell=2, records=500)
+    with pytest.raises(ParameterError, match="nothing that beliefs"):
+        ed.audit([skewed(9)], closeness=0.2, closeness_to=plan, foreign=COLUMNS)

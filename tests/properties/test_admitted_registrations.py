@@ -9,7 +9,8 @@ import pytest
 from tests.agency.registrations import DIAGONAL, Agency, make_plan, make_registration, plain
 from tests.oracles import registration as oracle
 
-from elldelta.agency.admission import PlanState, check_linkage, ledger_chain
+from elldelta.agency.admission import PlanState, ledger_chain
+from elldelta.agency.linking import check_linkage
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linked_state import LinkedState
 from elldelta.core.partition import Partition

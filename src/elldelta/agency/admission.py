@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.agency.linking import check_linkage, published_classes
 from elldelta.audit.evidence import Evidence
+from elldelta.core.closeness import SmallestShares
 from elldelta.core.differencing import isolate
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linkage import ReleasedCounts
-from elldelta.core.linked_state import LinkedState, least_left
+from elldelta.core.linked_state import LinkedState
 from elldelta.core.partition import grouping_from_merged
 from elldelta.errors import ElldeltaError, FileError, RefusedError
 from elldelta.files import digest
@@ -36,8 +38,6 @@ from elldelta.ledger import (
     parse_chain,
     parse_line,
 )
-from elldelta.plan.classes import Classes, Merged, class_labels
-from elldelta.plan.common_cells import common_cells
 from elldelta.release import Published, recomputed
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from elldelta.ledger import Admission, LedgerChain, LedgerEntry
     from elldelta.plan.plan import Plan
 
-MOST_NAMED = 3
-"""How many failing classes a refusal names; their labels are what the release shows to everybody."""
+SHARES = 0
+"""Among the numbers of records that a state knows: the smallest shares."""
 
 _LEDGER = "The agency's ledger"
 
@@ -120,6 +120,7 @@ class PlanState:
         linked: What they leave to somebody, by the records with which a value counts; only as far as it was
             asked for: by itself a plan does not need it.
         is_stored: Whether it is stored as it is, and need not be stored again.
+        shares: The smallest shares that they show, if that was asked for.
     """
 
     plan: Plan
@@ -128,6 +129,7 @@ class PlanState:
     ledger: LedgerState
     linked: Mapping[int, LinkedState] = field(default_factory=dict)
     is_stored: bool = False
+    shares: SmallestShares | None = None
 
     @classmethod
     def of(
@@ -142,7 +144,8 @@ class PlanState:
         Args:
             plan: The plan.
             lines: The line of every release, in order, with its newline.
-            min_records: The numbers of records for which to know what is left to somebody.
+            min_records: The numbers of records for which to know what is left to somebody, and `SHARES`
+                to know the smallest shares.
             counts_of: The release of a line; needed for that.
 
         Raises:
@@ -152,17 +155,27 @@ class PlanState:
             chain = ledger_chain(plan, lines)
         except FileError as problem:
             raise LedgerDamagedError(problem.problem, found=problem.found, remedy=problem.remedy) from None
-        linked = {n: LinkedState.empty(plan.n_classes, plan.schema.n_values, n) for n in min_records}
-        if linked and counts_of is not None:
+        shape = (plan.n_classes, plan.schema.n_values)
+        linked = {n: LinkedState.empty(*shape, n) for n in min_records if n != SHARES}
+        shares = SmallestShares.none(*shape) if SHARES in min_records else None
+        if min_records and counts_of is not None:
             for entry in chain.active:
                 own = counts_of(entry)
                 counts = own.published.counts[own.grouping.class_of]
                 linked = {n: state.joined(counts) for n, state in linked.items()}
-        return cls(plan, chain.n_lines, chain.head, chain.state(plan.terms), linked)
+                shares = None if shares is None else shares.joined(own.published.counts, own.grouping)
+        return cls(plan, chain.n_lines, chain.head, chain.state(plan.terms), linked, shares=shares)
+
+    def knows(self, min_records: frozenset[int]) -> bool:
+        """Whether it was made for these numbers."""
+        return self.linked.keys() >= min_records - {SHARES} and (
+            SHARES not in min_records or self.shares is not None
+        )
 
     def after(self, admission: Admission, examined: Examined) -> PlanState:
         """The state with one more release."""
-        counts = examined.counts[grouping_from_merged(examined.merged, self.plan.n_classes).class_of]
+        grouping = grouping_from_merged(examined.merged, self.plan.n_classes)
+        counts = examined.counts[grouping.class_of]
         return replace(
             self,
             n_lines=admission.entry.sequence + 1,
@@ -170,6 +183,7 @@ class PlanState:
             ledger=admission.state,
             linked={n: state.joined(counts) for n, state in self.linked.items()},
             is_stored=False,
+            shares=None if self.shares is None else self.shares.joined(examined.counts, grouping),
         )
 
     def to_bytes(self) -> bytes:
@@ -180,6 +194,9 @@ class PlanState:
         }
         if self.ledger.spent is not None:
             arrays["spent"] = self.ledger.spent
+        for name, smallest in (("ledger", self.ledger.smallest), ("all", self.shares)):
+            if smallest is not None:
+                arrays |= {f"{name}_counts": smallest.counts, f"{name}_sizes": smallest.sizes}
         for n, state in self.linked.items():
             arrays |= {f"shown_{n}": np.packbits(state.shown), f"left_{n}": state.left}
         content = io.BytesIO()
@@ -196,8 +213,20 @@ class PlanState:
 
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as found:
-                spent = found.get("spent")
-                ledger = LedgerState(plan.terms, table(found["missed"]), int(found["n_releases"]), spent)
+                smallest, shares = (
+                    SmallestShares(found[f"{name}_counts"], found[f"{name}_sizes"]) if is_there else None
+                    for name, is_there in (
+                        ("ledger", plan.closeness is not None),
+                        ("all", "all_counts" in found),
+                    )
+                )
+                ledger = LedgerState(
+                    plan.terms,
+                    table(found["missed"]),
+                    int(found["n_releases"]),
+                    found.get("spent"),
+                    smallest,
+                )
                 numbers = [int(name.removeprefix("left_")) for name in found if name.startswith("left_")]
                 linked = {
                     n: LinkedState(n, table(found[f"shown_{n}"]), found[f"left_{n}"].reshape(*shape, -1))
@@ -205,7 +234,7 @@ class PlanState:
                 }
         except (ElldeltaError, OSError, ValueError, KeyError, EOFError):
             return None
-        return cls(plan, n_lines, head, ledger, linked, is_stored=True)
+        return cls(plan, n_lines, head, ledger, linked, is_stored=True, shares=shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,9 +263,10 @@ class Past:
 def check_registration(examined: Examined, past: Past, *, owner: str) -> Admission:
     """Decides whether a release is admitted; changes nothing.
 
-    In this order: the owner sends its own release; the plan's ledger has room for what it misses (Theorem F),
-    and the owner keeps its classes; and linked with everything that is registered under other plans, exactly,
-    it leaves everybody as many values as was promised. Under its own plan Theorem F says that.
+    In this order: the owner sends its own release; the plan's ledger has room for what it misses (Theorem F)
+    and stays close to the references with it (Theorem G), and the owner keeps its classes; and linked with
+    everything that is registered under other plans, exactly, it leaves everybody as many values as was
+    promised, and beliefs as close. Under its own plan Theorems F and G say that.
 
     A certified plan admits any number of releases. A probabilistic plan is about t releases: the first t
     that pass the same checks are admitted, and the next one is refused.
@@ -284,8 +314,11 @@ def grouping_digest(merged: tuple[tuple[int, ...], ...]) -> str:
 
 
 def linked_numbers(plans: Collection[Plan]) -> frozenset[int]:
-    """The numbers of records for which states must know what is left, if these plans have releases."""
-    return frozenset(plan.min_records for plan in plans) if len(plans) > 1 else frozenset()
+    """What states must know of each other: records with which a value counts, and `SHARES` for closeness."""
+    if len(plans) < 2:
+        return frozenset()
+    is_close = any(plan.closeness is not None for plan in plans)
+    return frozenset({*(plan.min_records for plan in plans), *([SHARES] if is_close else [])})
 
 
 def read_entry(plan: Plan, line: bytes) -> LedgerEntry:
@@ -331,44 +364,6 @@ def ledger_export(plan: Plan, lines: Iterable[bytes]) -> bytes:
     return first_line(LedgerHeader.of(plan.digest, plan.terms, plan.owners)) + b"".join(lines)
 
 
-def check_linkage(
-    plan: Plan, grouping: Partition, counts: NDArray[np.int64], states: Sequence[PlanState]
-) -> None:
-    """Links a release with all others, exactly, and refuses it where somebody is left with too little.
-
-    Whoever is in releases of several plans was promised the most that one of these plans promises.
-
-    Args:
-        plan: The plan of the release.
-        grouping: The published class of every base class.
-        counts: What the published classes show.
-        states: What is registered, under this plan and under others.
-    """
-    if any(state.plan.schema.digest != plan.schema.digest for state in states):
-        raise RefusedError(
-            "The release cannot be linked with all that was registered before.",
-            found="Releases for the same population describe their columns differently.",
-            remedy="The agency must keep one schema for a population; ask for a plan with the earlier one.",
-        )
-    base_of, *class_of = common_cells(plan.schema, [plan.classes, *(state.plan.classes for state in states)])
-    rows = grouping.class_of[base_of]
-    promises = [(state.plan.ell, state.plan.min_records) for state in states]
-    for ell, min_records in sorted({*promises, (plan.ell, plan.min_records)}):
-        is_own = (ell, min_records) == (plan.ell, plan.min_records)
-        left = least_left(
-            counts[rows],
-            [state.linked[min_records] for state in states],
-            class_of,
-            also_in=None
-            if is_own
-            else [place for place, own in enumerate(promises) if own == (ell, min_records)],
-            min_records=min_records,
-        )
-        failing = np.flatnonzero((left >= 0) & (left < ell))
-        if failing.size:
-            raise _below(plan, grouping, rows[failing], left[failing], ell)
-
-
 def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Registered]) -> None:
     """Refuses a release if subtraction shows a group with too few values, where counts allow shared people.
 
@@ -389,25 +384,6 @@ def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Reg
             )
 
 
-def _below(
-    plan: Plan, grouping: Partition, rows: NDArray[np.intp], left: NDArray[np.int64], ell: int
-) -> RefusedError:
-    """The refusal of a release that would take somebody below ell, with the worst classes."""
-    worst = list(dict.fromkeys(rows[np.argsort(left, kind="stable")].tolist()))
-    labels = class_labels(plan.schema, _classes(plan, grouping))
-    named = "; ".join(
-        ", ".join(f"{column} {label}" for column, label in zip(plan.schema.names, labels[row], strict=True))
-        for row in worst[:MOST_NAMED]
-    )
-    more = f", and {len(worst) - MOST_NAMED} more" if len(worst) > MOST_NAMED else ""
-    return RefusedError(
-        "Linked with what is registered already, the release would leave somebody with fewer than "
-        f"{ell} values.",
-        found=f"{len(worst)} of its classes, at worst with {int(left.min())} values left: {named}{more}.",
-        remedy="Publish coarser classes, or leave the records of these classes out, and register again.",
-    )
-
-
 def _check_number(plan: Plan, n_admitted: int) -> None:
     """Refuses one more release than a probabilistic plan is about."""
     if plan.guarantee == "probabilistic" and n_admitted >= plan.releases:
@@ -425,13 +401,9 @@ def _side_by_side(item: Registered, plan: Plan, published: Published) -> Sequenc
     return Evidence.from_published([item.published, published]).releases
 
 
-def _classes(plan: Plan, grouping: Partition) -> Classes:
-    return Merged(plan.classes, grouping.class_of) if grouping.n_classes < plan.n_classes else plan.classes
-
-
 def _published(plan: Plan, grouping: Partition, counts: NDArray[np.int64], content_digest: str) -> Published:
     """A release as if it had been read, with what follows from its counts."""
-    classes = _classes(plan, grouping)
+    classes = published_classes(plan, grouping)
     manifest = recomputed(plan, classes, counts, content_digest)
     return Published("that was sent", plan.schema, classes, counts, manifest)
 

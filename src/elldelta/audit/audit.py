@@ -11,7 +11,7 @@ from elldelta.audit.belief import Asked
 from elldelta.audit.evidence import Evidence, check_schemas
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
-from elldelta.audit.releases import ForeignColumns, ReadRelease, read_release, understand
+from elldelta.audit.releases import PROMISED, ForeignColumns, ReadRelease, read_release, understand
 from elldelta.audit.targets import audit_targets, candidate_values, known_columns, read_people, values_left
 from elldelta.core.checks import check_whole
 from elldelta.engines.task import computed, part
@@ -209,7 +209,8 @@ class Reading:
         plan, compared = (None, None) if asked is None else (asked.plan, asked.model)
         past = [each for each in (model, compared) if each is not None]
         if people is None and not past and all(item.manifest is not None for item in found):
-            return Evidence.from_published([self._published(item) for item in found], plan)
+            evidence = Evidence.from_published([self._published(item) for item in found], plan)
+            return _with_promises(evidence, found, asked)
         columns, known, given = self._described(found, plan)
         read = [
             self._read(item, columns, given)
@@ -217,7 +218,8 @@ class Reading:
             else ReadRelease.from_published(self._published(item), columns)
             for item in found
         ]
-        return Evidence.from_releases(read, columns, schema=known, people=people, models=past, plan=plan)
+        evidence = Evidence.from_releases(read, columns, schema=known, people=people, models=past, plan=plan)
+        return _with_promises(evidence, found, asked)
 
     def understanding(self, releases: Sequence[Any]) -> Understanding:
         """What the labels of releases mean, whether or not that is clear."""
@@ -290,6 +292,22 @@ def _places(names: Sequence[int | str], releases: Sequence[Any]) -> list[int]:
     return places
 
 
+def _with_promises(evidence: Evidence, found: Sequence[Located], asked: Asked | None) -> Evidence:
+    """Says what the releases promise about belief, if nobody has asked about it."""
+    limits = {
+        item.manifest.closeness["limit"]
+        for item in found
+        if item.manifest is not None and item.manifest.closeness is not None
+    }
+    if not limits or asked is not None:
+        return evidence
+    said = (
+        f"{PROMISED} ({', '.join(f'{limit:g}' for limit in sorted(limits))}) and was not looked at: only the"
+    )
+    told = f"{said} plan tells what beliefs are to be close to (`closeness_to`)."
+    return replace(evidence, assumptions=(*evidence.assumptions, told))
+
+
 def _wanted(ell: int | None, evidence: Evidence, asked: Asked | None) -> int:
     if ell is not None:
         return check_whole("ell", ell)
@@ -300,5 +318,15 @@ def _wanted(ell: int | None, evidence: Evidence, asked: Asked | None) -> int:
             "There is no ell to compare with.",
             found="No release has a manifest.",
             remedy="Give `ell=NUMBER`, or a closeness (`closeness=T`).",
+        )
+    if (
+        evidence.promised == 1
+        and asked is None
+        and any(said.startswith(PROMISED) for said in evidence.assumptions)
+    ):
+        raise ParameterError(
+            "The releases promise closeness and no number of values.",
+            found="Nothing was given that beliefs are to be close to.",
+            remedy="Give their plan as `closeness_to`, or say what to look for (`ell`, `closeness`).",
         )
     return evidence.promised

@@ -8,7 +8,9 @@ says, or the releases pooled. Theorem G compares it with the shares among the li
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +20,10 @@ from elldelta.core.closeness import as_limit
 from elldelta.core.exposure import distinct_cells
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.posterior import CONDITION, posterior, smoothed
-from elldelta.errors import ParameterError
+from elldelta.errors import InternalError, ParameterError
 from elldelta.files import loaded
 from elldelta.model import Model, read_model
+from elldelta.plan.plan import Plan, read_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
     from elldelta.audit.evidence import Evidence
     from elldelta.core.linkage import Linkage
-    from elldelta.plan.plan import Plan
 
 POOLED = "pooled"
 """The reference that needs nothing but the releases: the overall distribution of their sensitive values."""
@@ -82,9 +84,19 @@ class Asked:
         """What was asked for; None if nothing was.
 
         Args:
-            closeness: T, or None.
+            closeness: T, or None; with a plan by default what it promises.
             reference: "pooled" (also None), a plan or a model, or the file of one.
         """
+        is_path = isinstance(reference, str | os.PathLike)
+        if isinstance(reference, Plan) or (is_path and Path(reference).suffix == ".json"):
+            plan = loaded(reference, Plan, read_plan)
+            if plan.closeness is None:
+                raise ParameterError(
+                    "The plan says nothing that beliefs could be close to.",
+                    found="It promises distinct values only.",
+                    remedy="Compare with a model or with the releases pooled, or give a plan for closeness.",
+                )
+            return cls(as_limit(plan.closeness.limit if closeness is None else closeness), plan=plan)
         if closeness is None:
             if reference is not None:
                 raise ParameterError(
@@ -292,11 +304,11 @@ def _references(
         bases, row_of = np.unique(evidence.bases, return_inverse=True)
         empty = np.zeros((len(bases), len(evidence.values)), dtype=np.int64)
         *cells, laid = distinct_cells([*releases, ReleasedCounts.from_rows(row_of.reshape(-1), empty)])
-        return (
-            cells,
-            laid.partition.class_of.astype(np.int64),
-            evidence.by_value(empty),
-        )
+        references = asked.plan.terms.closeness
+        if references is None:
+            raise InternalError("A plan without references was to be compared with.")
+        weights = evidence.by_value(references.references[bases])
+        return cells, laid.partition.class_of.astype(np.int64), weights
     cells = distinct_cells(releases)
     n_cells = cells[0].partition.n_quasi_identifiers
     if asked.model is None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SensitiveNulls = Literal["suppress", "refuse", "category"]
 
 TWICE = "The same content twice"
+PROMISED = "Closeness is promised"
 _MISSING = "Missing sensitive values"
 MISSING_COUNTS = f"{_MISSING} count as a value here, because somebody said so."
 
@@ -481,8 +482,8 @@ def counted_missing(assumptions: Iterable[str]) -> str:
 
 
 def said_aloud(assumptions: Iterable[str]) -> tuple[str, ...]:
-    """What nobody should overlook: about missing sensitive values, and releases that are given twice."""
-    return tuple(said for said in assumptions if said.startswith((_MISSING, TWICE)))
+    """What nobody should overlook: missing sensitive values, releases given twice, other promises."""
+    return tuple(said for said in assumptions if said.startswith((_MISSING, TWICE, PROMISED)))
 
 
 def _told(column: LabelColumn) -> str:

@@ -121,6 +121,20 @@ class SmallestShares:
         ones = np.ones((n_classes, n_values), dtype=np.int64)
         return cls(ones, ones)
 
+    def at(self, classes: NDArray[np.int64]) -> SmallestShares:
+        """The same for cells that lie in these base classes."""
+        return SmallestShares(self.counts[classes], self.sizes[classes])
+
+    def smaller(self, other: SmallestShares) -> SmallestShares:
+        """The smaller of two shares, cell by cell, exactly."""
+        large = max(int(self.sizes.max()), int(other.sizes.max())) >= 2**31
+        kind = object if large else np.int64
+        less = other.counts.astype(kind) * self.sizes.astype(kind)
+        less = (less < self.counts.astype(kind) * other.sizes.astype(kind)).astype(np.bool_)
+        return SmallestShares(
+            np.where(less, other.counts, self.counts), np.where(less, other.sizes, self.sizes)
+        )
+
     def joined(self, shown: NDArray[np.int64], grouping: Partition) -> SmallestShares:
         """With one more release; shares are compared exactly.
 

@@ -1,9 +1,11 @@
-"""What all releases of a plan together no longer show (Theorem F).
+"""What all releases of a plan together no longer show, and have used of its closeness (Theorems F and G).
 
 A certificate promises t releases because it must assume the worst of the others. Whoever sees the releases
 in order knows better. Let M_j(c) be the witnesses of base class c that release j misses. As long as A_c
 without the union of all M_j(c) has at least ell values, in every base class, every subset of the releases
-links to at least ell values.
+links to at least ell values. Where the plan promises closeness, the smallest shares f_j(s) are kept besides:
+as long as E = sum_s max_j (pi_c(s) - f_j(s))^+ is at most T in every base class, every subset of the releases
+stays within T of the plan's references.
 
 Somebody who moves among classes R meets what one release misses in one class and another release in another.
 For them either of two is enough (Theorem H): A without what any release misses in any class of R has at least
@@ -19,15 +21,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.certificate import CertificateTerms, read_only
+from elldelta.core.closeness import SmallestShares
+from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from elldelta.core.closeness import ClosenessTerms
+
+    Shown = tuple[NDArray[np.int64], Partition]
+    """What a release shows: records by published class and value, and the published class of base classes."""
+
 
 @dataclass(frozen=True, eq=False)
 class LedgerState:
-    """The union of what the admitted releases miss.
+    """What the admitted releases miss together, and the smallest shares that any of them shows.
 
     Attributes:
         terms: The plan's witnesses, ell, and records that make a witness present.
@@ -35,12 +44,14 @@ class LedgerState:
         n_releases: How many releases were admitted.
         spent: Where people move: per base class what one class that they may move to misses at most, added
             up over the releases, read-only; None where nobody moves.
+        smallest: Where closeness is promised, the smallest share of every value in every base class.
     """
 
     terms: CertificateTerms
     missed: NDArray[np.bool_]
     n_releases: int = 0
     spent: NDArray[np.int64] | None = None
+    smallest: SmallestShares | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missed", self._check(self.missed))
@@ -53,6 +64,19 @@ class LedgerState:
             object.__setattr__(self, "spent", spent)
         if (self.room < 0).any():
             raise ParameterError("A ledger must leave ell witnesses in every base class.")
+        if self.terms.closeness is None:
+            object.__setattr__(self, "smallest", None)
+            return
+        if self.smallest is None:
+            object.__setattr__(self, "smallest", SmallestShares.none(*self.missed.shape))
+        nothing = np.zeros((1, self.terms.n_values), dtype=np.int64)
+        if self.too_far((nothing, Partition.single(self.terms.n_classes))).any():
+            raise ParameterError("A ledger must stay close to the reference of every base class.")
+
+    @property
+    def _needed(self) -> int:
+        """The witnesses that must survive: none where closeness is all that is promised."""
+        return 0 if self.terms.closeness is not None and self.terms.ell == 1 else self.terms.ell
 
     @classmethod
     def empty(cls, terms: CertificateTerms) -> LedgerState:
@@ -67,7 +91,27 @@ class LedgerState:
     @cached_property
     def room(self) -> NDArray[np.int64]:
         """How many more witnesses each base class can lose: what is left beyond ell."""
-        return read_only(self._left(self.survivors, self.spent) - self.terms.ell, np.int64)
+        return read_only(self._left(self.survivors, self.spent) - self._needed, np.int64)
+
+    @cached_property
+    def closeness_left(self) -> ClosenessTerms | None:
+        """What the next release must keep so that all of them stay within T; None where it is not promised.
+
+        A certificate asks each of t releases for T / t. Whoever sees all of them asks E for T itself.
+        """
+        closeness = self.terms.closeness
+        if closeness is None or self.smallest is None:
+            return None
+        return closeness.with_others(self.smallest, closeness.limit * self.terms.releases)
+
+    def too_far(self, shown: Shown | None) -> NDArray[np.bool_]:
+        """Whether a base class would be further than T from its reference with one more release; exactly."""
+        left = self.closeness_left
+        if left is None:
+            return np.zeros(self.terms.n_classes, dtype=np.bool_)
+        if shown is None:
+            raise ParameterError("The plan promises closeness: a ledger must know what a release shows.")
+        return left.is_too_far(*shown)
 
     def _left(self, survivors: NDArray[np.bool_], spent: NDArray[np.int64] | None) -> NDArray[np.int64]:
         """How many values are left in each base class, by the better of two counts where people move."""
@@ -78,7 +122,7 @@ class LedgerState:
         """By how much each base class would fall below ell with one more release; 0 where it would not."""
         missed, moves = self._check(misses), self.terms.moves
         left = self._left(self.survivors & ~anywhere(missed, moves), self._spent(missed))
-        short: NDArray[np.int64] = np.maximum(0, self.terms.ell - left).astype(np.int64)
+        short: NDArray[np.int64] = np.maximum(0, self._needed - left).astype(np.int64)
         return short
 
     def _spent(self, missed: NDArray[np.bool_]) -> NDArray[np.int64] | None:
@@ -87,18 +131,20 @@ class LedgerState:
         spent: NDArray[np.int64] = self.spent + most(missed.sum(axis=1), self.terms.moves)
         return spent
 
-    def admits(self, misses: ArrayLike) -> bool:
-        """Whether Theorem F would still hold with one more release."""
-        return not self.shortfall(misses).any()
+    def admits(self, misses: ArrayLike, shown: Shown | None = None) -> bool:
+        """Whether Theorems F and G would still hold with one more release."""
+        return not self.shortfall(misses).any() and not self.too_far(shown).any()
 
-    def admit(self, misses: ArrayLike) -> LedgerState:
+    def admit(self, misses: ArrayLike, shown: Shown | None = None) -> LedgerState:
         """The state with one more release; this one stays as it is.
 
         Args:
             misses: M(c) of the release, R x |S|, as `Certificate.missed` tells it.
+            shown: What it shows; needed where the plan promises closeness.
 
         Raises:
-            RefusedError: Some base class would be left with fewer than ell witnesses.
+            RefusedError: Some base class would be left with fewer than ell witnesses, or be too far from its
+                reference.
         """
         missed = self._check(misses)
         n_below = int((self.shortfall(missed) > 0).sum())
@@ -111,14 +157,30 @@ class LedgerState:
                 remedy="Publish coarser classes (merge until it is admitted), leave the records of these "
                 "classes out, or wait for a size or date that was announced beforehand.",
             )
-        return LedgerState(self.terms, self.missed | missed, self.n_releases + 1, self._spent(missed))
+        n_far = int(self.too_far(shown).sum())
+        if n_far and self.closeness_left is not None:
+            raise RefusedError(
+                "Together with the releases in the ledger this one could lead further away from what the "
+                "plan says than was promised.",
+                found=f"{n_far} of {self.terms.n_classes} base classes would be further than "
+                f"{float(self.closeness_left.limit):g} from their references after {self.n_releases} "
+                "admitted releases.",
+                remedy="Publish other unions of classes (merge until it is admitted), leave the records of "
+                "these classes out, or wait for a size or date that was announced beforehand.",
+            )
+        smallest = None
+        if self.smallest is not None and shown is not None:
+            smallest = self.smallest.joined(*shown)
+        return LedgerState(
+            self.terms, self.missed | missed, self.n_releases + 1, self._spent(missed), smallest
+        )
 
     def terms_left(self) -> CertificateTerms:
         """What the next release must show to be admitted, as terms of a certificate.
 
-        A release is certified under these terms exactly if Theorem F admits it: the witnesses are the
-        survivors, and each base class may miss as many of them as it has room. So whatever merges or
-        suppresses for a certificate also does so for a ledger.
+        A release is certified under these terms exactly if Theorems F and G admit it: the witnesses are the
+        survivors, each base class may miss as many of them as it has room, and closeness is what the smallest
+        shares so far leave of T. So whatever merges or suppresses for a certificate does so for a ledger.
 
         Where people move, such a release is admitted, and others may be: all witnesses count as long as each
         release may miss one more of them in its worst class. Afterwards the first ell survivors must all be
@@ -131,7 +193,13 @@ class LedgerState:
             firsts = witnesses & (np.cumsum(witnesses, axis=1) <= self.terms.ell)
             witnesses = np.where(by_number[:, None], self.terms.membership, firsts)
             allowances = np.where(by_number, spare, 0)
-        return replace(self.terms, membership=witnesses, allowances=allowances, releases=1)
+        return replace(
+            self.terms,
+            membership=witnesses,
+            allowances=allowances,
+            releases=1,
+            closeness=self.closeness_left,
+        )
 
     def _check(self, misses: ArrayLike) -> NDArray[np.bool_]:
         missed = read_only(misses, np.bool_)

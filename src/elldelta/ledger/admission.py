@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta._version import __version__
-from elldelta.core.certificate import CertificateTerms, missing_witnesses
+from elldelta.core.certificate import CertificateTerms, certify_shown, missing_witnesses
 from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger.chain import LedgerChain, Standing, counted_line
-from elldelta.ledger.lines import LedgerEntry, line_bytes
+from elldelta.ledger.lines import LedgerEntry, counts_of, line_bytes
 from elldelta.release import verify_published
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def admit(
     content_digest: str,
     suppressed: tuple[int, ...] = (),
 ) -> Admission:
-    """Decides whether a release is admitted (Theorem F); changes nothing.
+    """Decides whether a release is admitted (Theorems F and G); changes nothing.
 
     Args:
         standing: The ledger as it stands, for this owner and this release.
@@ -72,7 +72,7 @@ def admit(
         suppressed: Base classes whose records are left out, as far as the ledger is told.
 
     Raises:
-        RefusedError: The owner has published other classes before, or Theorem F would no longer hold.
+        RefusedError: The owner has published other classes before, or Theorem F or G would not hold.
     """
     owner = check_owner(owner)
     state, terms = standing.state, standing.state.terms
@@ -91,14 +91,14 @@ def admit(
             remedy="Use the classes of the earlier release, which the ledger remembers.",
         )
     missed = missing_witnesses(counts, terms, grouping)
-    after = state.admit(missed)
+    after = state.admit(missed, (counts, grouping))
     entry = LedgerEntry(
         sequence=standing.n_lines,
         owner=owner,
         content_digest=content_digest,
         suppressed=suppressed,
         software=f"elldelta {__version__}",
-        **_shown(terms, grouping, missed),
+        **_shown(terms, grouping, counts),
     )
     line, own = line_bytes(entry.to_dict(), standing.head)
     return Admission(replace(entry, hash=own), after, line)
@@ -150,7 +150,7 @@ class ReadLedger:
             content_digest: The digest of the release's content.
 
         Raises:
-            RefusedError: The owner has published other classes before, or Theorem F would no longer hold.
+            RefusedError: The owner has published other classes before, or Theorem F or G would not hold.
         """
         suppressed = np.flatnonzero(certificate.suppressed[certificate.grouping.class_of])
         return admit(
@@ -163,14 +163,17 @@ class ReadLedger:
         )
 
 
-def _shown(terms: CertificateTerms, grouping: Partition, missed: NDArray[np.bool_]) -> dict[str, Any]:
+def _shown(terms: CertificateTerms, grouping: Partition, counts: NDArray[np.int64]) -> dict[str, Any]:
     """What a line says that everybody who holds the release can compute again."""
+    certificate = certify_shown(counts, terms, grouping)
+    missed = certificate.missed
     return {
         "merged": tuple(sorted(tuple(members) for members in merged_classes(grouping))),
         "misses": tuple(
             (int(base), *np.flatnonzero(missed[base]).tolist()) for base in np.flatnonzero(missed.any(axis=1))
         ),
-        "certified": not bool((missed.sum(axis=1) > terms.allowances).any()),
+        "certified": certificate.is_certified,
+        **({} if terms.closeness is None else {"counts": counts_of(counts, grouping)}),
     }
 
 
@@ -208,8 +211,7 @@ def check_line(
     if plan is None:
         return entry
     verify_published(published, plan)
-    missed = missing_witnesses(published.counts, plan.terms, published.grouping)
-    expected = _shown(plan.terms, published.grouping, missed)
+    expected = _shown(plan.terms, published.grouping, published.counts)
     wrong = [name for name, value in expected.items() if getattr(entry, name) != value]
     if published.counts[np.unique(published.grouping.class_of[list(entry.suppressed)])].any():
         wrong.append("suppressed")

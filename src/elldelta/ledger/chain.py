@@ -13,11 +13,13 @@ A ledger holds no personal value: owners are names that users chose, missed witn
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.core.closeness import SmallestShares
 from elldelta.core.ledger_state import LedgerState, anywhere, most
 from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.errors import ElldeltaError, FileError, ParameterError
@@ -114,9 +116,21 @@ class LedgerChain:
         header = self.header
         moves = "" if header.moves is None else ", also if they move as the plan allows,"
         each = f", with at least {header.min_records} linked records each" if header.min_records > 1 else ""
+        said = []
+        if header.n_needed:
+            said.append(
+                f"leave everybody who is in all of them{moves} among at least {header.ell} sensitive "
+                f"values{each}"
+            )
+        if header.closeness is not None:
+            points = 100 * float(Fraction(header.closeness))
+            said.append(
+                "let nobody believe anything that differs by more than "
+                f"{points:g} percentage points from what the plan says, for any set of values, if every "
+                "linked record is equally likely to be the person's"
+            )
         return (
-            f"Any of the {self.n_releases} releases in this ledger, linked in any way, leave everybody who "
-            f"is in all of them{moves} among at least {header.ell} sensitive values{each}."
+            f"Any of the {self.n_releases} releases in this ledger, linked in any way, {' and '.join(said)}."
         )
 
     @property
@@ -129,6 +143,9 @@ class LedgerChain:
         return {
             "plan_digest": self.header.plan_digest,
             "ell": self.header.ell,
+            **(
+                {} if self.header.closeness is None else {"closeness": float(Fraction(self.header.closeness))}
+            ),
             "promise": self.promise,
             "conditions": list(self.conditions),
             "sealed": len(self.sealed),
@@ -178,6 +195,20 @@ class LedgerChain:
             yield table
 
     @cached_property
+    def smallest(self) -> SmallestShares | None:
+        """The smallest shares that the releases show, as far as lines tell them; None without closeness.
+
+        What a sealed line stands for is not told before its release is published: a copy with sealed lines
+        may promise more than there is, and admits nothing.
+        """
+        if self.header.closeness is None:
+            return None
+        smallest = SmallestShares.none(self.header.n_classes, self.header.n_values)
+        for entry in self.active:
+            smallest = smallest.joined(*entry.shown(self.header))
+        return smallest
+
+    @cached_property
     def room(self) -> NDArray[np.int64]:
         """How many more witnesses each base class can lose (Theorems F and H); needs no plan."""
         moves = None if self.header.moves is None else np.array(self.header.moves, dtype=np.int64)
@@ -185,13 +216,13 @@ class LedgerChain:
         if self.spent is not None:
             n_missed = np.minimum(n_missed, self.spent)
         n_witnesses = np.array(self.header.n_witnesses, dtype=np.int64)
-        left: NDArray[np.int64] = n_witnesses - n_missed - self.header.ell
+        left: NDArray[np.int64] = n_witnesses - n_missed - self.header.n_needed
         left.setflags(write=False)
         return left
 
     def state(self, terms: CertificateTerms) -> LedgerState:
-        """The state of Theorems F and H, for a plan that the header describes."""
-        return LedgerState(terms, self.missed, self.n_releases, self.spent)
+        """The state of Theorems F, G and H, for a plan that the header describes."""
+        return LedgerState(terms, self.missed, self.n_releases, self.spent, self.smallest)
 
     def standing(self, terms: CertificateTerms, owner: str, content_digest: str) -> Standing:
         """What deciding about a release of an owner must know."""
@@ -339,7 +370,8 @@ def check_plan(chain: LedgerChain, plan_digest: str, terms: CertificateTerms, so
     except ElldeltaError:
         raise FileError(
             f"{source} does not fit its plan.",
-            found="A missed value is no witness of its class.",
+            found="A missed value is no witness of its class, or the releases are further from the plan's "
+            "references than was promised.",
             remedy="It was not written by elldelta; link the releases themselves to see what they show.",
         ) from None
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from elldelta.core.partition import grouping_from_merged
+import numpy as np
+
+from elldelta.core.closeness import as_limit
+from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.errors import ElldeltaError, ParameterError
 from elldelta.files import canonical_json, digest
 from elldelta.ledger.sealed import is_whole, numbers_below
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from elldelta.core.certificate import CertificateTerms
 
@@ -20,6 +25,9 @@ FORMAT_VERSION = 2
 ledgers could not say; a ledger that says nothing of it is written in format 1."""
 
 KIND = "elldelta ledger"
+
+MOST_COUNT = 1 << 53
+"""More records of a value than this nobody has."""
 
 MOST_CELLS = 1 << 31
 """Base classes times sensitive values. Ledgers come from servers, too: one line must not fill the memory."""
@@ -38,6 +46,7 @@ class LedgerHeader:
         n_witnesses: a_c, one per base class.
         owners: How many owners are expected to publish through it; None: nobody knows.
         moves: Per base class the number of the classes among which somebody may move; None if nobody moves.
+        closeness: T, as a fraction such as 1/5; None where the plan promises no closeness.
     """
 
     plan_digest: str
@@ -48,6 +57,7 @@ class LedgerHeader:
     n_witnesses: tuple[int, ...]
     owners: int | None = None
     moves: tuple[int, ...] | None = None
+    closeness: str | None = None
 
     @classmethod
     def of(cls, plan_digest: str, terms: CertificateTerms, owners: int | None = None) -> LedgerHeader:
@@ -61,7 +71,13 @@ class LedgerHeader:
             n_witnesses=tuple(terms.n_witnesses.tolist()),
             owners=owners,
             moves=None if terms.moves is None else tuple(terms.moves.tolist()),
+            closeness=None if terms.closeness is None else str(terms.closeness.limit * terms.releases),
         )
+
+    @property
+    def n_needed(self) -> int:
+        """The witnesses that must survive: none where closeness is all that is promised."""
+        return 0 if self.closeness is not None and self.ell == 1 else self.ell
 
     @property
     def n_classes(self) -> int:
@@ -70,7 +86,7 @@ class LedgerHeader:
 
     def to_dict(self) -> dict[str, Any]:
         """The header as plain JSON values."""
-        is_plain = self.owners is None and self.moves is None
+        is_plain = self.owners is None and self.moves is None and self.closeness is None
         said = {name: value for name, value in vars(self).items() if value is not None}
         return {"kind": KIND, "format": 1 if is_plain else FORMAT_VERSION, **said}
 
@@ -89,7 +105,12 @@ class LedgerHeader:
             moves=numbers_below(document["moves"], len(document["n_witnesses"]))
             if "moves" in document
             else None,
+            closeness=document.get("closeness"),
         )
+        if "closeness" in document and (
+            document["format"] < 2 or str(as_limit(header.closeness)) != header.closeness
+        ):
+            raise ParameterError("The header of a ledger is malformed.")
         numbers = [header.ell, header.releases, header.min_records, n_values]
         if "owners" in document:
             numbers.append(header.owners if document["format"] > 1 else 0)
@@ -116,6 +137,8 @@ class LedgerEntry:
         certified: Whether it also passes the certificate, which holds without the ledger (Theorem E).
         software: What wrote the line.
         hash: The hash of the line.
+        counts: Where closeness is promised, what the release shows: per published class with a record its
+            first base class, then the records of every value; in rising order.
     """
 
     sequence: int
@@ -127,10 +150,15 @@ class LedgerEntry:
     certified: bool
     software: str
     hash: str = ""
+    counts: tuple[tuple[int, ...], ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as plain JSON values, without hashes."""
-        content = {name: value for name, value in vars(self).items() if name != "hash"}
+        content = {
+            name: value
+            for name, value in vars(self).items()
+            if name != "hash" and (name != "counts" or value is not None)
+        }
         return {"kind": "release", **content}
 
     @classmethod
@@ -151,7 +179,32 @@ class LedgerEntry:
         ):
             raise ParameterError("An entry of a ledger is malformed.")
         values = {name: document[name] for name in plain}
-        return cls(merged=merged, suppressed=suppressed, misses=misses, **values)
+        entry = cls(merged=merged, suppressed=suppressed, misses=misses, **values)
+        if header.closeness is None and "counts" not in document:
+            return entry
+        counts = tuple(
+            (*numbers_below(row[:1], header.n_classes), *numbers_below(row[1:], MOST_COUNT))
+            for row in document["counts"]
+        )
+        entry = replace(entry, counts=counts)
+        if header.closeness is None or counts_of(*entry.shown(header)) != counts:
+            raise ParameterError("The counts of a line are not those of a release.")
+        return entry
+
+    def shown(self, header: LedgerHeader) -> tuple[NDArray[np.int64], Partition]:
+        """What the release shows, as far as the line says it: by published class and value; the grouping."""
+        grouping = grouping_from_merged(self.merged, header.n_classes)
+        table = np.zeros((grouping.n_classes, header.n_values), dtype=np.int64)
+        for base, *numbers in self.counts or ():
+            table[grouping.class_of[base]] = numbers
+        return table, grouping
+
+
+def counts_of(shown: NDArray[np.int64], grouping: Partition) -> tuple[tuple[int, ...], ...]:
+    """What a release shows, in the one way in which a line says it."""
+    firsts = [int(members[0]) for members in grouping]
+    filled = np.flatnonzero(shown.any(axis=1)).tolist()
+    return tuple(sorted((firsts[row], *shown[row].tolist()) for row in filled))
 
 
 def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes, str]:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from elldelta.core.accountant import ReleaseEvent, profile_of
+from elldelta.core.closeness import distances_between
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError, RefusedError
 from elldelta.files import loaded
+from elldelta.plan.closeness import Closeness
 from elldelta.plan.common_cells import common_cells
 from elldelta.plan.plan import Plan, read_plan
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from elldelta.core.accountant import Profile
 
@@ -27,12 +33,29 @@ CONDITIONS = (
 """What must be true for a composed profile."""
 
 
+@dataclass(frozen=True)
+class LinkedCloseness:
+    """How far all releases together can lead from what one of the plans says (Theorem G).
+
+    Attributes:
+        plan: The digest of the plan whose references are meant.
+        promised: What the plan promises by itself, for as many releases as it was made for.
+        distance_upper: The bound for all releases, in the class where it is largest; None if there is none,
+            because it would be 1 or more, or because another plan promises no closeness.
+    """
+
+    plan: str
+    promised: float
+    distance_upper: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class Composed:
-    """The profile of all releases together, and what it assumes."""
+    """The profile of all releases together, what it assumes, and how close they stay to what plans say."""
 
     profile: Profile
     conditions: tuple[str, ...] = CONDITIONS
+    closeness: tuple[LinkedCloseness, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The profile as plain JSON values."""
@@ -41,6 +64,7 @@ class Composed:
             "releases": self.profile.releases,
             "profile": [{"ell": ell, "delta": failure} for ell, failure in enumerate(failures, start=1)],
             "conditions": list(self.conditions),
+            **({"closeness": [asdict(item) for item in self.closeness]} if self.closeness else {}),
         }
 
 
@@ -49,6 +73,9 @@ def compose(releases: Sequence[tuple[Plan | str | os.PathLike[str], int]]) -> Co
 
     Plans may have different classes; then the classes of the linkage are the intersections. Only witness
     values count, because a plan tells the probabilities of no others: the result errs upwards.
+
+    Closeness adds up: each release costs what its plan allows it by itself, and a release of another plan
+    also the distance between the references of the two plans.
 
     Args:
         releases: Pairs of a plan, or its file, and the number of its releases.
@@ -73,4 +100,28 @@ def compose(releases: Sequence[tuple[Plan | str | os.PathLike[str], int]]) -> Co
         ReleaseEvent(Partition(class_of), plan.cells(), plan.records, number)
         for plan, (_, number), class_of in zip(plans, releases, cells, strict=True)
     ]
-    return Composed(profile_of(made, max(plan.eta for plan in plans)))
+    numbers = [number for _, number in releases]
+    return Composed(
+        profile_of(made, max(plan.eta for plan in plans)),
+        CONDITIONS if all(plan.closeness is None for plan in plans) else (*CONDITIONS, Closeness.CONDITION),
+        tuple(_linked_closeness(plans, numbers, cells)),
+    )
+
+
+def _linked_closeness(
+    plans: Sequence[Plan], numbers: Sequence[int], cells: Sequence[NDArray[np.int64]]
+) -> Iterator[LinkedCloseness]:
+    """For every plan with references: what each release may use, and the way between references, added up."""
+    terms = [plan.terms.closeness for plan in plans]
+    for plan, own, class_of in zip(plans, terms, cells, strict=True):
+        if own is None or plan.closeness is None:
+            continue
+        total: NDArray[np.float64] = np.zeros(len(class_of))
+        for other, number, other_of in zip(terms, numbers, cells, strict=True):
+            if other is None:
+                total += np.inf
+                continue
+            between = distances_between(own.shares[class_of], other.shares[other_of])
+            total += number * (float(other.limit) + between)
+        distance = float(total.max()) * (1.0 + 1e-12)
+        yield LinkedCloseness(plan.digest, plan.closeness.limit, distance if distance < 1.0 else None)

@@ -92,7 +92,8 @@ def _losses(plan: Plan, model: Model, owners: int | None, seed: int) -> Iterator
             table, terms, plan.hull_loss, on_failure="coarsen-suppress", unions=plan.unions, reserve=reserve
         )
         if state is not None:
-            state = state.admit(fitted.certificate.missed)
+            shown = fitted.certificate
+            state = state.admit(shown.missed, (shown.counts, shown.grouping))
         yield fitted.cost.loss
 
 

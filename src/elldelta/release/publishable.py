@@ -189,14 +189,19 @@ def publishable(
         attempts = [state.terms_left()]
         reserve = Reserve.keep(plan.cells(), attempts[0], n_records=plan.records, followers=to_come)
     elif state is not None and grouping is None and on_failure != "refuse":
-        strict = replace(own, allowances=np.minimum(own.allowances, state.terms_left().allowances))
-        attempts += [state.terms_left(), strict]
+        left = state.terms_left()
+        least = np.minimum(own.allowances, left.allowances)
+        strict = replace(own, allowances=least, closeness=left.closeness)
+        attempts += [left, strict]
     for terms in attempts:
         made = fitted(terms, reserve)
         shown = made.certificate
         again = certify_shown(shown.counts, own, shown.grouping)
-        if state is None or (state.admits(again.missed) and again.is_certified):
+        seen = (again.counts, again.grouping)
+        if state is None or (state.admits(again.missed, seen) and again.is_certified):
             break
+    if again.too_far.any():  # a ledger may have room for what a certificate does not allow
+        raise _not_certified(again, plan)
     made = _require_persons(made, plan)
     if made.n_records == 0:
         raise RefusedError(

@@ -328,7 +328,8 @@ def _bytes_of(release: Registered) -> int:
 
 def _bytes_of_state(state: PlanState) -> int:
     linked = sum(own.left.nbytes + own.shown.nbytes for own in state.linked.values())
-    return 2 * state.ledger.missed.nbytes + linked + 4096
+    shares = [each for each in (state.ledger.smallest, state.shares) if each is not None]
+    return 2 * state.ledger.missed.nbytes + linked + sum(2 * each.counts.nbytes for each in shares) + 4096
 
 
 def _key(settings: Settings) -> PrivateKey:

@@ -167,8 +167,8 @@ def _run(
         str | None,
         typer.Option(
             "--closeness-to",
-            help="The reference: pooled (the overall distribution of the releases, the default) or a "
-            "model (model.parquet).",
+            help="The reference: pooled (the overall distribution of the releases, the default), a plan "
+            "(plan.json, whose own closeness is then asked for if none is given) or a model (model.parquet).",
         ),
     ] = None,
     schema: Annotated[

@@ -20,7 +20,10 @@ def _run(
     ],
     json: options.Json = False,
 ) -> None:
-    """What linking releases of one or several plans leaves: for every ell, how likely it fails."""
+    """What linking releases of one or several plans leaves: for every ell, how likely it fails.
+
+    Where plans promise closeness, also how far all releases together can lead from what each of them says.
+    """
     from elldelta.engines.task import computed
     from elldelta.plan.compose import compose
 
@@ -38,6 +41,13 @@ def _run(
             for ell, failure in enumerate(composed.profile.failures_upper.tolist(), start=1)
         ],
     )
+    for item in composed.closeness:
+        far = item.distance_upper
+        output.print_text(
+            f"Closeness to what plan {item.plan[:15]} says: "
+            + ("no promise" if far is None else f"at most {far:.3g}")
+            + f" for these releases; {item.promised:g} is what it promises by itself."
+        )
     output.print_text("What must be true:", *(f"  - {condition}" for condition in composed.conditions))
 
 

@@ -137,10 +137,22 @@ def _verify(
             "sealed": [line.sequence for line in chain.sealed],
         },
         f"The chain is intact: {chain.n_releases} releases of {len(chain.owners)} owners.",
+        *_closeness(chain.header.closeness, has_plan=known is not None, has_sealed=bool(chain.sealed)),
         *_sealed([line.sequence for line in chain.sealed]),
         *_compared(sorted(compared), apart, has_plan=known is not None, is_signed=keys is not None),
         as_json=json,
     )
+
+
+def _closeness(limit: str | None, *, has_plan: bool, has_sealed: bool) -> Iterator[str]:
+    if limit is None:
+        return
+    if not has_plan:
+        yield "Closeness was not checked: give --plan, which tells what to be close to."
+    elif has_sealed:
+        yield "All releases that are shown stay within the closeness of the plan; sealed lines do not tell."
+    else:
+        yield "All releases together stay within the closeness of the plan."
 
 
 def _sealed(numbers: list[int]) -> Iterator[str]:

@@ -29,6 +29,7 @@ from elldelta.agency.server.tables import LedgerLine
 from elldelta.agency.server.tables import LedgerState as LedgerStateRow
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
+from elldelta.audit.belief import Asked
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
 from elldelta.files import digest, digest_of_parts, json_object
@@ -157,7 +158,8 @@ def run_audit(agency: Agency, plan_digest: str, linked: Sequence[int], releases:
         for number in linked:
             item = load_registered(session, agency, plan, number)
             published.append(replace(item.published, name=f"{item.owner} ({number})"))
-    audit = summarize(Evidence.from_published(published), plan.ell)
+    asked = None if plan.closeness is None else Asked.of(None, plan)
+    audit = summarize(Evidence.from_published(published, plan if asked else None), plan.ell, closeness=asked)
     return {
         "plan": plan_digest,
         "releases": len(published),
@@ -216,7 +218,7 @@ def _load_state(
     head = line_hash(plan, last)
 
     def fits(state: PlanState | None) -> bool:
-        return state is not None and state.head == head and state.linked.keys() >= needed
+        return state is not None and state.head == head and state.knows(needed)
 
     state = agency.states.peek(plan.digest)
     if not fits(state):

@@ -1,0 +1,133 @@
+"""Whether a release may be linked with those of other plans for the same people: values left, and beliefs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.closeness import ClosenessTerms, SmallestShares
+from elldelta.core.linked_state import least_left
+from elldelta.core.partition import Partition
+from elldelta.errors import RefusedError
+from elldelta.plan.classes import Classes, Merged, class_labels
+from elldelta.plan.common_cells import common_cells
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from elldelta.agency.admission import PlanState
+    from elldelta.plan.plan import Plan
+
+MOST_NAMED = 3
+"""How many failing classes a refusal names; their labels are what the release shows to everybody."""
+
+
+def check_linkage(
+    plan: Plan, grouping: Partition, counts: NDArray[np.int64], states: Sequence[PlanState]
+) -> None:
+    """Links a release with all others, exactly, and refuses it where somebody is left with too little.
+
+    Whoever is in releases of several plans was promised the most that one of these plans promises.
+
+    Args:
+        plan: The plan of the release.
+        grouping: The published class of every base class.
+        counts: What the published classes show.
+        states: What is registered, under this plan and under others.
+    """
+    if any(state.plan.schema.digest != plan.schema.digest for state in states):
+        raise RefusedError(
+            "The release cannot be linked with all that was registered before.",
+            found="Releases for the same population describe their columns differently.",
+            remedy="The agency must keep one schema for a population; ask for a plan with the earlier one.",
+        )
+    base_of, *class_of = common_cells(plan.schema, [plan.classes, *(state.plan.classes for state in states)])
+    rows = grouping.class_of[base_of]
+    promises = [(state.plan.ell, state.plan.min_records) for state in states]
+    for ell, min_records in sorted({*promises, (plan.ell, plan.min_records)}):
+        is_own = (ell, min_records) == (plan.ell, plan.min_records)
+        left = least_left(
+            counts[rows],
+            [state.linked[min_records] for state in states],
+            class_of,
+            also_in=None
+            if is_own
+            else [place for place, own in enumerate(promises) if own == (ell, min_records)],
+            min_records=min_records,
+        )
+        failing = np.flatnonzero((left >= 0) & (left < ell))
+        if failing.size:
+            raise _below(plan, grouping, rows[failing], left[failing], ell)
+    if any(state.plan.closeness is not None for state in states):
+        _check_closeness(plan, grouping, counts, rows, list(zip(states, class_of, strict=True)))
+
+
+def _check_closeness(
+    plan: Plan,
+    grouping: Partition,
+    counts: NDArray[np.int64],
+    rows: NDArray[np.intp],
+    laid: Sequence[tuple[PlanState, NDArray[np.int64]]],
+) -> None:
+    """Refuses a release with which beliefs would be too far from what a plan says, over all plans.
+
+    Whoever is in a release of a plan was promised its closeness. E of all releases bounds every group of
+    them (Theorem G), so the promise holds whichever of the others somebody is in.
+    """
+    cells = Partition(np.arange(len(rows)))
+    smallest = SmallestShares.none(len(rows), plan.schema.n_values)
+    for state, class_of in laid:
+        if state.shares is not None:
+            smallest = smallest.smaller(state.shares.at(class_of))
+    there = counts[rows].any(axis=1)
+    for state, class_of in laid:
+        terms = state.plan.terms.closeness
+        if terms is None:
+            continue
+        asked = there
+        if state.plan.digest != plan.digest:
+            asked = there & state.linked[state.plan.min_records].shown[class_of].any(axis=1)
+        limit = terms.limit * state.plan.releases
+        far = ClosenessTerms(terms.references[class_of], limit, smallest).is_too_far(counts[rows], cells)
+        failing = np.unique(rows[far & asked])
+        if failing.size:
+            raise RefusedError(
+                "Linked with what is registered already, the release could lead further away from what a "
+                "plan says than was promised.",
+                found=f"{failing.size} of its classes, with the {float(limit):g} of plan "
+                f"{state.plan.digest[:15]}: {_named(plan, grouping, failing.tolist())}.",
+                remedy="Publish other unions of classes, or leave the records of these classes out, and "
+                "register again.",
+            )
+
+
+def _below(
+    plan: Plan, grouping: Partition, rows: NDArray[np.intp], left: NDArray[np.int64], ell: int
+) -> RefusedError:
+    """The refusal of a release that would take somebody below ell, with the worst classes."""
+    worst = list(dict.fromkeys(rows[np.argsort(left, kind="stable")].tolist()))
+    return RefusedError(
+        "Linked with what is registered already, the release would leave somebody with fewer than "
+        f"{ell} values.",
+        found=f"{len(worst)} of its classes, at worst with {int(left.min())} values left: "
+        f"{_named(plan, grouping, worst)}.",
+        remedy="Publish coarser classes, or leave the records of these classes out, and register again.",
+    )
+
+
+def _named(plan: Plan, grouping: Partition, rows: Sequence[int]) -> str:
+    """Some published classes by their labels, which the release shows to everybody."""
+    labels = class_labels(plan.schema, published_classes(plan, grouping))
+    named = "; ".join(
+        ", ".join(f"{column} {label}" for column, label in zip(plan.schema.names, labels[row], strict=True))
+        for row in rows[:MOST_NAMED]
+    )
+    return named + (f", and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else "")
+
+
+def published_classes(plan: Plan, grouping: Partition) -> Classes:
+    """The classes that a release publishes."""
+    return Merged(plan.classes, grouping.class_of) if grouping.n_classes < plan.n_classes else plan.classes
