@@ -79,7 +79,7 @@ def _story(folder: Path, rng: np.random.Generator, progress: Progress | None) ->
         model = estimate(past, schema, engine=engine)
         write_model(model, folder / "model.parquet")
         records = min(len(hospital) for hospital in region.hospitals)
-        wish = Wish(ell=ELL, delta=DELTA, releases=len(HOSPITALS), records=records)
+        wish = Wish(ell=ELL, releases=len(HOSPITALS), records=records)
         plan = make_plan(model, wish, progress=part(progress, 0.1, 0.3))
         write_plan(plan, folder / "plan.json")
         released = [folder / f"release_{name.lower()}.parquet" for name in HOSPITALS]

@@ -39,7 +39,7 @@ POPULATION = "hospitals"
 TITLE = "Patients of the region's hospitals (generated)"
 PASSWORD = "demonstration"  # noqa: S105 (for generated data, and printed at every start)
 SEED = 1
-ELL, DELTA, RELEASES, RECORDS = 3, 0.01, 3, 8_000
+ELL, RELEASES, RECORDS = 3, 3, 8_000
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _play(agency: Agency) -> None:
         content = path.read_bytes()
     create_population(agency, POPULATION, TITLE)
     upload_model(agency, staff, POPULATION, content)
-    wish = asked_wish(ell=ELL, records=RECORDS, delta=DELTA, releases=RELEASES)
+    wish = asked_wish(ell=ELL, records=RECORDS, releases=RELEASES)
     request = file_request(agency, client, POPULATION, wish)
     begin_job(agency, staff, request.id, "plan")
     run_next(agency, "demonstration")

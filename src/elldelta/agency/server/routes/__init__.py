@@ -41,13 +41,14 @@ populations::
     POST   /populations               agency  {"name", "title"?} -> 201 PopulationView
     GET    /populations/{name}        all     PopulationView; its "model" is a summary, or null
     PUT    /populations/{name}/model  agency  the model file, application/octet-stream -> PopulationView
-    GET    /populations/{name}/cost   client, agency  ?ell=&records=&delta=&releases= -> Cost
+    GET    /populations/{name}/cost   client, agency  ?ell=&records=&releases=&owners=&delta=
+                                              &waiting_risk= -> Cost
 
 requests::
 
     POST   /requests                  client  {"population", "ell", "records", "delta"?, "releases"?,
                                               "shape"?, "guarantee"?, "bound"?, "eta"?,
-                                              "waiting_risk"?, "min_records"?, "shared_records"?}
+                                              "waiting_risk"?, "min_records"?, "shared_records"?, "owners"?}
                                               -> 201 RequestView
     GET    /requests                  client (own), agency, auditor  {"requests": [RequestView]}
     GET    /requests/{id}             the same  RequestView

@@ -59,7 +59,7 @@ EXAMPLES: dict[str, Any] = {
     "reason": "The model has been replaced.",
     "guarantee": "certified",
     "promise": "Any 2 releases that pass the certificate of this plan, linked together, leave ...",
-    "wishes": {"ell": 3, "records": 8000, "delta": 0.01, "releases": 2, "guarantee": "certified"},
+    "wishes": {"ell": 3, "records": 8000, "waiting_risk": "auto", "releases": 2, "guarantee": "certified"},
     "algorithm": "Ed25519",
     "public_key": "-----BEGIN PUBLIC KEY-----\n...\n-----END PUBLIC KEY-----\n",
     "problem": "Linked with what is registered already, ...",

@@ -20,6 +20,7 @@ from elldelta.agency.server.services.progress import show_progress
 from elldelta.agency.server.services.requests import MOST_RELEASES, asked_wish, list_requests
 from elldelta.agency.server.tables import NAME_PATTERN
 from elldelta.core.checks import MOST_RECORDS
+from elldelta.plan.wish import MOST_OWNERS
 
 api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["populations"])
 pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
@@ -89,11 +90,15 @@ def cost(
     name: Name,
     ell: Annotated[int, Query(ge=1, le=LARGEST, examples=[3])],
     records: Annotated[int, Query(ge=1, le=MOST_RECORDS, examples=[8000])],
-    delta: Annotated[float, Query(gt=0.0, lt=1.0, examples=[0.01])] = 0.01,
+    delta: Annotated[float | None, Query(gt=0.0, lt=1.0, examples=[0.01])] = None,
     releases: Annotated[int, Query(ge=1, le=MOST_RELEASES, examples=[2])] = 1,
+    waiting_risk: Annotated[float | None, Query(gt=0.0, lt=1.0, examples=[0.1])] = None,
+    owners: Annotated[int | None, Query(ge=1, le=MOST_OWNERS, examples=[5])] = None,
 ) -> Cost:
     """Tells what is cheap to compute, or known already: for a form that answers while somebody types."""
-    wish = asked_wish(ell=ell, records=records, delta=delta, releases=releases)
+    wish = asked_wish(
+        ell=ell, records=records, delta=delta, releases=releases, waiting_risk=waiting_risk, owners=owners
+    )
     return quick_cost(visit.agency, visit.caller, name, wish)
 
 

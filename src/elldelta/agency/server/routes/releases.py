@@ -205,8 +205,10 @@ def audit(visit: CurrentVisit, digest: Digest, response: Response) -> JobView:
 
 def _registering(visit: Visit, digest: str, **_: object) -> dict[str, Any]:
     """Every form has a key of its own, so that pressing the button twice registers once."""
+    details = show_plan(visit.agency, digest)
     return {
-        "plan": show_plan(visit.agency, digest).plan,
+        "plan": details.plan,
+        "owners": details.owners,
         "key": visit.agency.random(16).hex(),
         "refusal": None,
     }

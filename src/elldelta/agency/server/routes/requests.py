@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import Field
@@ -33,11 +33,12 @@ from elldelta.agency.server.services.requests import FEWEST_PAST, MOST_RELEASES,
 from elldelta.agency.server.tables import NAME_PATTERN
 from elldelta.choices import Bound, Guarantee, ShapeName
 from elldelta.core.checks import MOST_RECORDS
+from elldelta.plan.wish import MOST_OWNERS
 
 api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["requests"])
 pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
-BEGIN = {"ell": "3", "delta": "0.01", "releases": "2", "records": "10000"}
+BEGIN = {"ell": "3", "releases": "2", "records": "10000"}
 """What the form shows first."""
 
 
@@ -47,13 +48,14 @@ class NewRequest(Body):
     population: str = Field(pattern=NAME_PATTERN)
     ell: int = Field(ge=1, le=LARGEST)
     records: int = Field(ge=1, le=MOST_RECORDS)
-    delta: float = Field(default=0.01, gt=0.0, lt=1.0)
+    delta: float | None = Field(default=None, gt=0.0, lt=1.0)
     releases: int = Field(default=1, ge=1, le=MOST_RELEASES)
     shape: ShapeName | None = None
     guarantee: Guarantee = "certified"
     bound: Bound = "sharp"
     eta: float = Field(default=0.0, ge=0.0, lt=1.0)
-    waiting_risk: float | None = Field(default=None, gt=0.0, lt=1.0)
+    waiting_risk: Annotated[float, Field(gt=0.0, lt=1.0)] | Literal["auto"] | None = None
+    owners: int | None = Field(default=None, ge=1, le=MOST_OWNERS)
     min_records: int = Field(default=1, ge=1, le=MOST_RELEASES)
     shared_records: int | None = Field(default=None, ge=0, le=MOST_RECORDS)
 
@@ -154,19 +156,21 @@ def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
         shape=posted.choice("shape", ("boxes", "runs")),
         guarantee=posted.choice("guarantee", ("certified", "probabilistic")) or "certified",
         **posted.maybe("eta", posted.number, "The error of the past records"),
-        **posted.maybe("waiting_risk", posted.number, "The waiting risk"),
         **posted.maybe("min_records", posted.whole, "The number of records behind a value"),
     )
     return see(f"/requests/{requests.file_request(visit.agency, visit.caller, name, wish).id}", "asked")
 
 
 def _numbers(posted: Posted) -> dict[str, int | float]:
-    """The part of a wish that the quick answer is about."""
+    """The part of a wish that the quick answer is about; owners who share the ledger stand in place of t."""
+    owners = posted.maybe("owners", posted.whole, "The number of owners")
     return {
         "ell": posted.whole("ell", "ℓ"),
-        "delta": posted.number("delta", "δ"),
-        "releases": posted.whole("releases", "The number of releases"),
+        "releases": 1 if owners else posted.whole("releases", "The number of releases"),
         "records": posted.whole("records", "The number of records"),
+        **owners,
+        **posted.maybe("delta", posted.number, "δ"),
+        **posted.maybe("waiting_risk", posted.number, "The waiting risk"),
     }
 
 

@@ -72,20 +72,20 @@ class Cost(View):
     Attributes:
         population: Which people it is about.
         ell: Sensitive values to be left.
-        delta: Failure probability of one release.
+        delta: Failure probability of one release, if it was asked for.
         releases: How many releases may be linked.
         records: The records that every owner can wait for.
-        failure_after_linkage: releases x delta, which a plan promises at most.
+        failure_after_linkage: releases x delta, which a plan promises at most; None without delta.
         paper: What the paper's bound says.
         sharp_classes: The classes of the sharp plan, if a preview has computed it; otherwise None.
     """
 
     population: str
     ell: int
-    delta: float
+    delta: float | None
     releases: int
     records: int
-    failure_after_linkage: float
+    failure_after_linkage: float | None
     paper: PaperCost
     sharp_classes: int | None
 
@@ -135,10 +135,10 @@ def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> C
     return Cost(
         population=population,
         ell=wish.ell,
-        delta=wish.release_failure,
+        delta=wish.delta,
         releases=wish.releases,
         records=wish.records or 0,
-        failure_after_linkage=wish.budget,
+        failure_after_linkage=None if wish.delta is None else wish.budget,
         paper=agency.costs.get((model_id, asked), paper),
         sharp_classes=plan["classes"] if plan else None,
     )

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
 from elldelta.agency.server.tables import Plan as PlanRow
-from elldelta.agency.server.tables import Population, View, check_text
+from elldelta.agency.server.tables import Population, Registration, View, check_text
 from elldelta.files import as_bytes
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import PlanStatus, sign_plan
@@ -62,9 +62,19 @@ class PlanView(View):
 
 
 class PlanDetails(View):
-    """What a page says about a plan: the list's words, and what must be true for them."""
+    """What a page says about a plan: the list's words, and what must be true for them.
+
+    Attributes:
+        plan: What a list says.
+        owners: How many owners are expected to publish through its ledger; None if nobody said so.
+        to_come: How many of these have no release in it yet.
+        waiting_risk: The chance that a class has to be merged; None if the plan was made with delta.
+    """
 
     plan: PlanView
+    owners: int | None
+    to_come: int | None
+    waiting_risk: float | None
     conditions: tuple[str, ...]
     notes: tuple[str, ...]
     quasi_identifiers: tuple[str, ...]
@@ -113,9 +123,16 @@ def show_plan(agency: Agency, plan_digest: str) -> PlanDetails:
     with agency.database.reading() as session:
         row = find_plan(session, plan_digest)
         view, key_id = PlanView.model_validate(row), row.signature["key_id"]
+        admitted = select(func.count(Registration.party_id.distinct())).where(
+            Registration.plan_digest == plan_digest, ~Registration.publication.has(state="voided")
+        )
+        n_owners = session.scalar(admitted) or 0
     plan = load_plan(agency, plan_digest)
     return PlanDetails(
         plan=view,
+        owners=plan.owners,
+        to_come=None if plan.owners is None else max(0, plan.owners - n_owners),
+        waiting_risk=plan.waiting_risk,
         conditions=plan.conditions,
         notes=plan.notes,
         quasi_identifiers=plan.schema.names,

@@ -35,7 +35,7 @@ FEWEST_PAST = 5
 
 ASKED = (
     *("ell", "records", "delta", "releases", "shape", "guarantee", "bound"),
-    *("eta", "waiting_risk", "min_records", "shared_records"),
+    *("eta", "waiting_risk", "min_records", "shared_records", "owners"),
 )
 """What of a wish a client decides; the rest is the agency's."""
 

@@ -7,7 +7,8 @@
   const box = document.getElementById("cost");
   if (!form || !box) return;
   const PAUSE = 350; // milliseconds without a key before the server is asked
-  const FIELDS = ["ell", "delta", "releases", "records"];
+  const FIELDS = ["ell", "releases", "records"];
+  const MAYBE = ["owners", "delta", "waiting_risk"];
   let waiting = 0;
   let running = null;
   let shown = "";
@@ -32,12 +33,13 @@
     const possible = paper.fewest_records !== null;
     fill({
       records: group(cost.records),
-      failure: small(cost.failure_after_linkage),
+      failure: cost.failure_after_linkage === null ? "" : small(cost.failure_after_linkage),
       fewest: possible ? group(paper.fewest_records) : "",
       classes: paper.classes === null ? "" : group(paper.classes),
       sharp: cost.sharp_classes === null ? "" : group(cost.sharp_classes),
     });
     const chosen = ["cost", possible ? "possible" : "impossible"];
+    chosen.push(cost.failure_after_linkage === null ? "certain" : "chance");
     if (paper.classes !== null) chosen.push("classes");
     else if (possible) chosen.push(paper.is_searched ? "none" : "unsearched");
     if (cost.sharp_classes !== null) chosen.push("sharp");
@@ -50,8 +52,12 @@
   }
 
   async function ask() {
-    const fields = FIELDS.map((name) => form.elements[name]);
-    if (fields.some((field) => field.value.trim() === "" || !field.validity.valid)) {
+    const given = (field) => field.value.trim() !== "";
+    const maybe = MAYBE.map((name) => form.elements[name]).filter((field) => given(field) || !field.validity.valid);
+    // Owners who share a ledger stand in place of t.
+    const needed = FIELDS.filter((name) => name !== "releases" || !given(form.elements.owners));
+    const fields = [...needed.map((name) => form.elements[name]), ...maybe];
+    if (fields.some((field) => !given(field) || !field.validity.valid)) {
       shown = "";
       choose(["empty"]);
       return;
@@ -84,7 +90,7 @@
   }
 
   form.addEventListener("input", (event) => {
-    if (!FIELDS.includes(event.target.name)) return;
+    if (![...FIELDS, ...MAYBE].includes(event.target.name)) return;
     clearTimeout(waiting);
     waiting = setTimeout(ask, PAUSE);
   });
