@@ -234,3 +234,7 @@ da6bef6a3112ec5d06b6697573d6aba1a897bd266d6b9601dc9458cc6112e920  movers/release
 174ebba673592f000337438ce0ee9d92bdc75e5e4e22cc0ae60c4d69d0c0c3db  movers/schema.toml
 """)
 """What 0.2.0 has added about people who move (plan format 3, ledger format 2)."""
+ROUNDED_2 = table_of("""
+a03830f6239b080e9f29c20e869b71b2cb4d6171c33f1457372e381812740354  rounded/fewest_past.json
+""")
+"""What 0.2.0 writes with --fewest-past: shares of past records at rungs of a ladder, plan 2."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.distribution import JointDistribution, SparseRows, frozen
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model
 
@@ -24,12 +25,23 @@ SHARE = 0.1
 """The distance of higher rungs, as a share."""
 
 
-def ladder(largest: int) -> NDArray[np.int64]:
+def ladder(largest: int, step: int = STEP) -> NDArray[np.int64]:
     """The rungs from 0 until one is not below the largest count."""
     rungs = [0]
     while rungs[-1] < max(1, largest):
-        rungs.append(rungs[-1] + max(STEP, round(SHARE * rungs[-1] / STEP) * STEP))
+        rungs.append(rungs[-1] + max(step, round(SHARE * rungs[-1] / step) * step))
     return np.array(rungs, dtype=np.int64)
+
+
+def floored(masses: JointDistribution, step: int = STEP) -> JointDistribution:
+    """Counts of classes at the rung below, so that a plan shows none of them; shares become no larger."""
+    masses = masses.without_below(step)
+    table = masses.mass
+    cells = table.cells if isinstance(table, SparseRows) else table
+    rungs = ladder(int(cells.max(initial=0)), step)
+    low = rungs[np.searchsorted(rungs, cells, side="right") - 1]
+    lower = table._replace(cells=frozen(low, np.int64)) if isinstance(table, SparseRows) else low
+    return JointDistribution(lower, masses.total)
 
 
 def rounded(model: Model, random: np.random.Generator) -> Model:

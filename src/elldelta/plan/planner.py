@@ -17,7 +17,8 @@ from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
 from elldelta.engines.task import computed, part
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.files import check_writable, loaded
-from elldelta.model import Model, read_model, reordered
+from elldelta.model import Model, floored, read_model, reordered
+from elldelta.model.rounding import STEP
 from elldelta.pages.charts import check_picture, write_picture
 from elldelta.plan.classes import Boxes, Runs
 from elldelta.plan.closeness import Closeness, closeness_bound
@@ -309,7 +310,7 @@ class Planner:
             for _ in range(TRIES):
                 bound = self._bound(n_records, share).with_records(planned_for // self.wish.min_records)
                 partition, classes, common = drawn(self, bound)
-                masses, whole = self._shown(partition), self._bound(n_records)
+                masses, whole = self._told(partition), self._bound(n_records)
                 sharp = whole.evaluate(masses) if common is None else common.evaluate(masses, whole)
                 near, failure = Closeness.promised(self, sharp, partition, n_records)
                 excess = self._excess(sharp, failure)
@@ -384,6 +385,12 @@ class Planner:
     def _shown(self, partition: Partition) -> JointDistribution:
         """P of the classes, without cells that are rare in the past records."""
         return self.distribution.generalized(partition).without_below(self.wish.fewest_past)
+
+    def _told(self, partition: Partition) -> JointDistribution:
+        """The same, and where past records are to be protected, their counts rounded down: a safe side."""
+        shown, fewest = self._shown(partition), self.wish.fewest_past
+        # An error of the model is paid for by the largest cells: they must not look smaller.
+        return floored(shown, min(STEP, fewest)) if fewest > 1 and not self.wish.eta else shown
 
     def _model_too_small(self) -> RefusedError:
         return RefusedError(

@@ -64,7 +64,7 @@ def test_the_whole_protocol(service, tmp_path):
         content=model_file(),
         headers={"Content-Type": "application/octet-stream"},
     ).json()
-    assert uploaded["model"]["past_records"] == make_model().n_records
+    assert 0 <= make_model().n_records - uploaded["model"]["past_records"] < 100  # two digits
     assert uploaded["model"]["sensitive"]["values"] == 6
 
     number = service.post("client", "/requests", WISH, status=201).json()["id"]
@@ -252,6 +252,7 @@ def test_a_model_goes_in_and_never_out(service):
         "combinations",
         "combinations_with_records",
         "past_records",
+        "protection",
         "uploaded",
     }
     assert len(cells) > 20

@@ -24,7 +24,7 @@ from elldelta.agency.registration import Examined, Registration, examine
 from elldelta.agency.server.errors import BusyError, TooLargeError
 from elldelta.errors import RefusedError
 from elldelta.files import json_object
-from elldelta.model import model_from_bytes, rounded
+from elldelta.model import model_from_bytes, promise_to_the_past, rounded
 from elldelta.plan.plan import Plan
 from elldelta.plan.planner import Planner
 from elldelta.plan.wish import Wish
@@ -168,14 +168,24 @@ class CheckedModel(NamedTuple):
     summary: dict[str, Any]
 
 
-def check_model(content: bytes, most_cells: int) -> CheckedModel:
+def check_model(content: bytes, most_cells: int, most_epsilon: float | None = None) -> CheckedModel:
     """Reads a model.
 
     Raises:
         FileError: It is not a model, or damaged.
         TooLargeError: It has more cells.
+        RefusedError: Its past records are not protected with at most so large an epsilon, if there is one.
     """
     model = read_limited(content, most_cells)
+    epsilon = sum(each.epsilon for each in model.noise)
+    if most_epsilon is not None and not 0.0 < epsilon <= most_epsilon:
+        raise RefusedError(
+            f"This service takes only models that protect the past, with epsilon {most_epsilon:g} at most.",
+            found=f"Its epsilon is {epsilon:g}, if all its estimates share people."
+            if model.noise
+            else "Its counts are exact.",
+            remedy=f"Estimate it with --epsilon {most_epsilon:g}.",
+        )
     return CheckedModel(model.digest, model.schema.digest, _summary(model))
 
 
@@ -221,7 +231,7 @@ def paper_numbers(content: bytes, secret: bytes, wish: Wish, most_cells: int) ->
                 beta=1.0,
                 bound="paper",
                 shape="runs",
-                fewest_past=wish.fewest_past,
+                fewest_past=1 if model.noise else wish.fewest_past,
             ),
         )
         fewest = planner.records()
@@ -234,9 +244,14 @@ def paper_numbers(content: bytes, secret: bytes, wish: Wish, most_cells: int) ->
 
 @lru_cache(maxsize=2)
 def _rounded(content: bytes, secret: bytes) -> Model:
+    return answered(model_from_bytes(content), secret)
+
+
+def answered(model: Model, secret: bytes) -> Model:
+    """The model from which questions about costs are answered: noise or rounding hides every count."""
     import numpy as np
 
-    return rounded(model_from_bytes(content), np.random.default_rng(list(secret)))
+    return model if model.noise else rounded(model, np.random.default_rng(list(secret)))
 
 
 def _check_size(n_cells: int, most: int) -> None:
@@ -249,14 +264,21 @@ def _check_size(n_cells: int, most: int) -> None:
 
 
 def _summary(model: Model) -> dict[str, Any]:
-    schema = model.schema
+    schema, told = model.schema, (int if model.noise else two_digits)
     return {
         "quasi_identifiers": [_column(column) for column in schema.quasi_identifiers],
         "sensitive": _column(schema.sensitive),
         "combinations": schema.n_combinations,
-        "combinations_with_records": len(model.ranks),
-        "past_records": model.n_records,
+        "combinations_with_records": told(len(model.ranks)),
+        "past_records": told(model.n_records),
+        **({"protection": promise_to_the_past(model.noise)} if model.noise else {}),
     }
+
+
+def two_digits(number: int, *, up: bool = False) -> int:
+    """A number with two digits and zeros."""
+    step = int(10 ** max(0, len(str(number)) - 2))
+    return -(-number // step) * step if up else number // step * step
 
 
 def _column(column: Column) -> dict[str, Any]:

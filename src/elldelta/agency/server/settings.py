@@ -137,6 +137,7 @@ class Settings(BaseModel):
         oidc: Another service at which people can sign in (OpenID Connect); None if there is none.
         is_demo: Whether this is the demonstration, with well-known passwords.
         log_level: "debug", "info", "warning" or "error".
+        require_epsilon: Only models that protect their past records with at most this epsilon are taken.
         limits: What one caller, one request and one job may use.
     """
 
@@ -153,6 +154,7 @@ class Settings(BaseModel):
     oidc: Provider | None = None
     is_demo: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    require_epsilon: float | None = Field(default=None, gt=0.0, le=100.0)
     limits: Limits = Field(default_factory=Limits)
 
     @property

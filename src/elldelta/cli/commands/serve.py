@@ -90,6 +90,14 @@ def _serve(
             help="Start although the agency has a key and an empty database: it forgets what it promised.",
         ),
     ] = False,
+    require_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--require-epsilon",
+            help="Take only models that protect the people in the past records (estimate --epsilon), with at "
+            "most this epsilon.",
+        ),
+    ] = None,
     log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Run the central agency: requests, signed plans, progress, registered releases, the ledger."""
@@ -120,6 +128,7 @@ def _serve(
         behind_proxy=behind_proxy,
         second_factor=second_factor and not demo,
         is_demo=demo,
+        require_epsilon=require_epsilon,
         log_level=log_level,
     )
     if new_key:

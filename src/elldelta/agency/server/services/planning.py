@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from elldelta.agency.server.checking import paper_numbers
+from elldelta.agency.server.checking import answered, paper_numbers, two_digits
 from elldelta.agency.server.errors import BusyError, ConflictError, document_of
 from elldelta.agency.server.rights import CLIENT
 from elldelta.agency.server.services.jobs import JobView, enqueue, finish_job, last_done
@@ -35,12 +35,13 @@ from elldelta.plan.planner import Planner
 from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
+    from elldelta.plan.frontier import FrontierRow
     from elldelta.plan.plan import Plan
 
     Tell = Callable[[float, str], None]
@@ -121,15 +122,15 @@ def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> C
     asked = replace(
         wish,
         delta=_on_grid(wish.release_failure),
-        records=_two_digits(wish.records or 1, up=False),
+        records=two_digits(wish.records or 1),
         fewest_past=FEWEST_PAST,
     )
 
     def paper() -> PaperCost:
         content = model_content(agency, model_id)
         found = agency.checks.run(paper_numbers, content, agency.secret, asked, MANY_CELLS)
-        fewest = None if found.fewest_records is None else _two_digits(found.fewest_records, up=True)
-        classes = None if found.classes is None else _two_digits(found.classes, up=False)
+        fewest = None if found.fewest_records is None else two_digits(found.fewest_records, up=True)
+        classes = None if found.classes is None else two_digits(found.classes)
         return PaperCost(fewest_records=fewest, classes=classes, is_searched=found.is_searched)
 
     return Cost(
@@ -208,7 +209,7 @@ def preview(agency: Agency, claim: Job, tell: Tell) -> dict[str, Any]:
     # Around what was asked for, from a quarter to sixteen times of it: what would more or fewer records give?
     numbers = np.unique(np.geomspace(max(1, n_records // 4), 16 * n_records, N_POINTS).astype(int))
     rows = []
-    for place, row in enumerate(frontier_rows(planner, numbers.tolist())):
+    for place, row in enumerate(_frontier(agency, planner, described, numbers.tolist())):
         tell(0.3 + 0.7 * place / len(numbers), f"frontier, {place + 1} of {len(numbers)}")
         rows.append({"records": row.records, "classes": dict(row.classes)})
     return {
@@ -247,9 +248,22 @@ def _made(agency: Agency, planner: Planner) -> Plan:
 def _planner(agency: Agency, claim: Job, tell: Tell) -> tuple[Planner, int]:
     """What makes the plans of a request, and the records that were asked for."""
     tell(0.02, "reading the model")
-    wish = Wish.from_dict({**claim.arguments["wishes"], "fewest_past": claim.arguments["fewest_past"]})
-    planner = Planner(load_model(agency, claim.arguments["model"]), wish)
+    model = load_model(agency, claim.arguments["model"])
+    fewest = (
+        1 if model.noise else claim.arguments["fewest_past"]
+    )  # noise protects people with rare values, too
+    planner = Planner(model, Wish.from_dict({**claim.arguments["wishes"], "fewest_past": fewest}))
     return planner, planner.records()
+
+
+def _frontier(
+    agency: Agency, planner: Planner, described: dict[str, Any] | None, records: list[int]
+) -> Iterator[FrontierRow]:
+    """What each bound gives, from rounded counts: clients see it, and no count can be solved for."""
+    model = answered(planner.model, agency.secret)
+    risk = planner.wish.waiting_risk if described is None else described["waiting_risk"]
+    if model.counts.n.size and (described is not None or risk != "auto"):
+        yield from frontier_rows(Planner(model, replace(planner.wish, waiting_risk=risk)), records)
 
 
 def _issue(agency: Agency, claim: Job, plan: Plan) -> None:
@@ -260,12 +274,6 @@ def _issue(agency: Agency, claim: Job, plan: Plan) -> None:
         result = {"plan": issued.digest, "classes": issued.classes, "promise": issued.promise}
         if not finish_job(session, agency, claim, result):
             raise ConflictError("Another worker has taken this job over.")  # nothing of the above happens
-
-
-def _two_digits(number: int, *, up: bool) -> int:
-    """A number with two digits and zeros."""
-    step = int(10 ** max(0, len(str(number)) - 2))
-    return -(-number // step) * step if up else number // step * step
 
 
 def _on_grid(delta: float) -> float:

@@ -47,7 +47,10 @@ class ColumnView(View):
 
 
 class ModelView(View):
-    """What may be known of a model: its shape and no count of it. Its digest is keyed: see `Agency.keyed`."""
+    """What may be known of a model: its shape and no count of it. Its digest is keyed: see `Agency.keyed`.
+
+    Of an exact model, numbers have two digits. `protection` says what protects its past records, if any.
+    """
 
     digest: str = Field(validation_alias="keyed_digest")
     quasi_identifiers: tuple[ColumnView, ...] = Field(
@@ -57,6 +60,7 @@ class ModelView(View):
     combinations: int = Field(validation_alias=AliasPath("summary", "combinations"))
     combinations_with_records: int = Field(validation_alias=AliasPath("summary", "combinations_with_records"))
     past_records: int = Field(validation_alias=AliasPath("summary", "past_records"))
+    protection: str = Field(default="", validation_alias=AliasPath("summary", "protection"))
     uploaded: dt.datetime = Field(validation_alias="uploaded_at")
 
 
@@ -105,10 +109,13 @@ def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> P
     Raises:
         FileError: It is not a model, or damaged.
         TooLargeError: Its table of counts is larger than the service plans with.
+        RefusedError: It does not protect the past as whoever runs the service demands.
         ConflictError: Releases are registered that describe their columns differently: no release of a plan
             from this model could be linked with them.
     """
-    model = agency.checks.run(check_model, content, agency.limits.model_cells)
+    model = agency.checks.run(
+        check_model, content, agency.limits.model_cells, agency.settings.require_epsilon
+    )
     _check_schema(agency, name, model.schema_digest)
     with agency.database.writing() as session:
         population = find_population(session, name)

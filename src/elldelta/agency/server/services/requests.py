@@ -18,7 +18,7 @@ from elldelta.choices import BOUNDS
 from elldelta.core.checks import check_ell, check_whole
 from elldelta.errors import ParameterError
 from elldelta.files import digest
-from elldelta.plan.wish import Wish
+from elldelta.plan.wish import Wish, check_noisy
 
 if TYPE_CHECKING:
     from sqlalchemy import Row, Select
@@ -96,6 +96,8 @@ def file_request(agency: Agency, caller: Caller, population: str, wish: Wish) ->
         found = find_population(session, population)
         model = session.get_one(ModelFile, current_model_id(found))
         check_ell(wish.ell, model.summary["sensitive"]["values"])
+        if "protection" in model.summary:
+            check_noisy(wish)
         _check_open(session, caller, agency.limits.requests_open)
         request = Request(
             population=found,
