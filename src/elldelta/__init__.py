@@ -10,10 +10,10 @@ The story, and the names that tell it::
     release = ed.release(hospital_a, plan)                       # an owner's table, generalized and checked
     audit = ed.audit([release, other_release])                   # what an adversary sees who links them
 
-Nouns: `Schema`, `Model`, `Plan`, `Release`, `Ledger`, `Audit`. More verbs: `frontier`, `compare`, `compose`
-plans; `verify` a release; `audit_before` publishing one, `targets`, `report`; `check` any table. Wherever an
-object is taken, so is the path of its file (`ed.release("a.parquet", "plan.json")`). `connect` starts another
-engine.
+Nouns: `Schema`, `Model`, `Plan`, `Release`, `Ledger`, `Living`, `Audit`. More verbs: `frontier`, `compare`,
+`compose` plans; `verify` a release; `audit_before` publishing one, `targets`, `report`; `check` any table.
+Wherever an object is taken, so is the path of its file (`ed.release("a.parquet", "plan.json")`). `connect`
+starts another engine.
 `elldelta.paper` has the paper's own results, `elldelta.errors` what can go wrong.
 
 The folders are the rooms of the same story, each built on those before it: `core`, `files`, `pages`,
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from elldelta.plan.planner import plan as plan
     from elldelta.release.release import Release as Release
     from elldelta.release.release import release as release
+    from elldelta.release.updates import Living as Living
     from elldelta.release.verification import verify as verify
     from elldelta.schema.schema import Schema as Schema
     from elldelta.schema.schema_file import read_schema as read_schema
@@ -75,6 +76,7 @@ _HOMES = {
     "Audit": "elldelta.audit.result",
     "CsvFormat": "elldelta.files.csv_format",
     "Ledger": "elldelta.ledger.ledger",
+    "Living": "elldelta.release.updates",
     "Model": "elldelta.model.model",
     "Plan": "elldelta.plan.plan",
     "Query": "elldelta.engines.sources",

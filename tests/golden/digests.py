@@ -201,10 +201,10 @@ ab683e5f464e21b24de52ffbc8a241804fdb8e956b00e868fb5e0059714fbef8  releases/any_o
 """What 0.2.0 has added about plans (format 2) and releases with kept columns (manifest format 2)."""
 
 PERSONS_2 = table_of("""
-0e292a71a2c86c6647584c63f25ce83f972cf112d3ca755d9612967aea1ad760  persons/model.parquet
-524abdb70d81d1455389f64f8d163cfd7bf2d0af0cb30e7f84f31c012dbef620  persons/plan.json
-b5379cb2ee1aba3c1e0f1a22f6079daa1b95fa8f66477828edbdc9da52d08973  persons/release.parquet
-1d4fdbbcd9411b2d60e0ae412d3478ef6bd0844ba2290860b262a6b6e677227e  persons/release.parquet.manifest.json
+fe4b01842d58bc62b69edf007a010f1c254c904a9013dcbcc821b17172cebbc2  persons/model.parquet
+28b9268629ca226e03e6cf1c7e2fd239277c70aefdcc1802973277539c8cb503  persons/plan.json
+baf2341192b6b1d8f73d0533c7aaa9f6ff2410232c7126928ede56c491c7d8f0  persons/release.parquet
+f9ce69403b3535693f5e6410ebb401616b2c6cdda0f5e807eb48a5af9328035c  persons/release.parquet.manifest.json
 12004110345a774f5e60b720e60f99410bfc3139c3c36571fc9161362536406f  persons/schema.toml
 9fff51194ab81834457d89a9fe5fcec58c4acb36f7c158d2f27a72e3a78979b2  persons/visits.csv.gz
 """)

@@ -48,24 +48,17 @@ def count(rows, schema):
 
 
 def persons(rows, schema, person):
-    """Every (person, value) once, at the combination with most of its records; every person once, at a pair.
-
-    Of equal numbers of records the first combination, and then the first value, counts.
-    """
+    """Every (person, value) once, at its first combination; every person once, at its first combination."""
     columns = [*schema.quasi_identifiers, schema.sensitive]
-    n = Counter()
+    pairs, people = {}, {}
     for row in rows:
         places = tuple(position(column, row[column.name]) for column in columns)
         if UNKNOWN not in places and NULL not in places:
-            n[row[person], places[:-1], places[-1]] += 1
-    pairs, people = {}, {}
-    for (who, places, value), times in n.items():
-        pairs[who, value] = min(pairs.get((who, value), (0, ())), (-times, places))
-    for (who, value), (times, places) in pairs.items():
-        key = (times, places, value)
-        people[who] = min(people.get(who, key), key)
-    cells = Counter((places, value) for (_, value), (_, places) in pairs.items())
-    return dict(cells), dict(Counter(places for _, places, _ in people.values()))
+            who, cell, value = row[person], places[:-1], places[-1]
+            pairs[who, value] = min(pairs.get((who, value), cell), cell)
+            people[who] = min(people.get(who, cell), cell)
+    cells = Counter((cell, value) for (_, value), cell in pairs.items())
+    return dict(cells), dict(Counter(people.values()))
 
 
 def release(rows, schema, label_row):

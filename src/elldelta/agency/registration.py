@@ -195,6 +195,12 @@ def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
         RefusedError: The release does not keep what the plan asks.
     """
     published = understood(plan, registration, name=f"of {owner}")
+    if published.manifest.update is not None:
+        raise RefusedError(
+            "An agency does not admit tables that are published again and again.",
+            found="The release is one of a series, which its owner's own ledger has admitted.",
+            remedy="Keep such a series in a ledger that is a file, and register releases that stand alone.",
+        )
     verify_published(published, plan)
     if not published.n_records:
         raise RefusedError(

@@ -10,6 +10,9 @@ stays within T of the plan's references.
 Somebody who moves among classes R meets what one release misses in one class and another release in another.
 For them either of two is enough (Theorem H): A without what any release misses in any class of R has at least
 ell values, or |A| less the most that each release misses in a class of R, added up, is at least ell.
+
+Where owners publish again after people came and went, what the groups of these updates miss is crossed out
+beside it (Theorem I, `elldelta.core.updates`).
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import numpy as np
 from elldelta.core.certificate import CertificateTerms, read_only
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.partition import Partition
+from elldelta.core.updates import NO_SERIES, Series, Update
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
@@ -45,6 +49,7 @@ class LedgerState:
         spent: Where people move: per base class what one class that they may move to misses at most, added
             up over the releases, read-only; None where nobody moves.
         smallest: Where closeness is promised, the smallest share of every value in every base class.
+        series: What owners have changed in tables that they published again; only where nobody moves.
     """
 
     terms: CertificateTerms
@@ -52,6 +57,7 @@ class LedgerState:
     n_releases: int = 0
     spent: NDArray[np.int64] | None = None
     smallest: SmallestShares | None = None
+    series: Series = NO_SERIES
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missed", self._check(self.missed))
@@ -62,6 +68,8 @@ class LedgerState:
             if spent.shape != least.shape or (spent < least).any():
                 raise ParameterError("What releases miss where people move does not fit what they miss.")
             object.__setattr__(self, "spent", spent)
+            if self.series.updates:
+                raise ParameterError("Tables whose people move among classes are not published again.")
         if (self.room < 0).any():
             raise ParameterError("A ledger must leave ell witnesses in every base class.")
         if self.terms.closeness is None:
@@ -91,7 +99,7 @@ class LedgerState:
     @cached_property
     def room(self) -> NDArray[np.int64]:
         """How many more witnesses each base class can lose: what is left beyond ell."""
-        return read_only(self._left(self.survivors, self.spent) - self._needed, np.int64)
+        return read_only(self._left(self.missed, self.spent) - self._needed, np.int64)
 
     @cached_property
     def closeness_left(self) -> ClosenessTerms | None:
@@ -113,15 +121,18 @@ class LedgerState:
             raise ParameterError("The plan promises closeness: a ledger must know what a release shows.")
         return left.is_too_far(*shown)
 
-    def _left(self, survivors: NDArray[np.bool_], spent: NDArray[np.int64] | None) -> NDArray[np.int64]:
-        """How many values are left in each base class, by the better of two counts where people move."""
-        left: NDArray[np.int64] = survivors.sum(axis=1)
+    def _left(self, missed: NDArray[np.bool_], spent: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """How many values are left in each base class, at the worst for those who came and went.
+
+        By the better of two counts where people move.
+        """
+        left = self.terms.n_witnesses - self.series.most_missed(anywhere(missed, self.terms.moves))
         return left if spent is None else np.maximum(left, self.terms.n_witnesses - spent)
 
     def shortfall(self, misses: ArrayLike) -> NDArray[np.int64]:
         """By how much each base class would fall below ell with one more release; 0 where it would not."""
-        missed, moves = self._check(misses), self.terms.moves
-        left = self._left(self.survivors & ~anywhere(missed, moves), self._spent(missed))
+        missed = self._check(misses)
+        left = self._left(self.missed | missed, self._spent(missed))
         short: NDArray[np.int64] = np.maximum(0, self._needed - left).astype(np.int64)
         return short
 
@@ -172,8 +183,26 @@ class LedgerState:
         if self.smallest is not None and shown is not None:
             smallest = self.smallest.joined(*shown)
         return LedgerState(
-            self.terms, self.missed | missed, self.n_releases + 1, self._spent(missed), smallest
+            self.terms, self.missed | missed, self.n_releases + 1, self._spent(missed), smallest, self.series
         )
+
+    def with_update(self, owner: str, update: Update) -> LedgerState:
+        """The state in which an owner has changed its table so; its new whole table is admitted as any other.
+
+        Raises:
+            RefusedError: Whoever knows who came and went could be left with fewer than ell witnesses.
+        """
+        series = self.series.with_update(owner, update)
+        left = self.terms.n_witnesses - series.most_missed(self.missed)
+        if (left < self._needed).any():
+            raise RefusedError(
+                "Whoever knows when people came and went would be left with fewer than "
+                f"{self.terms.ell} values.",
+                found=f"{int((left < self._needed).sum())} of {self.terms.n_classes} base classes would "
+                "fall below.",
+                remedy="Publish these classes as they were last published, or leave them out.",
+            )
+        return replace(self, series=series)
 
     def terms_left(self) -> CertificateTerms:
         """What the next release must show to be admitted, as terms of a certificate.
@@ -181,6 +210,7 @@ class LedgerState:
         A release is certified under these terms exactly if Theorems F and G admit it: the witnesses are the
         survivors, each base class may miss as many of them as it has room, and closeness is what the smallest
         shares so far leave of T. So whatever merges or suppresses for a certificate does so for a ledger.
+        With updates they ask for a little more than Theorem I does: for how many survivors, not for which.
 
         Where people move, such a release is admitted, and others may be: all witnesses count as long as each
         release may miss one more of them in its worst class. Afterwards the first ell survivors must all be

@@ -116,45 +116,149 @@ def released_rows(
     )
 
 
-def persons_by_cell(
+def person_values(
     relation: str, keys: Sequence[str], encodings: Sequence[str], strides: Sequence[int], person: str
 ) -> str:
-    """Persons per combination and sensitive value: cell, val, n, pairs, persons, unnamed.
-
-    Every (person, value) is counted once in the whole table, as a pair, where most of its records are; then
-    every person once, at one of its pairs. So both numbers may be added up over any combinations, and none is
-    more than the different persons there. All records of a pair are counted with it (n), and those that name
-    nobody once more (unnamed).
+    """Every person and sensitive value once, at its first combination: who, val, cell, n records.
 
     Args:
         relation: The table.
         keys: The grouping expression of every quasi-identifier, then of the sensitive column.
         encodings: For each key a relation (raw, position) of the values that take part.
         strides: What a position of each quasi-identifier adds to the rank.
-        person: The expression that tells persons apart.
+        person: The expression that tells persons apart, as text.
     """
     keyed = ", ".join(f"{expression} AS k{place}" for place, expression in enumerate(keys))
     rank = " + ".join(f"e{place}.position * {stride}" for place, stride in enumerate(strides))
     value = f"e{len(keys) - 1}.position"
-    cells = (
-        f"SELECT keyed.who AS who, {rank} AS cell, {value} AS val, COUNT(*) AS n "  # noqa: S608
+    return (
+        f"SELECT keyed.who AS who, {value} AS val, MIN({rank}) AS cell, COUNT(*) AS n "  # noqa: S608
         f"FROM (SELECT {keyed}, {person} AS who FROM {relation}) AS keyed {_joined(encodings)} "
-        f"GROUP BY keyed.who, {rank}, {value}"
+        f"GROUP BY keyed.who, {value}"
     )
-    pairs = (
-        "SELECT who, cell, val, n, SUM(n) OVER (PARTITION BY who, val) AS total, "  # noqa: S608
-        f"ROW_NUMBER() OVER (PARTITION BY who, val ORDER BY n DESC, cell) AS place FROM ({cells}) AS cells"
+
+
+def persons_by_cell(pairs: str) -> str:
+    """What `person_values` found, by combination and value: cell, val, n, pairs, unnamed records."""
+    return (
+        "SELECT cell, val, CAST(SUM(n) AS BIGINT) AS n, COUNT(*) AS pairs, "  # noqa: S608
+        "CAST(SUM(CASE WHEN who IS NULL THEN n ELSE 0 END) AS BIGINT) AS unnamed "
+        f"FROM {pairs} AS pairs GROUP BY cell, val"
     )
-    once = (
-        "SELECT cell, val, total, CASE WHEN who IS NULL THEN total ELSE 0 END AS unnamed, "  # noqa: S608
-        "CASE WHEN ROW_NUMBER() OVER (PARTITION BY who ORDER BY n DESC, cell, val) = 1 THEN 1 ELSE 0 END "
-        "AS one "
-        f"FROM ({pairs}) AS pairs WHERE place = 1"
+
+
+def persons_once(pairs: str) -> str:
+    """Every person of `person_values` at its first combination: cell, persons."""
+    return (
+        "SELECT cell, COUNT(*) AS persons "  # noqa: S608
+        f"FROM (SELECT who, MIN(cell) AS cell FROM {pairs} AS pairs GROUP BY who) AS once GROUP BY cell"
+    )
+
+
+STAY, MOVE, LEAVE, MUST, JOIN, LATE, OUT, GONE = range(8)
+"""What became of a (person, value) since a table was last published: it stays; it is in another class now;
+left; left and must go; is new; is new but may not come any more; has left before; and is to be forgotten."""
+
+
+def first_state(pairs: str, classes: str) -> str:
+    """The state of a table that is published for the first time: who, val, home, shown, stays, waited."""
+    return (
+        "SELECT pairs.who AS who, pairs.val AS val, classes.class AS home, 1 AS shown, 1 AS stays, "  # noqa: S608
+        f"0 AS waited FROM {pairs} AS pairs JOIN {classes} AS classes ON classes.cell = pairs.cell"
+    )
+
+
+def compared_with_state(
+    pairs: str, classes: str, state: str, erased: str, *, stays: int, most_waited: int | None
+) -> str:
+    """What became of every (person, value): who, val, class, home, stays, waited, kind.
+
+    Args:
+        pairs: What `person_values` says of the table now.
+        classes: A relation (cell, class) of the published class of every combination.
+        state: What was last published, and who waits or has left: as `first_state`. A row that is shown and
+            names nobody was published of somebody who must go.
+        erased: A relation (who) of different persons who must go.
+        stays: How often a person may come.
+        most_waited: Who has waited so often may not come any more; None is no limit.
+    """
+    now = (
+        "SELECT pairs.who AS who, pairs.val AS val, classes.class AS class "  # noqa: S608
+        f"FROM {pairs} AS pairs JOIN {classes} AS classes ON classes.cell = pairs.cell "
+        f"LEFT JOIN {erased} AS erased ON erased.who = pairs.who WHERE erased.who IS NULL"
+    )
+    patient = "" if most_waited is None else f" AND COALESCE(old.waited, 0) < {int(most_waited)}"
+    may_come = f"(COALESCE(old.stays, 0) = 0 OR (old.stays < {int(stays)} AND old.home = now.class)){patient}"
+    kind = (
+        f"CASE WHEN old.shown = 1 AND now.class = old.home THEN {STAY} "
+        f"WHEN old.shown = 1 AND now.class IS NOT NULL THEN {MOVE} "
+        f"WHEN old.shown = 1 AND (old.who IS NULL OR erased.who IS NOT NULL) THEN {MUST} "
+        f"WHEN old.shown = 1 THEN {LEAVE} "
+        f"WHEN now.class IS NOT NULL AND {may_come} THEN {JOIN} "
+        f"WHEN now.class IS NOT NULL THEN {LATE} "
+        f"WHEN erased.who IS NOT NULL OR old.stays = 0 THEN {GONE} ELSE {OUT} END"
     )
     return (
-        "SELECT cell, val, CAST(SUM(total) AS BIGINT) AS n, COUNT(*) AS pairs, "  # noqa: S608
-        "CAST(SUM(one) AS BIGINT) AS persons, CAST(SUM(unnamed) AS BIGINT) AS unnamed "
-        f"FROM ({once}) AS once GROUP BY cell, val"
+        "SELECT COALESCE(now.who, old.who) AS who, COALESCE(now.val, old.val) AS val, "  # noqa: S608
+        "CASE WHEN old.shown = 1 OR now.class IS NULL THEN old.home ELSE now.class END AS class, "
+        "COALESCE(old.home, -1) AS home, COALESCE(old.stays, 0) AS stays, COALESCE(old.waited, 0) AS waited, "
+        f"{kind} AS kind FROM ({now}) AS now "
+        f"FULL OUTER JOIN {state} AS old ON now.who = old.who AND now.val = old.val "
+        f"LEFT JOIN {erased} AS erased ON erased.who = old.who"
+    )
+
+
+def compared_counts(compared: str) -> str:
+    """How many (person, value) of each class and value became what: class, val, kind, n, longest wait."""
+    return (
+        "SELECT class, val, kind, COUNT(*) AS n, MAX(waited) AS waited "  # noqa: S608
+        f"FROM {compared} AS compared GROUP BY class, val, kind"
+    )
+
+
+def compared_persons(compared: str) -> str:
+    """How many persons each class would have if it changed: class, persons."""
+    return (
+        "SELECT class, COUNT(DISTINCT who) AS persons "  # noqa: S608
+        f"FROM {compared} AS compared WHERE kind IN ({STAY}, {MOVE}, {JOIN}) GROUP BY class"
+    )
+
+
+def persons_of_state(state: str) -> str:
+    """Different persons of each class that are shown, as a state says: home, persons."""
+    return (
+        "SELECT home, COUNT(DISTINCT who) AS persons "  # noqa: S608
+        f"FROM {state} AS state WHERE shown = 1 GROUP BY home"
+    )
+
+
+def persons_of_state_once(state: str) -> str:
+    """Every person that a state shows, at its first class: home, persons."""
+    return (
+        "SELECT home, COUNT(*) AS persons "  # noqa: S608
+        f"FROM (SELECT who, MIN(home) AS home FROM {state} AS state WHERE shown = 1 AND who IS NOT NULL "
+        "GROUP BY who) AS once GROUP BY home"
+    )
+
+
+def next_state(compared: str, decisions: str) -> str:
+    """The state after an update, as `first_state`; decisions (class, changes) say which classes change."""
+    is_new = f"compared.kind = {JOIN} AND decisions.changes = 1"
+    shown = (
+        f"CASE WHEN compared.kind IN ({STAY}, {MOVE}, {MUST}) OR ({is_new}) "
+        f"OR (compared.kind = {LEAVE} AND decisions.changes = 0) THEN 1 ELSE 0 END"
+    )
+    waits = (
+        f"compared.kind IN ({MOVE}, {LATE}) OR (compared.kind IN ({JOIN}, {LEAVE}) AND decisions.changes = 0)"
+    )
+    return (
+        f"SELECT CASE WHEN compared.kind = {MUST} THEN NULL ELSE compared.who END AS who, "  # noqa: S608
+        f"compared.val AS val, CASE WHEN ({is_new}) OR compared.home < 0 THEN compared.class "
+        f"ELSE compared.home END AS home, {shown} AS shown, "
+        f"compared.stays + CASE WHEN {is_new} THEN 1 ELSE 0 END AS stays, "
+        f"CASE WHEN {waits} THEN compared.waited + 1 ELSE 0 END AS waited "
+        f"FROM {compared} AS compared JOIN {decisions} AS decisions ON decisions.class = compared.class "
+        f"WHERE compared.kind <> {GONE} AND NOT (compared.kind = {MUST} AND decisions.changes = 1)"
     )
 
 

@@ -16,7 +16,7 @@ from elldelta.core.certificate import CertificateTerms, certify_shown, missing_w
 from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger.chain import LedgerChain, Standing, counted_line
-from elldelta.ledger.lines import LedgerEntry, counts_of, line_bytes
+from elldelta.ledger.lines import LedgerEntry, UpdateLine, counts_of, line_bytes, listed_misses
 from elldelta.release import verify_published
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from elldelta.core.certificate import Certificate
     from elldelta.core.ledger_state import LedgerState
     from elldelta.plan.plan import Plan
-    from elldelta.release import Published
+    from elldelta.release import Published, Revision
 
 MOST_OWNER_CHARACTERS = 200
 
@@ -60,8 +60,9 @@ def admit(
     owner: str,
     content_digest: str,
     suppressed: tuple[int, ...] = (),
+    revision: Revision | None = None,
 ) -> Admission:
-    """Decides whether a release is admitted (Theorems F and G); changes nothing.
+    """Decides whether a release is admitted (Theorems F, G and I); changes nothing.
 
     Args:
         standing: The ledger as it stands, for this owner and this release.
@@ -70,16 +71,19 @@ def admit(
         owner: The name under which the owner publishes.
         content_digest: The digest of the release's content.
         suppressed: Base classes whose records are left out, as far as the ledger is told.
+        revision: What has changed since the owner's last release, for a table that is published again and
+            again; None for a release that stands by itself.
 
     Raises:
-        RefusedError: The owner has published other classes before, or Theorem F or G would not hold.
+        RefusedError: The owner has published other classes before, or the promise would no longer hold.
     """
     owner = check_owner(owner)
+    _check_revision(standing, owner, revision)
     state, terms = standing.state, standing.state.terms
     grouping = terms.check_grouping(grouping)
     if counts.shape != (grouping.n_classes, terms.n_values):
         raise ParameterError("The release is about other classes or sensitive values than the ledger.")
-    if standing.known is not None:
+    if standing.known is not None and revision is None:
         return Admission(standing.known, state, b"")
     if standing.kept is not None and grouping_from_merged(
         standing.kept, terms.n_classes
@@ -91,6 +95,16 @@ def admit(
             remedy="Use the classes of the earlier release, which the ledger remembers.",
         )
     missed = missing_witnesses(counts, terms, grouping)
+    line = None
+    if revision is not None:
+        updates = None if revision.groups is None or standing.last is None else standing.last.sequence
+        update = None if revision.groups is None else revision.groups.missed(terms, grouping)
+        series = replace(state.series, at_once=revision.at_once, stays=revision.stays)
+        state = replace(state, series=series)
+        state = state if update is None else state.with_update(owner, update)
+        line = UpdateLine.of(
+            update, updates=updates, state=revision.state, at_once=series.at_once, stays=series.stays
+        )
     after = state.admit(missed, (counts, grouping))
     entry = LedgerEntry(
         sequence=standing.n_lines,
@@ -98,10 +112,49 @@ def admit(
         content_digest=content_digest,
         suppressed=suppressed,
         software=f"elldelta {__version__}",
+        update=line,
         **_shown(terms, grouping, counts),
     )
-    line, own = line_bytes(entry.to_dict(), standing.head)
-    return Admission(replace(entry, hash=own), after, line)
+    content, own = line_bytes(entry.to_dict(), standing.head)
+    return Admission(replace(entry, hash=own), after, content)
+
+
+def _check_revision(standing: Standing, owner: str, revision: Revision | None) -> None:
+    """Refuses a table that does not follow the owner's last one: it could be subtracted unseen."""
+    last = standing.last
+    living = None if last is None else last.update
+    if revision is None:
+        if living is not None:
+            raise RefusedError(
+                f"{owner!r} publishes this table again and again, and must tell what has changed.",
+                found="Its last line in the ledger names a state.",
+                remedy="Give the state that was written with the last release (`since`). Without it nothing "
+                "more can be published under this plan.",
+            )
+        return
+    if revision.groups is None and last is not None:
+        raise RefusedError(
+            f"{owner!r} has published under this plan before.",
+            found="A series begins with the first release of an owner; this one would be its second.",
+            remedy="Give the state of its last release (`since`), or begin a new plan and ledger."
+            if living is not None
+            else "Releases without a state cannot be updated: begin a new plan and ledger.",
+        )
+    if revision.groups is not None and (living is None or living.state != revision.since):
+        raise RefusedError(
+            f"The state is not that of the last release of {owner!r}.",
+            found="Its digest is not the one in the owner's last line: it is older, has been used already, "
+            "or belongs to another ledger.",
+            remedy="Give the state that was written with the last release.",
+        )
+    rules = standing.rules
+    if rules is not None and rules != (revision.at_once, revision.stays):
+        raise RefusedError(
+            "All tables of a ledger that are published again promise the same.",
+            found=f"The ledger has {rules[0]} owners at once and {rules[1]} stays, this release "
+            f"{revision.at_once} and {revision.stays}.",
+            remedy="Use those of the ledger.",
+        )
 
 
 class ReadLedger:
@@ -140,7 +193,14 @@ class ReadLedger:
         """How many owners are still expected after this one; None if nobody knows."""
         return self.chain.to_come(check_owner(owner))
 
-    def check(self, certificate: Certificate, *, owner: str, content_digest: str) -> Admission:
+    def check(
+        self,
+        certificate: Certificate,
+        *,
+        owner: str,
+        content_digest: str,
+        revision: Revision | None = None,
+    ) -> Admission:
         """Decides whether a release is admitted; changes nothing.
 
         Args:
@@ -148,9 +208,10 @@ class ReadLedger:
                 under what the ledger has left.
             owner: The name under which the owner publishes.
             content_digest: The digest of the release's content.
+            revision: What has changed, for a table that is published again and again.
 
         Raises:
-            RefusedError: The owner has published other classes before, or Theorem F or G would not hold.
+            RefusedError: The owner has published other classes before, or the promise would no longer hold.
         """
         suppressed = np.flatnonzero(certificate.suppressed[certificate.grouping.class_of])
         return admit(
@@ -160,6 +221,7 @@ class ReadLedger:
             owner=owner,
             content_digest=content_digest,
             suppressed=tuple(suppressed.tolist()),
+            revision=revision,
         )
 
 
@@ -169,9 +231,7 @@ def _shown(terms: CertificateTerms, grouping: Partition, counts: NDArray[np.int6
     missed = certificate.missed
     return {
         "merged": tuple(sorted(tuple(members) for members in merged_classes(grouping))),
-        "misses": tuple(
-            (int(base), *np.flatnonzero(missed[base]).tolist()) for base in np.flatnonzero(missed.any(axis=1))
-        ),
+        "misses": listed_misses(missed),
         "certified": certificate.is_certified,
         **({} if terms.closeness is None else {"counts": counts_of(counts, grouping)}),
     }

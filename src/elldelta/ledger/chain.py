@@ -22,9 +22,19 @@ import numpy as np
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.ledger_state import LedgerState, anywhere, most
 from elldelta.core.partition import Partition, grouping_from_merged
+from elldelta.core.updates import Series, Update
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import json_object, newer
-from elldelta.ledger.lines import FORMAT_VERSION, KIND, LedgerEntry, LedgerHeader, is_intact, line_bytes
+from elldelta.ledger.lines import (
+    FORMAT_VERSION,
+    KIND,
+    RELEASES,
+    LedgerEntry,
+    LedgerHeader,
+    is_intact,
+    line_bytes,
+    missed_table,
+)
 from elldelta.ledger.sealed import KIND as SEALED
 from elldelta.ledger.sealed import SealedLine, is_sealed, is_whole, on_word, read_sealed
 
@@ -46,6 +56,8 @@ class Standing:
         head: The hash of the last line.
         known: The line of this very release, if it is in the ledger already.
         kept: The merged classes that its owner has published before and has to keep; None if there are none.
+        last: The last release of its owner; None if there is none.
+        rules: Owners at once and stays of the tables that are published again; None if there are none.
     """
 
     state: LedgerState
@@ -53,6 +65,8 @@ class Standing:
     head: str
     known: LedgerEntry | None = None
     kept: tuple[tuple[int, ...], ...] | None = None
+    last: LedgerEntry | None = None
+    rules: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +130,15 @@ class LedgerChain:
         header = self.header
         moves = "" if header.moves is None else ", also if they move as the plan allows,"
         each = f", with at least {header.min_records} linked records each" if header.min_records > 1 else ""
+        again = ""
+        if self.series.updates:
+            times = "once" if self.series.stays == 1 else f"at most {self.series.stays} times"
+            owners = "one owner" if self.series.at_once == 1 else f"{self.series.at_once} owners"
+            again = (
+                " Of tables that were published again, this also holds for whoever knows when a person came "
+                f"to and left the tables of {owners}, and is told apart what came, went and stayed, if the "
+                f"person was there {times}."
+            )
         said = []
         if header.n_needed:
             said.append(
@@ -129,9 +152,8 @@ class LedgerChain:
                 f"{points:g} percentage points from what the plan says, for any set of values, if every "
                 "linked record is equally likely to be the person's"
             )
-        return (
-            f"Any of the {self.n_releases} releases in this ledger, linked in any way, {' and '.join(said)}."
-        )
+        promised = " and ".join(said)
+        return f"Any of the {self.n_releases} releases in this ledger, linked in any way, {promised}.{again}"
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -158,6 +180,7 @@ class LedgerChain:
                     "merged_classes": len(entry.merged),
                     "classes_missing_values": len(entry.misses),
                     "certified": entry.certified,
+                    "updates": None if entry.update is None else entry.update.updates,
                     "content_digest": entry.content_digest,
                 }
                 for entry in self.active
@@ -189,10 +212,19 @@ class LedgerChain:
         """What each release misses, base classes x values."""
         lines: tuple[LedgerEntry | SealedLine, ...] = (*self.active, *self.sealed)
         for line in lines:
-            table = np.zeros((self.header.n_classes, self.header.n_values), dtype=np.bool_)
-            for base, *values in line.misses:
-                table[base, values] = True
-            yield table
+            yield missed_table(line.misses, self.header)
+
+    @cached_property
+    def series(self) -> Series:
+        """What owners have changed in tables that they published again, and what somebody may know of it."""
+        lines = [(entry.owner, entry.update) for entry in self.active if entry.update is not None]
+        updates: dict[str, list[Update]] = {}
+        for owner, line in lines:
+            if line.updates is not None:
+                updates.setdefault(owner, []).append(line.missed(self.header))
+        # Equal in all lines that elldelta has written; of others the strictest counts.
+        at_once = max((line.at_once for _, line in lines), default=1)
+        return Series(updates, at_once, max((line.stays for _, line in lines), default=1))
 
     @cached_property
     def smallest(self) -> SmallestShares | None:
@@ -212,17 +244,17 @@ class LedgerChain:
     def room(self) -> NDArray[np.int64]:
         """How many more witnesses each base class can lose (Theorems F and H); needs no plan."""
         moves = None if self.header.moves is None else np.array(self.header.moves, dtype=np.int64)
-        n_missed = anywhere(self.missed, moves).sum(axis=1)
+        n_witnesses = np.array(self.header.n_witnesses, dtype=np.int64)
+        n_missed = self.series.most_missed(anywhere(self.missed, moves))
         if self.spent is not None:
             n_missed = np.minimum(n_missed, self.spent)
-        n_witnesses = np.array(self.header.n_witnesses, dtype=np.int64)
         left: NDArray[np.int64] = n_witnesses - n_missed - self.header.n_needed
         left.setflags(write=False)
         return left
 
     def state(self, terms: CertificateTerms) -> LedgerState:
         """The state of Theorems F, G and H, for a plan that the header describes."""
-        return LedgerState(terms, self.missed, self.n_releases, self.spent, self.smallest)
+        return LedgerState(terms, self.missed, self.n_releases, self.spent, self.smallest, self.series)
 
     def standing(self, terms: CertificateTerms, owner: str, content_digest: str) -> Standing:
         """What deciding about a release of an owner must know."""
@@ -233,6 +265,10 @@ class LedgerChain:
             self.head,
             known=next((entry for entry in own if entry.content_digest == content_digest), None),
             kept=own[0].merged if own else None,
+            last=own[-1] if own else None,
+            rules=(self.series.at_once, self.series.stays)
+            if any(entry.update for entry in self.active)
+            else None,
         )
 
     def grouping_of(self, owner: str) -> Partition | None:
@@ -334,7 +370,7 @@ def parse_line(line: bytes, header: LedgerHeader, source: str) -> tuple[str, Led
     try:
         if document is None or not is_intact(line.removesuffix(b"\n"), document, document.get("previous")):
             raise ParameterError("The line is not intact.")
-        is_release = document["kind"] == "release"
+        is_release = document["kind"] in RELEASES
         return str(document["hash"]), LedgerEntry.from_dict(document, header) if is_release else None
     except (ElldeltaError, KeyError, TypeError, ValueError):
         number = (document or {}).get("sequence")
@@ -413,7 +449,7 @@ def _take(
 ) -> None:
     if not is_whole(document.get("sequence")) or document["sequence"] != number:
         raise ParameterError("A line of a ledger has the wrong number.")
-    if document.get("kind") == "release":
+    if document.get("kind") in RELEASES:
         entries.append(LedgerEntry.from_dict(document, header))
     elif document.get("kind") == SEALED:
         sealed.append(read_sealed(document, header.n_classes, header.n_values))

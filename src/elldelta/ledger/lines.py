@@ -9,8 +9,9 @@ import numpy as np
 
 from elldelta.core.closeness import as_limit
 from elldelta.core.partition import Partition, grouping_from_merged
+from elldelta.core.updates import Update
 from elldelta.errors import ElldeltaError, ParameterError
-from elldelta.files import canonical_json, digest
+from elldelta.files import canonical_json, digest, is_digest
 from elldelta.ledger.sealed import is_whole, numbers_below
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ FORMAT_VERSION = 2
 ledgers could not say; a ledger that says nothing of it is written in format 1."""
 
 KIND = "elldelta ledger"
+UPDATE = "update"
+RELEASES = ("release", UPDATE)
+"""The kinds of lines that are releases."""
 
 MOST_COUNT = 1 << 53
 """More records of a value than this nobody has."""
@@ -139,6 +143,8 @@ class LedgerEntry:
         hash: The hash of the line.
         counts: Where closeness is promised, what the release shows: per published class with a record its
             first base class, then the records of every value; in rising order.
+        update: If its owner will publish the table again: which line it updates, what became of the people in
+            between, and the digest of the owner's state. None for a release that stands by itself.
     """
 
     sequence: int
@@ -151,25 +157,26 @@ class LedgerEntry:
     software: str
     hash: str = ""
     counts: tuple[tuple[int, ...], ...] | None = None
+    update: UpdateLine | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as plain JSON values, without hashes."""
         content = {
             name: value
             for name, value in vars(self).items()
-            if name != "hash" and (name != "counts" or value is not None)
+            if name not in ("hash", "update") and (name != "counts" or value is not None)
         }
-        return {"kind": "release", **content}
+        if self.update is None:
+            return {"kind": "release", **content}
+        # Another kind, so that software that does not know of updates refuses the ledger.
+        return {"kind": UPDATE, **content, "update": vars(self.update)}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], header: LedgerHeader) -> LedgerEntry:
         """Reads what `to_dict` wrote, or raises `ParameterError`."""
         merged = tuple(numbers_below(members, header.n_classes) for members in document["merged"])
         grouping_from_merged(merged, header.n_classes)
-        misses = tuple(
-            (*numbers_below(missed[:1], header.n_classes), *numbers_below(missed[1:], header.n_values))
-            for missed in document["misses"]
-        )
+        misses = _misses(document["misses"], header)
         suppressed = numbers_below(document["suppressed"], header.n_classes)
         plain = ("sequence", "owner", "content_digest", "certified", "software", "hash")
         texts = [document[name] for name in ("owner", "content_digest", "software")]
@@ -179,7 +186,9 @@ class LedgerEntry:
         ):
             raise ParameterError("An entry of a ledger is malformed.")
         values = {name: document[name] for name in plain}
-        entry = cls(merged=merged, suppressed=suppressed, misses=misses, **values)
+        is_update = document["kind"] == UPDATE
+        update = UpdateLine.from_dict(document["update"], header, values["sequence"]) if is_update else None
+        entry = cls(merged=merged, suppressed=suppressed, misses=misses, update=update, **values)
         if header.closeness is None and "counts" not in document:
             return entry
         counts = tuple(
@@ -198,6 +207,80 @@ class LedgerEntry:
         for base, *numbers in self.counts or ():
             table[grouping.class_of[base]] = numbers
         return table, grouping
+
+
+@dataclass(frozen=True)
+class UpdateLine:
+    """What a line says about a table that its owner publishes again and again.
+
+    Attributes:
+        updates: The line that it updates; None for the first table of a series.
+        joiners: What those who came miss, per base class as in an entry, in classes that have changed.
+        leavers: What those who went miss.
+        stayers: What those who stayed miss.
+        state: The digest of the owner's state, in which a secret keeps anybody from guessing who is in it.
+        at_once: At how many owners somebody may know who came and went; the same in all lines of a ledger.
+        stays: How often a person may have been in the table; the same in all lines of a ledger.
+    """
+
+    updates: int | None
+    joiners: tuple[tuple[int, ...], ...]
+    leavers: tuple[tuple[int, ...], ...]
+    stayers: tuple[tuple[int, ...], ...]
+    state: str
+    at_once: int
+    stays: int
+
+    @classmethod
+    def of(
+        cls, update: Update | None, *, updates: int | None, state: str, at_once: int, stays: int
+    ) -> UpdateLine:
+        """The line of an update; None is the first table of a series."""
+        groups = () if update is None else (update.joiners, update.leavers, update.stayers)
+        joiners, leavers, stayers = map(listed_misses, groups) if groups else ((), (), ())
+        return cls(updates, joiners, leavers, stayers, state, at_once, stays)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], header: LedgerHeader, sequence: int) -> UpdateLine:
+        """Reads what an entry's `to_dict` wrote, or raises `ParameterError`."""
+        updates, state = document["updates"], document["state"]
+        numbers = (document["at_once"], document["stays"])
+        if (
+            not (updates is None or (is_whole(updates) and 1 <= updates < sequence))
+            or not is_digest(state)
+            or not all(is_whole(number) and number >= 1 for number in numbers)
+        ):
+            raise ParameterError("An update in a ledger is malformed.")
+        groups = [_misses(document[name], header) for name in ("joiners", "leavers", "stayers")]
+        if updates is None and any(groups):
+            raise ParameterError("The first table of a series changes nothing.")
+        return cls(updates, groups[0], groups[1], groups[2], state, *numbers)
+
+    def missed(self, header: LedgerHeader) -> Update:
+        """What the groups miss, base classes x values."""
+        return Update(*(missed_table(group, header) for group in (self.joiners, self.leavers, self.stayers)))
+
+
+def listed_misses(missed: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+    """Per base class that misses witnesses: its number, then the positions of the missed values."""
+    return tuple(
+        (int(base), *np.flatnonzero(missed[base]).tolist()) for base in np.flatnonzero(missed.any(axis=1))
+    )
+
+
+def _misses(listed: Any, header: LedgerHeader) -> tuple[tuple[int, ...], ...]:  # noqa: ANN401 (from a file)
+    return tuple(
+        (*numbers_below(missed[:1], header.n_classes), *numbers_below(missed[1:], header.n_values))
+        for missed in listed
+    )
+
+
+def missed_table(misses: tuple[tuple[int, ...], ...], header: LedgerHeader) -> NDArray[np.bool_]:
+    """What a line lists as missed, base classes x values."""
+    table = np.zeros((header.n_classes, header.n_values), dtype=np.bool_)
+    for base, *values in misses:
+        table[base, values] = True
+    return table
 
 
 def counts_of(shown: NDArray[np.int64], grouping: Partition) -> tuple[tuple[int, ...], ...]:

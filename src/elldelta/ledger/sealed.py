@@ -49,8 +49,13 @@ def sealed_lines(lines: Sequence[bytes], hidden: Collection[int]) -> list[bytes]
     counted = [document for document in documents if document["sequence"] in unseen]
     union: dict[int, set[int]] = {}
     for document in counted:
-        for base, *values in document["misses"]:
-            union.setdefault(base, set()).update(values)
+        update = document.get("update", {})
+        for misses in (
+            document["misses"],
+            *(update.get(name, ()) for name in ("joiners", "leavers", "stayers")),
+        ):
+            for base, *values in misses:
+                union.setdefault(base, set()).update(values)
     together = [[base, *sorted(union[base])] for base in sorted(union)]
     last = counted[-1]["sequence"] if counted else None
     return [

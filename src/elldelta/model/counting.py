@@ -62,12 +62,15 @@ class CountedTable:
         counts: The counts, with the account of every record.
         encodings: For every counted column, the positions of its distinct cells.
         marks: What the files of the table were before they were read; see `elldelta.release.recheck`.
+        pairs: Where persons are counted: the relation (who, val, cell, n) that says which value of which
+            person counts at which combination. It stays in the engine.
     """
 
     table: Table
     counts: Counts
     encodings: tuple[Encoding, ...]
     marks: tuple[FileMark | None, ...] = ()
+    pairs: str | None = None
 
     @property
     def schema(self) -> Schema:

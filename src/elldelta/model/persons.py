@@ -1,6 +1,6 @@
 """Counting persons instead of records: people may have several records, and several values.
 
-Every (person, value) counts once in the whole table, at the combination at which most of its records are.
+Every (person, value) counts once in the whole table, at the first combination that the person has with it.
 What is counted so is a table of its own, with one record per person and value: counts of any union of
 combinations add up, and none of them is more than the different persons there who have the value. Counting
 the persons of every combination would not do: somebody with records in two of them would count twice in
@@ -20,7 +20,9 @@ from elldelta.model.counts import Counts
 from elldelta.schema.labels import MISSING_TOKENS
 
 if TYPE_CHECKING:
-    from elldelta.engines import Progress, Table
+    from numpy.typing import NDArray
+
+    from elldelta.engines import Engine, Progress, Table
     from elldelta.model.counting import CountedTable
 
 
@@ -43,16 +45,14 @@ def count_persons(counted: CountedTable, person: str, progress: Progress | None 
         import pyarrow as pa
 
         relations += [engine.put(pa.table(encoding.usable())) for encoding in counted.encodings]
-        query = sql.persons_by_cell(
+        query = sql.person_values(
             table.relation, counted.keys, relations, schema.strides, person_key(table, person)
         )
-        relations.append(engine.store(query, progress))
-        batches = pa.Table.from_batches(engine.fetch(relations[-1]))
+        pairs = engine.store(query, progress)
     finally:
         engine.discard(*relations)
-    ranks, values, n, pairs, persons, unnamed = (
-        batches.column(place).to_numpy().astype(np.int64) for place in range(6)
-    )
+    ranks, values, n, n_pairs, unnamed = _fetched(engine, sql.persons_by_cell(pairs), 5)
+    homes, persons = _fetched(engine, sql.persons_once(pairs), 2)
     if unnamed.any():
         raise DataError(
             f"Some records have no value in the column {person!r}, which tells persons apart.",
@@ -65,22 +65,33 @@ def count_persons(counted: CountedTable, person: str, progress: Progress | None 
             found="Persons were counted in other records than those that were read first.",
             remedy="Count it again when nobody writes to it; use a query that always gives the same records.",
         )
-    n_pairs = int(pairs.sum())
+    total = int(n_pairs.sum())
     counts = Counts.from_cells(
         schema,
         ranks,
         values,
-        pairs,
-        replace(accounting, n_counted=n_pairs, n_repeated=accounting.n_counted - n_pairs),
+        n_pairs,
+        replace(accounting, n_counted=total, n_repeated=accounting.n_counted - total),
     )
     by_rank = np.zeros(counts.n_combinations, dtype=np.int64)
-    np.add.at(by_rank, np.searchsorted(counts.ranks, ranks), persons)
+    by_rank[np.searchsorted(counts.ranks, homes)] = persons
     by_rank.setflags(write=False)
-    return replace(counted, counts=replace(counts, persons=by_rank))
+    return replace(counted, counts=replace(counts, persons=by_rank), pairs=pairs)
+
+
+def _fetched(engine: Engine, query: str, n_columns: int) -> list[NDArray[np.int64]]:
+    import pyarrow as pa
+
+    stored = engine.store(query)
+    try:
+        found = pa.Table.from_batches(engine.fetch(stored))
+    finally:
+        engine.discard(stored)
+    return [found.column(place).to_numpy().astype(np.int64) for place in range(n_columns)]
 
 
 def person_key(table: Table, person: str) -> str:
-    """The SQL expression that tells persons apart; NULL where a record names nobody."""
+    """The SQL expression that tells persons apart, as text; NULL where a record names nobody."""
     table.require([person])
     kind = table.kind_of(person)
     name = sql.identifier(person)
@@ -92,7 +103,7 @@ def person_key(table: Table, person: str) -> str:
         )
     expression = f"NULLIF(TRIM({name}), '')" if kind == "text" else name
     expression = sql.real(name, kind) if kind == "real" else expression
-    return sql.present(expression, kind, MISSING_TOKENS)
+    return f"({sql.present(expression, kind, MISSING_TOKENS)} || '')"
 
 
 def check_person(person: str, used: tuple[str, ...]) -> None:

@@ -1,8 +1,8 @@
 """Releases: an owner applies a plan to its own records.
 
-What of them may be published (`publishable`), the rows and where they go (`rows`, `database_table`), the
-manifest beside them, and the release as anybody reads (`published`) and verifies it (`verification`).
-`release` does it all.
+What of them may be published (`publishable`), the rows and where they go (`rows`, `database_table`), tables
+that are published again (`updates`), the manifest beside them, and the release as anybody reads (`published`)
+and verifies it (`verification`). `release` does it all.
 """
 
 from elldelta.release.database_table import manifest_table
@@ -19,4 +19,5 @@ from elldelta.release.published import (
     values_of_schema,
     values_shown,
 )
+from elldelta.release.updates import Living, Revision
 from elldelta.release.verification import Verification, verify, verify_published

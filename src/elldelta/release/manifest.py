@@ -46,6 +46,15 @@ SUMMARY = (
 )  # fmt: skip
 """What is told about a release that was just made."""
 
+PERSONS = frozenset({"persons", "records_repeated", "persons_per_class"})
+BEGUN = frozenset({"stays", "at_once"})
+"""What the first manifest of a series says."""
+UPDATE = BEGUN | {
+    *("classes_changed", "classes_unchanged", "classes_waiting", "classes_withheld", "longest_wait"),
+    *("records_joined", "records_left", "records_waiting", "records_lingering", "records_moved"),
+    "records_late",
+}  # fmt: skip
+
 TERMS = ("ell", "delta", "releases", "failure_upper", "guarantee", "min_records")
 """What a manifest repeats of its plan."""
 
@@ -87,6 +96,8 @@ class Manifest:
             where records were counted.
         closeness: Where the plan promises closeness: the limit, what one release may use of it, and how far
             its classes are from the plan's references. None otherwise.
+        update: Where the table is published again and again: numbers of classes and records that have
+            changed, stayed, wait or are withheld, and what is assumed of who comes and goes. Otherwise None.
     """
 
     schema: Schema
@@ -116,6 +127,7 @@ class Manifest:
     kept: Mapping[str, Any] | None = None
     persons: Mapping[str, int] | None = None
     closeness: Mapping[str, Any] | None = None
+    update: Mapping[str, int] | None = None
 
     @property
     def labels(self) -> list[tuple[str, ...]]:
@@ -152,10 +164,13 @@ class Manifest:
                 f"{cost['base_classes_merged']} were merged, {self.records_left_out:,} records left out; "
                 f"information loss {cost['ncp_before']:.4f} -> {cost['ncp_after']:.4f}.",
             )
+        if self.update is not None and "classes_changed" in self.update:
+            said += _updated(self.update)
         if cost is not None and self.ledger is None:
             said.append("Certified: it may be linked with others of its kind, as the plan says.")
         elif cost is not None and self.ledger is not None:
-            said.append(f"Certified, and admitted by the ledger as release {self.ledger['sequence']}.")
+            again = "" if self.update is None else " It may be published again, with the state."
+            said.append(f"Certified, and admitted by the ledger as release {self.ledger['sequence']}.{again}")
         if self.persons is not None:
             said.append(
                 f"By the owner's count {self.persons['persons']:,} persons, at least "
@@ -179,7 +194,7 @@ class Manifest:
             **{name: getattr(self, name) for name in _PLAIN},
         }
         version = 1
-        for own, name in ((2, "kept"), (3, "persons"), (3, "closeness")):
+        for own, name in ((2, "kept"), (3, "persons"), (3, "closeness"), (3, "update")):
             if getattr(self, name) is not None:
                 version, content[name] = own, dict(getattr(self, name))
         return seal(KIND, version, content)
@@ -200,8 +215,9 @@ class Manifest:
                 nulls=content["nulls"],
                 unknown=content["unknown"],
                 kept=_checked_kept(content.get("kept"), schema),
-                persons=_checked_persons(content.get("persons")),
+                persons=_checked_numbers(content.get("persons"), PERSONS),
                 closeness=_checked_closeness(content.get("closeness")),
+                update=_checked_numbers(content.get("update"), UPDATE, BEGUN),
                 **{name: content[name] for name in _PLAIN},
             )
         except (ElldeltaError, AttributeError, KeyError, TypeError, ValueError):
@@ -211,8 +227,23 @@ class Manifest:
 _PLAIN = tuple(
     field.name
     for field in fields(Manifest)
-    if field.name not in ("schema", "classes", "nulls", "unknown", "kept", "persons", "closeness")
+    if field.name not in ("schema", "classes", "nulls", "unknown", "kept", "persons", "closeness", "update")
 )
+
+
+def _updated(update: Mapping[str, int]) -> Iterator[str]:
+    """What has changed since the last release, in words."""
+    yield (
+        f"Since the last release {update['classes_changed']:,} classes have changed, "
+        f"{update['classes_unchanged']:,} had no change, {update['classes_waiting']:,} wait, "
+        f"{update['classes_withheld']:,} are withheld."
+    )
+    yield (
+        f"Records: {update['records_joined']:,} came and {update['records_left']:,} went; "
+        f"{update['records_waiting']:,} wait to come, {update['records_lingering']:,} to go, "
+        f"{update['records_moved']:,} are shown in the class they have left; {update['records_late']:,} may "
+        f"not come any more. The longest wait is {update['longest_wait']:,} releases."
+    )
 
 
 def _is_line(line: Any) -> bool:  # noqa: ANN401 (from a file)
@@ -240,13 +271,12 @@ def _checked_kept(kept: Any, schema: Schema) -> Mapping[str, Any] | None:  # noq
     return {**kept, "kinds": dict(kinds)}
 
 
-def _checked_persons(persons: Any) -> Mapping[str, int] | None:  # noqa: ANN401 (from a file)
-    if persons is not None and (
-        persons.keys() != {"persons", "records_repeated", "persons_per_class"}
-        or any(type(n) is not int or n < 0 for n in persons.values())
+def _checked_numbers(numbers: Any, *names: frozenset[str]) -> Mapping[str, int] | None:  # noqa: ANN401
+    if numbers is not None and (
+        frozenset(numbers.keys()) not in names or any(type(n) is not int or n < 0 for n in numbers.values())
     ):
         raise ValueError
-    return None if persons is None else dict(persons)
+    return None if numbers is None else dict(numbers)
 
 
 def _checked_closeness(closeness: Any) -> Mapping[str, Any] | None:  # noqa: ANN401 (from a file)

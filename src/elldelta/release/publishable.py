@@ -213,6 +213,11 @@ def publishable(
     return made  # if no attempt was enough, the ledger refuses it, and says why
 
 
+def republished(counts: Counts, plan: Plan, grouping: Partition) -> Publishable:
+    """A table whose classes were decided upon one by one; refuses it if one of them does not pass."""
+    return _fitted(counts, plan, "refuse", None, 1.0, grouping, plan.terms, None)
+
+
 def _fitted(
     counts: Counts,
     plan: Plan,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +26,7 @@ from elldelta.release.manifest import SUMMARY, Manifest, describe, manifest_path
 from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Publishable, publishable
 from elldelta.release.rows import Order, release_frame, write_quarantine, write_release
+from elldelta.release.updates import Comparison, Living, check_living
 from elldelta.schema.birth_year import with_birth_year
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from elldelta.choices import OnFailure
     from elldelta.plan.plan import Plan
+    from elldelta.release.updates import Revision
 
 
 NOT_IN_DOMAIN = (
@@ -115,6 +118,7 @@ def release(
     values: Mapping[str, Mapping[str, str]] | None = None,
     person: str | None = None,
     birth_year: Mapping[str, str] | None = None,
+    living: Living | None = None,
     quarantine: str | os.PathLike[str] | None = None,
     show_values: ShowValues | None = None,
     ledger: AdmittingLedger | None = None,
@@ -145,6 +149,8 @@ def release(
             person's value once; witnesses and classes need so many persons. The column is never written.
         birth_year: A column of ages, and the day on which people were so old, such as
             {"age": "2026-01-01"}: the column `birth_year` takes its place.
+        living: For a table that is published again and again: where its state is, and the rules. Needs
+            `person` and `ledger`.
         quarantine: A file for records with a value outside its domain, which holds personal data; without it
             a table with such records is refused.
         show_values: Is told every column with such values, and examples of them, which are personal data.
@@ -171,10 +177,11 @@ def release(
     place = to if to is None or isinstance(to, TableName) else Path(to)
     apart = None if quarantine is None else Path(quarantine)
     _check_ledger(ledger, known, place)
-    files = _files(place, apart)
-    if person is not None:
-        check_person(person, known.schema.columns)
-        _check_kept(known)
+    _check_person(person, known)
+    if living is not None:
+        check_living(living, known, person, has_ledger=bool(ledger and ledger.files))
+    files = [*_files(place, apart), *([] if living is None else [living.state])]
+    plan_files = (*plan_files, *(() if living is None else living.inputs))
     outputs = [*files, *(ledger.files if ledger else ())]
     _check_apart(outputs, plan_files)
     with running(engine) as active:
@@ -199,29 +206,31 @@ def release(
             counted = count_persons(counted, person, progress)
         book: Any
         with nullcontext() if ledger is None else ledger.open(known) as book:
-            content = computed(
-                lambda _: publishable(
-                    counted.counts,
-                    known,
-                    on_failure=on_failure,
-                    most_suppressed=most_suppressed,
-                    price_left_out=price_left_out,
-                    state=None if ledger is None else book.state,
-                    grouping=None if ledger is None else book.grouping_of(ledger.owner),
-                    to_come=None if ledger is None else _to_come(ledger, book),
-                ),
-                None,
+            decided = partial(
+                publishable,
+                counted.counts,
+                known,
+                on_failure=on_failure,
+                most_suppressed=most_suppressed,
+                price_left_out=price_left_out,
+                state=None if ledger is None else book.state,
+                grouping=None if ledger is None else book.grouping_of(ledger.owner),
+                to_come=None if ledger is None else _to_come(ledger, book),
             )
-            line, commit = None, None
-            if ledger is not None:
-                is_written = bool(ledger.files)
-                line, commit = _admit(book, ledger.owner, content, is_written=is_written, overwrite=overwrite)
-            manifest = describe(known, content, order, line)
+            commit = None if ledger is None else _Commit(book, ledger, living, overwrite=overwrite)
+            if living is None:
+                content = computed(lambda _: decided(), None)
+                manifest = describe(known, content, order, None if commit is None else commit.admit(content))
             table = None
             with (
                 nullcontext() if home is None else publication(active, home),
-                AtomicFiles(overwrite=overwrite, place=commit) as staging,
+                AtomicFiles(overwrite=overwrite, place=commit.place if commit else None) as staging,
             ):
+                if living is not None and commit is not None:
+                    compared = Comparison(living, counted, known, commit.owner, person or "")
+                    begin = decided if living.since is None else None
+                    content, manifest = _revised(compared, begin, commit, staging, living.state, order)
+                rows = counted if living is None else replace(counted, counts=content.records)
                 kept = None
                 if home is not None:
                     manifest = write_table(
@@ -236,15 +245,14 @@ def release(
                 elif place is None:
                     table, kept = release_frame(counted, content, order=order, progress=progress)
                 elif isinstance(place, Path):
-                    kept = write_release(counted, content, place, staging, order=order, progress=progress)
+                    kept = write_release(rows, content, place, staging, order=order, progress=progress)
                 manifest = manifest if kept is None else replace(manifest, kept=kept)
                 # Comes to stand before the release does, or with it: no release without its quarantine.
                 if apart is not None and manifest.records_quarantined:
                     write_quarantine(counted, apart, staging, progress=progress)
                 if isinstance(place, Path):
                     staging.stage(manifest_path(place)).write_bytes(as_bytes(manifest.to_dict()))
-    words = "a release in memory" if place is None else place.name if isinstance(place, Path) else str(place)
-    return Release(table, manifest, name or words, place)
+    return Release(table, manifest, name or _words(place), place)
 
 
 def _to_come(ledger: AdmittingLedger, book: Any) -> int | None:  # noqa: ANN401 (what the ledger opens)
@@ -253,24 +261,72 @@ def _to_come(ledger: AdmittingLedger, book: Any) -> int | None:  # noqa: ANN401 
     return expected if ledger.to_come is None else ledger.to_come
 
 
-def _admit(
-    book: Any,  # noqa: ANN401 (what the ledger opens)
-    owner: str,
-    content: Publishable,
-    *,
-    is_written: bool,
-    overwrite: bool,
-) -> tuple[dict[str, Any] | None, Callable[[Mapping[Path, Path]], object] | None]:
-    """What the manifest says about the ledger, and what brings the files to their places with its line."""
-    admission = book.check(content.certificate, owner=owner, content_digest=content.digest)
-    if not is_written:
-        return None, None
+def _words(place: Path | TableName | None) -> str:
+    return "a release in memory" if place is None else place.name if isinstance(place, Path) else str(place)
 
-    def commit(staged: Mapping[Path, Path]) -> None:
-        # The table goes last, so that a release that is taken back was never visible.
-        book.commit(admission, dict(reversed(list(staged.items()))), overwrite=overwrite)
 
-    return {"sequence": admission.entry.sequence, "hash": admission.entry.hash, "owner": owner}, commit
+def _revised(
+    compared: Comparison,
+    begin: Callable[[], Publishable] | None,
+    commit: _Commit,
+    staging: AtomicFiles,
+    state: Path,
+    order: Order,
+) -> tuple[Publishable, Manifest]:
+    """What is published of a table that lives, and its manifest; its state is written on the way.
+
+    Args:
+        compared: The table beside its last state.
+        begin: Decides what is published the first time; None for an update.
+        commit: The ledger.
+        staging: Where the state is written.
+        state: Its name.
+        order: The order of the rows.
+    """
+    with compared:
+        if begin is None:
+            compared.compare(commit.book.state, commit.book.grouping_of(commit.owner))
+        else:
+            compared.begin(computed(lambda _: begin(), None))
+        digest = compared.write_state(staging.stage(state, private=True))
+        line = commit.admit(compared.content, compared.revision(digest))
+        return compared.content, compared.described(describe(compared.plan, compared.content, order, line))
+
+
+class _Commit:
+    """Asks a ledger to admit a release, and brings the files to their places together with its line."""
+
+    def __init__(
+        self,
+        book: Any,  # noqa: ANN401 (an open ledger)
+        ledger: AdmittingLedger,
+        living: Living | None,
+        *,
+        overwrite: bool,
+    ) -> None:
+        self.owner = ledger.owner
+        # A ledger that writes nothing says whether a release would be admitted, and that is all.
+        self.place = self._place if ledger.files else None
+        self._first = None if living is None else living.state
+        self.book = book
+        self._overwrite = overwrite
+        self._admission: Any = None
+
+    def admit(self, content: Publishable, revision: Revision | None = None) -> dict[str, Any] | None:
+        """What the manifest says about the ledger."""
+        self._admission = self.book.check(
+            content.certificate, owner=self.owner, content_digest=content.digest, revision=revision
+        )
+        if self.place is None:
+            return None
+        entry = self._admission.entry
+        return {"sequence": entry.sequence, "hash": entry.hash, "owner": self.owner}
+
+    def _place(self, staged: Mapping[Path, Path]) -> None:
+        # The table goes last, so that a release that is taken back was never visible; a state goes first.
+        places = list(staged.items())[::-1]
+        places.sort(key=lambda pair: pair[1] != self._first)
+        self.book.commit(self._admission, dict(places), overwrite=self._overwrite)
 
 
 def _files(place: Path | TableName | None, quarantine: Path | None) -> list[Path]:
@@ -296,7 +352,10 @@ def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | Tabl
         )
 
 
-def _check_kept(plan: Plan) -> None:
+def _check_person(person: str | None, plan: Plan) -> None:
+    if person is None:
+        return
+    check_person(person, plan.schema.columns)
     if plan.schema.kept:
         raise ParameterError(
             "Columns are not kept where persons are counted.",

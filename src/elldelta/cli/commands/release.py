@@ -107,6 +107,50 @@ def _release(
             "as many as the ledger still expects. More are admitted too, as long as the promise holds.",
         ),
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            help="For a table that will be published again: who is in it goes into this file, with --ledger "
+            "and --person. It holds personal data; keep it apart from the release.",
+        ),
+    ] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option(
+            "--since",
+            help="The state of the last release: a class changes only where who came, went and stayed may be "
+            "told apart; otherwise it stays as it was published.",
+        ),
+    ] = None,
+    erase: Annotated[
+        Path | None,
+        typer.Option(
+            "--erase",
+            help="With --since: a .csv or .parquet file whose column of --person says who must go at once. "
+            "Classes that cannot do without them are withheld.",
+        ),
+    ] = None,
+    stays: Annotated[
+        int, typer.Option("--stays", help="With --state: how often a person may be there, with gaps.")
+    ] = 1,
+    at_once: Annotated[
+        int,
+        typer.Option(
+            "--at-once", help="With --state: at how many owners somebody may know who came and went."
+        ),
+    ] = 1,
+    longest_wait: Annotated[
+        int | None,
+        typer.Option("--longest-wait", help="With --state: how many releases somebody may wait."),
+    ] = None,
+    after_wait: Annotated[
+        Literal["withhold", "leave-out"],
+        typer.Option(
+            "--after-wait",
+            help="What happens then: the class is withheld; or who wants to come is left out for good.",
+        ),
+    ] = "withhold",
     agency_key: agency.AgencyKeyFile = None,
     overwrite: options.Overwrite = False,
     csv: options.Csv,
@@ -116,12 +160,24 @@ def _release(
     """Apply a plan to your own records and write the release with its manifest."""
     from elldelta.plan.signature import given_plan
     from elldelta.release.release import release
+    from elldelta.release.updates import Living
 
     source = where.source(sources)
     place = _target(target, table, where.engine)
     known_before = _size(ledger)
     columns, values = _mapped(names)
     book = _ledger(ledger, ledger_copy, owner, to_come)
+    living = None
+    if state is not None:
+        living = Living(state, since, erase, stays, at_once, longest_wait, after_wait)
+        if target is not None and state.resolve().parent == target.resolve().parent:
+            output.print_note("Note: the state is personal data. Do not publish the folder of this release.")
+    elif since is not None or erase is not None:
+        raise ParameterError(
+            "A release that updates another one writes a new state.",
+            found="--since or --erase is given without --state.",
+            remedy="Give --state FILE for the state after this release.",
+        )
     if where.engine != "duckdb":
         given_plan(plan, agency_key)  # a plan that cannot be used is told before the engine has started
     with where.start() as active, progress_bar("Releasing") as progress:
@@ -133,6 +189,7 @@ def _release(
             values=values,
             person=person,
             birth_year=options.birth_year(birth_year),
+            living=living,
             quarantine=quarantine,
             show_values=output.show_values if show_values else None,
             ledger=book,
@@ -149,6 +206,8 @@ def _release(
     written = [f"Wrote {made.place} and its manifest."]
     if made.manifest.records_quarantined:
         written.append(f"Wrote {made.manifest.records_quarantined:,} records to {quarantine}: personal data.")
+    if state is not None:
+        written.append(f"Wrote {state}: personal data.")
     if ledger is not None and _size(ledger) > known_before:
         written.append(f"Wrote a line to {ledger}.")
     elif ledger is not None:

@@ -1,0 +1,172 @@
+"""What an adversary may know of tables that an owner publishes again and again (Theorem I).
+
+New minus old counts of a class is what the joiners brought minus what the leavers took; whoever tells these
+apart also sees those who stayed. So an update shows up to three more tables per class: joiners, leavers,
+stayers. Somebody with one stay is in every whole table that is used, in at most one group of joiners, in at
+most one later group of leavers, and among the stayers in between. What none of these misses survives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.certificate import CertificateTerms, missing_witnesses, read_only
+from elldelta.core.checks import check_whole
+from elldelta.errors import ParameterError, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from elldelta.core.partition import Partition
+
+MOST_UNIONS = 1_000_000
+"""How many ways to come and go are looked at; beyond them a ledger is refused, not believed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Records of one update by published class and value, apart by what became of them.
+
+    Attributes:
+        joiners: Records that came since the class was last published.
+        leavers: Records that went.
+        stayers: Records that are in both. A class without joiners and leavers has not changed.
+    """
+
+    joiners: NDArray[np.int64]
+    leavers: NDArray[np.int64]
+    stayers: NDArray[np.int64]
+
+    @property
+    def changes(self) -> NDArray[np.bool_]:
+        """Whether a class changes, one bool per published class."""
+        changed: NDArray[np.bool_] = np.any(self.joiners + self.leavers, axis=1)
+        return changed
+
+    def only(self, classes: NDArray[np.bool_]) -> Groups:
+        """The same where only some classes change; the others stay as they were last published."""
+        kept = np.where(classes, 1, 0)[:, np.newaxis]
+        return Groups(self.joiners * kept, self.leavers * kept, self.stayers * kept)
+
+    def missed(self, terms: CertificateTerms, grouping: Partition) -> Update:
+        """What each of the groups misses of the witnesses of every base class; nothing where it is empty."""
+        changed = self.only(self.changes)
+        return Update(
+            *(
+                read_only(missing_witnesses(group, terms, grouping), np.bool_)
+                for group in (changed.joiners, changed.leavers, changed.stayers)
+            )
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What the groups of one update miss, R x |S| each: M_J, M_L, and the misses of the stayers."""
+
+    joiners: NDArray[np.bool_]
+    leavers: NDArray[np.bool_]
+    stayers: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """The updates of all owners of a ledger, and what an adversary may know of them.
+
+    Attributes:
+        updates: Per owner its updates, in their order.
+        at_once: w: at how many owners the adversary may know when a person came and went.
+        stays: v: how often a person may have been in an owner's table, with gaps in between.
+    """
+
+    updates: Mapping[str, Sequence[Update]]
+    at_once: int = 1
+    stays: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole("the number of owners whose changes are known", self.at_once)
+        check_whole("the number of stays", self.stays)
+        object.__setattr__(self, "updates", {owner: tuple(own) for owner, own in self.updates.items() if own})
+        ways = sorted((_n_ways(len(own), self.stays) for own in self.updates.values()), reverse=True)
+        n_unions = 1
+        for number in ways[: self.at_once]:
+            n_unions *= number
+        if n_unions > MOST_UNIONS:
+            raise RefusedError(
+                "There are too many ways in which people may have come and gone to look at all of them.",
+                found=f"{n_unions:,} ways, with {self.stays} stays and {self.at_once} owners at once.",
+                remedy="Begin a new plan and ledger, or promise fewer stays or owners at once.",
+            )
+
+    def with_update(self, owner: str, update: Update) -> Series:
+        """The same with one more update of an owner."""
+        updates = {**self.updates, owner: (*self.updates.get(owner, ()), update)}
+        return Series(updates, self.at_once, self.stays)
+
+    def most_missed(self, missed: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """How many witnesses of each base class may be crossed out, at the worst (Theorem I). Exact.
+
+        Args:
+            missed: U without stayers: what whole tables miss, R x |S|.
+        """
+        shape = missed.shape
+        whole = _packed(missed)
+        most = _number(whole)
+        ways = [list(_ways(own, self.stays, shape)) for own in self.updates.values()]
+        for known in combinations(ways, min(self.at_once, len(ways))):
+            for groups in product(*known):
+                union = whole
+                for group in groups:
+                    union = union | group
+                np.maximum(most, _number(union), out=most)
+        return most
+
+
+NO_SERIES = Series({})
+"""What a ledger begins with: nobody has published again."""
+
+
+def _ways(updates: Sequence[Update], stays: int, shape: tuple[int, ...]) -> Iterator[NDArray[np.uint8]]:
+    """What is crossed out for somebody who came and went in each possible way, packed; with all stayers."""
+    if any(group.shape != shape for one in updates for group in (one.joiners, one.leavers, one.stayers)):
+        raise ParameterError("Updates of a ledger are about the same base classes and values.")
+    stayers = _packed(np.logical_or.reduce([one.stayers for one in updates]))
+    joiners = [_packed(one.joiners) for one in updates]
+    leavers = [_packed(one.leavers) for one in updates]
+
+    def on(union: NDArray[np.uint8], first: int, is_in: bool, left: int) -> Iterator[NDArray[np.uint8]]:
+        """All that may follow: who is in may leave, who is out may join if it has a stay left."""
+        yield union
+        for at in range(first, len(updates)):
+            if is_in:
+                yield from on(union | leavers[at], at + 1, False, left)
+            elif left:
+                yield from on(union | joiners[at], at + 1, True, left - 1)
+
+    yield from on(stayers, 0, True, stays - 1)  # in the table from the beginning
+    for at in range(len(updates)):
+        yield from on(stayers | joiners[at], at + 1, True, stays - 1)
+
+
+def _n_ways(n_updates: int, stays: int) -> int:
+    """How many unions `_ways` yields."""
+    # Per number of events: chosen in rising order, alternating; somebody who begins outside has them all.
+    from math import comb
+
+    inside = sum(comb(n_updates, events) for events in range(2 * stays))
+    outside = sum(comb(n_updates, events) for events in range(1, 2 * stays + 1))
+    return inside + outside
+
+
+def _packed(missed: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    return np.packbits(missed, axis=1)
+
+
+def _number(packed: NDArray[np.uint8]) -> NDArray[np.int64]:
+    number: NDArray[np.int64] = np.bitwise_count(packed).sum(axis=1, dtype=np.int64)
+    return number

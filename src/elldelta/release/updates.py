@@ -1,0 +1,469 @@
+"""Tables that live: an owner publishes again after people came, went or changed (Theorem I).
+
+Since the last release, in every published class either nothing changes, or those who came, those who went and
+those who stayed are each as good as a table of their own. Otherwise the class stays as it was last published:
+who came waits, and who went stays in it. Where somebody must go at once, it is withheld instead.
+
+Who is in the published table stands in the owner's *state*, a file that is personal data and nobody else's.
+The comparison with it is a join in the engine. Its digest stands in the owner's line in the ledger, so that
+no older state, and none of another owner, is ever compared with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from elldelta.core.certificate import missing_witnesses
+from elldelta.core.checks import check_whole
+from elldelta.core.updates import Groups
+from elldelta.engines import TableColumn, sql
+from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
+from elldelta.files import canonical_json, changed, newer, unreadable
+from elldelta.model import Accounting, Counts
+from elldelta.model.persons import person_key
+from elldelta.plan.classes import Boxes, Runs
+from elldelta.release.publishable import fewest_persons, republished
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from elldelta.core.ledger_state import LedgerState
+    from elldelta.core.partition import Partition
+    from elldelta.engines import Engine
+    from elldelta.model import CountedTable
+    from elldelta.plan.plan import Plan
+    from elldelta.release.manifest import Manifest
+    from elldelta.release.publishable import Publishable
+
+AfterWait = Literal["withhold", "leave-out"]
+"""What becomes of a class in which somebody has waited for too long: it is withheld; or who came late is left
+out for good, and it is withheld only because of those who went."""
+
+FORMAT_VERSION = 1
+_METADATA_KEY = b"elldelta.state"
+_COLUMNS = ("who", "val", "home", "shown", "stays", "waited")
+HOLD, CHANGE, WITHHOLD = range(3)
+
+
+@dataclass(frozen=True)
+class Living:
+    """How an owner publishes a table again and again; with a ledger, and with the persons counted.
+
+    Attributes:
+        state: The file for the state after this release: who is in the published table. It is personal data;
+            keep it where nobody else can read, and not beside the release.
+        since: The state of the last release; None for the first one.
+        erase: A file whose column of the persons' name says who must go at once, also from the state.
+        stays: How often a person may be in the table, with gaps in between; further returns wait. Part of the
+            promise, and the same for all owners of a ledger.
+        at_once: At how many owners somebody may know who came and went. Part of the promise, too.
+        longest_wait: How many releases somebody may wait; None is no limit.
+        after_wait: What happens then.
+    """
+
+    state: Path
+    since: Path | None = None
+    erase: Path | None = None
+    stays: int = 1
+    at_once: int = 1
+    longest_wait: int | None = None
+    after_wait: AfterWait = "withhold"
+
+    def __post_init__(self) -> None:
+        for name in ("state", "since", "erase"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else Path(value))
+        check_whole("the number of stays", self.stays)
+        check_whole("the number of owners whose changes are known", self.at_once)
+        if self.longest_wait is not None:
+            check_whole("the longest wait", self.longest_wait)
+        if self.after_wait not in ("withhold", "leave-out"):
+            raise ParameterError("After the longest wait: withhold or leave-out.")
+        if self.erase is not None and self.since is None:
+            raise ParameterError(
+                "Nobody can be erased from a table that was not published yet.",
+                remedy="Leave them out of the table, or give the state of the last release (`since`).",
+            )
+
+    @property
+    def inputs(self) -> tuple[Path, ...]:
+        """The files that are read."""
+        return tuple(path for path in (self.since, self.erase) if path is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class Revision:
+    """What a ledger must know of a table that is published again.
+
+    Attributes:
+        groups: Who came, went and stayed in the classes that change; None for the first release of a series.
+        since: The digest of the state that it was compared with.
+        state: The digest of the new one.
+        at_once: See `Living`.
+        stays: See `Living`.
+    """
+
+    groups: Groups | None
+    since: str
+    state: str
+    at_once: int
+    stays: int
+
+
+def check_living(living: Living, plan: Plan, person: str | None, *, has_ledger: bool) -> None:
+    """Refuses what cannot be published again, before anything is read."""
+    if person is None or not has_ledger:
+        raise ParameterError(
+            "A table that is published again needs a ledger, and a column that tells persons apart.",
+            found="There is no ledger." if person is not None else "There is no such column.",
+            remedy="Give `ledger` and `person` (--ledger, --owner and --person).",
+        )
+    if plan.terms.moves is not None:
+        raise ParameterError(
+            "A plan for people who move is for tables that are published once.",
+            found="Who moves among classes would have to leave one and come to another at the same time.",
+            remedy="Use a plan without columns that change; who moves then stays where it was published.",
+        )
+    if getattr(plan, "closeness", None) is not None:
+        raise ParameterError(
+            "A plan that promises closeness is for tables that are published once.",
+            found="What subtracting its releases would make somebody believe is not bounded yet.",
+            remedy="Use a plan that promises values only.",
+        )
+
+
+class Comparison:
+    """A table beside the state of what was last published of it; used as a context manager.
+
+    Attributes:
+        plan: The plan.
+        content: What is published now.
+        groups: Who came, went and stayed, in the classes that change; None for a first release.
+        since: The digest of the state that was given; empty for a first release.
+    """
+
+    def __init__(self, living: Living, counted: CountedTable, plan: Plan, owner: str, person: str) -> None:
+        self._living = living
+        self._counted = counted
+        self.plan = plan
+        self._owner = owner
+        self._person = person
+        self._relations: list[str] = []
+        self._query = ""
+        self._persons: list[list[NDArray[np.int64]]] = []
+        self.content: Publishable
+        self.groups: Groups | None = None
+        self.since = ""
+        self._update: dict[str, int] = {"stays": living.stays, "at_once": living.at_once}
+
+    def __enter__(self) -> Comparison:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._engine.discard(*self._relations)
+
+    @property
+    def _engine(self) -> Engine:
+        return self._counted.table.engine
+
+    @property
+    def _pairs(self) -> str:
+        if self._counted.pairs is None:
+            raise InternalError("Persons were not counted.")
+        return self._counted.pairs
+
+    def begin(self, content: Publishable) -> None:
+        """The first release of a series: everybody who is published is in the state."""
+        self.content = content
+        shown = content.class_of >= 0
+        classes = self._put(cell=content.records.ranks[shown], **{"class": content.class_of[shown]})
+        self._query = sql.first_state(self._pairs, classes)
+
+    def compare(self, state: LedgerState, grouping: Partition | None) -> None:
+        """An update: decides class by class what changes.
+
+        Raises:
+            RefusedError: The owner has published nothing yet, or nothing would be left to publish.
+        """
+        if grouping is None:
+            raise RefusedError(
+                f"{self._owner!r} has not published under this plan, and there is nothing to update.",
+                found="The ledger has no line of this owner.",
+                remedy="Leave the state of the last release out (`since`), or use the ledger it belongs to.",
+            )
+        living, counts = self._living, self._counted.counts
+        old = self._read_state()
+        class_of = grouping.class_of[self.plan.class_of(counts.ranks)]
+        query = sql.compared_with_state(
+            self._pairs,
+            self._put(cell=counts.ranks, **{"class": class_of}),
+            old,
+            self._erased(),
+            stays=living.stays,
+            most_waited=living.longest_wait if living.after_wait == "leave-out" else None,
+        )
+        compared = self._store(query)
+        found = _Found(
+            self._fetch(sql.compared_counts(compared), 5), grouping.n_classes, counts.schema.n_values
+        )
+        persons = np.zeros(grouping.n_classes, dtype=np.int64)
+        homes, n_persons = self._fetch(sql.compared_persons(compared), 2)
+        persons[homes] = n_persons
+        decisions = self._decide(found, persons, state, grouping)
+        self.groups = found.groups.only(decisions == CHANGE)
+        self.content = self._published(found, decisions, grouping)
+        self._update |= found.numbers(decisions)
+        self._query = sql.next_state(
+            compared,
+            self._put(
+                **{"class": np.arange(grouping.n_classes)}, changes=(decisions == CHANGE).astype(np.int64)
+            ),
+        )
+
+    def write_state(self, path: Path) -> str:
+        """Writes the new state; returns its digest."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        head = {
+            "format": FORMAT_VERSION,
+            "plan": self.plan.digest,
+            "owner": self._owner,
+            "secret": secrets.token_hex(32),  # nobody can guess who is in it and compare digests
+        }
+        schema = pa.schema(
+            [("who", pa.string()), *((name, pa.int64()) for name in _COLUMNS[1:])],
+            {_METADATA_KEY: canonical_json(head)},
+        )
+        rows = self._store(self._query)
+        self._persons = [
+            self._fetch(query(rows), 2) for query in (sql.persons_of_state, sql.persons_of_state_once)
+        ]
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for batch in self._engine.fetch(rows):
+                columns = [batch.column(place).cast(kind) for place, kind in enumerate(schema.types)]
+                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+        return _digest(path)
+
+    def described(self, manifest: Manifest) -> Manifest:
+        """The manifest with what became of the records; after the state is written."""
+        is_shown: NDArray[np.bool_] = np.any(self.content.counts, axis=1)
+        shown, once = (persons[is_shown[classes]] for classes, persons in self._persons)
+        account = self._counted.counts.accounting
+        told = {
+            "persons": int(once.sum()),
+            "records_repeated": account.n_repeated,
+            "persons_per_class": int(shown.min()),
+        }
+        lost = account.n_suppressed + account.n_quarantined + account.n_repeated
+        lingering = self._update.get("records_lingering", 0)
+        left_out = account.n_read + lingering - lost - manifest.records_released
+        return replace(
+            manifest,
+            records_read=account.n_read,
+            records_suppressed=account.n_suppressed,
+            records_quarantined=account.n_quarantined,
+            records_left_out=left_out,
+            nulls=account.nulls,
+            unknown=account.unknown,
+            coarsening=None
+            if manifest.coarsening is None
+            else {**manifest.coarsening, "records_suppressed": left_out},
+            persons=told,
+            update=self._update,
+        )
+
+    def revision(self, state: str) -> Revision:
+        """What the ledger is told."""
+        return Revision(self.groups, self.since, state, self._living.at_once, self._living.stays)
+
+    def _read_state(self) -> str:
+        """Opens the state, checks whose it is, and returns its relation."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self._living.since
+        if path is None:
+            raise InternalError("There is no state to compare with.")
+        source = f"The state {path}"
+        try:
+            self.since = _digest(path)
+            metadata = pq.read_schema(path).metadata or {}
+            head = json.loads(metadata[_METADATA_KEY])
+            found = (head["plan"], head["owner"])
+            is_newer = head["format"] > FORMAT_VERSION
+        except OSError as problem:
+            raise unreadable(path, "state", problem) from None
+        except (pa.ArrowException, KeyError, TypeError, ValueError):
+            raise FileError(
+                f"{source} is not a state.",
+                found="It is not a file that a release has written for its owner.",
+                remedy="Give the file that was written with the last release (`state`).",
+            ) from None
+        if is_newer:
+            raise newer(source, head["format"], FORMAT_VERSION)
+        if found != (self.plan.digest, self._owner):
+            raise RefusedError(
+                f"{source} is not that of the last release of {self._owner!r}.",
+                found="It is about another plan, or another owner.",
+                remedy="Give the state that was written with the last release of this owner.",
+            )
+        if "files" in self._engine.capabilities:
+            opened = self._engine.open(path)
+            if set(opened.names) != set(_COLUMNS):
+                raise changed(source)
+            return opened.relation
+        self._relations.append(self._engine.put(pq.read_table(path)))
+        return self._relations[-1]
+
+    def _erased(self) -> str:
+        """The persons who must go, each once."""
+        import pyarrow as pa
+
+        from elldelta.engines.duckdb import connect
+
+        names: list[str] = []
+        if self._living.erase is not None:
+            with connect() as engine:
+                table = engine.open(self._living.erase)
+                shown = [(person_key(table, self._person), "who")]
+                listed = replace(
+                    table,
+                    relation=sql.distinct_rows(table.relation, shown),
+                    columns=(TableColumn("who", "text"),),
+                    n_rows=None,
+                )
+                parts = [batch.column(0).drop_null().to_pylist() for batch in listed.count_texts(["who"])]
+                names = [name for part in parts for name in part]
+        return self._put(who=pa.array(names, pa.string()))
+
+    def _decide(
+        self, found: _Found, persons: NDArray[np.int64], state: LedgerState, grouping: Partition
+    ) -> NDArray[np.int64]:
+        """Which classes change, stay as they are, or are withheld."""
+        plan, living = self.plan, self._living
+        series = replace(state.series, at_once=living.at_once, stays=living.stays)
+        passes = ~found.if_changed.any(axis=1) | (persons >= fewest_persons(plan))
+        for _ in range(2):  # classes do not depend on each other: the second time nothing changes
+            update = found.groups.only(passes).missed(plan.terms, grouping)
+            shown = np.where(passes[:, np.newaxis], found.if_changed, 0)
+            missed = missing_witnesses(shown, plan.terms, grouping)
+            after = series.with_update(self._owner, update)
+            left = plan.terms.n_witnesses - after.most_missed(state.missed | missed)
+            fails = (left < plan.ell) | (missed.sum(axis=1) > plan.terms.allowances)
+            passes[grouping.class_of[fails]] = False
+        decisions = np.where(passes, CHANGE, HOLD)
+        must = found.table(sql.MUST).any(axis=1)
+        if living.longest_wait is not None:
+            must |= found.longest_wait > living.longest_wait
+        decisions[(decisions == HOLD) & must] = WITHHOLD
+        return decisions
+
+    def _published(self, found: _Found, decisions: NDArray[np.int64], grouping: Partition) -> Publishable:
+        """What is published, as a table of counts; one combination stands for each class."""
+        table = found.published(decisions)
+        n_shown = int(table.sum())
+        if not n_shown:
+            raise RefusedError(
+                "Nothing would be left to release.",
+                found="Every class would be withheld.",
+                remedy="Wait until more people have come, or erase fewer at once.",
+            )
+        ranks = _first_ranks(self.plan)[np.array([members[0] for members in grouping])]
+        rows, values = np.nonzero(table)
+        account = Accounting(n_shown, n_shown)
+        shown = Counts.from_cells(self.plan.schema, ranks[rows], values, table[rows, values], account)
+        return republished(shown, self.plan, grouping)
+
+    def _put(self, **columns: Any) -> str:  # noqa: ANN401 (arrays of Arrow or numpy)
+        import pyarrow as pa
+
+        self._relations.append(self._engine.put(pa.table(columns)))
+        return self._relations[-1]
+
+    def _store(self, query: str) -> str:
+        self._relations.append(self._engine.store(query))
+        return self._relations[-1]
+
+    def _fetch(self, query: str, n_columns: int) -> list[NDArray[np.int64]]:
+        import pyarrow as pa
+
+        found = pa.Table.from_batches(self._engine.fetch(self._store(query)))
+        return [found.column(place).to_numpy().astype(np.int64) for place in range(n_columns)]
+
+
+class _Found:
+    """What became of the records of every class and value."""
+
+    def __init__(self, cells: list[NDArray[np.int64]], n_classes: int, n_values: int) -> None:
+        classes, values, kinds, n, waited = cells
+        self._tables = np.zeros((8, n_classes, n_values), dtype=np.int64)
+        np.add.at(self._tables, (kinds, classes, values), n)
+        waits = np.isin(kinds, (sql.JOIN, sql.LEAVE))
+        self.longest_wait = np.zeros(n_classes, dtype=np.int64)
+        np.maximum.at(self.longest_wait, classes[waits], waited[waits] + 1)
+        self.most_waited = int(waited[kinds != sql.OUT].max(initial=0))
+
+    def table(self, *kinds: int) -> NDArray[np.int64]:
+        """Records of some kinds, by class and value."""
+        total: NDArray[np.int64] = self._tables[list(kinds)].sum(axis=0)
+        return total
+
+    @property
+    def groups(self) -> Groups:
+        """Who came, went and stayed, if everything changed."""
+        return Groups(self.table(sql.JOIN), self.table(sql.LEAVE, sql.MUST), self.table(sql.STAY, sql.MOVE))
+
+    @property
+    def if_changed(self) -> NDArray[np.int64]:
+        """What would be published if everything changed."""
+        return self.table(sql.STAY, sql.MOVE, sql.JOIN)
+
+    def published(self, decisions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What is published."""
+        held = self.table(sql.STAY, sql.MOVE, sql.LEAVE)
+        table = np.where((decisions == CHANGE)[:, np.newaxis], self.if_changed, held)
+        table[decisions == WITHHOLD] = 0
+        return table
+
+    def numbers(self, decisions: NDArray[np.int64]) -> dict[str, int]:
+        """What the manifest says."""
+        does_change, holds, withheld = (decisions == one for one in (CHANGE, HOLD, WITHHOLD))
+        was = self.table(sql.STAY, sql.MOVE, sql.LEAVE, sql.MUST).any(axis=1) | self.if_changed.any(axis=1)
+        changes = self.groups.changes
+        joiners, leavers = self.groups.joiners, self.groups.leavers
+        return {
+            "classes_changed": int((does_change & changes).sum()),
+            "classes_unchanged": int((was & ~changes & ~withheld).sum()),
+            "classes_waiting": int((holds & changes).sum()),
+            "classes_withheld": int(withheld.sum()),
+            "records_joined": int(joiners[does_change].sum()),
+            "records_left": int(leavers[does_change].sum()),
+            "records_waiting": int(joiners[~does_change].sum()),
+            "records_lingering": int(leavers[holds].sum()),
+            "records_moved": int(self.table(sql.MOVE).sum()),
+            "records_late": int(self.table(sql.LATE).sum()),
+            "longest_wait": self.most_waited,
+        }
+
+
+def _first_ranks(plan: Plan) -> NDArray[np.int64]:
+    """A combination of every base class."""
+    if isinstance(plan.classes, Runs):
+        return plan.classes.starts
+    if isinstance(plan.classes, Boxes):
+        ranks: NDArray[np.int64] = plan.schema.ranks(plan.classes.tiling.lows)
+        return ranks
+    raise InternalError("A plan has runs or boxes.")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()

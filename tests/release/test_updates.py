@@ -1,0 +1,243 @@
+"""Tables that live: what an adversary learns who is told who came, went and stayed; and what goes wrong."""
+
+import stat
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from tests.release.living import Adversary, World
+
+import elldelta as ed
+from elldelta.core.updates import Groups, Update
+from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.ledger import verify_ledger
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory):
+    """Two owners, five periods."""
+    world = World(tmp_path_factory.mktemp("lived"), 1)
+    world.run(5)
+    return world
+
+
+def test_nobody_is_left_with_fewer_values_than_promised(lived):
+    fewest, n_pairs = Adversary(lived).fewest()
+    assert fewest >= lived.plan.ell
+    assert n_pairs > 10_000
+    changed = [manifest.update.get("classes_changed", 0) for manifest in lived.releases["a"]]
+    waiting = [manifest.update.get("classes_waiting", 0) for manifest in lived.releases["a"]]
+    assert sum(changed) > 20  # otherwise nothing was tried
+    assert sum(waiting) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rules", [{}, {"at_once": 2}, {"stays": 2}])
+def test_nobody_in_a_hundred_thousand_histories_is_left_with_fewer(tmp_path, rules):
+    n_pairs = 0
+    for seed in range(4):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        world = World(folder, 100 + seed, owners=("a", "b", "c"), n_past=9000, **rules)
+        world.run(6, n_first=6000, n_new=1200, turnover=(0.15, 0.95))
+        fewest, n_more = Adversary(world).fewest(at_once=rules.get("at_once", 1))
+        assert fewest >= world.plan.ell
+        n_pairs += n_more
+    assert n_pairs >= 100_000
+
+
+@pytest.mark.parametrize(
+    "skipped", ["stayers", *(pytest.param(name, marks=pytest.mark.slow) for name in ("leavers", "joiners"))]
+)
+def test_a_variant_that_skips_a_group_is_caught(tmp_path, monkeypatch, skipped):
+    honest = Groups.missed
+
+    def careless(self, terms, grouping):
+        found = honest(self, terms, grouping)
+        groups = {name: getattr(found, name) for name in ("joiners", "leavers", "stayers")}
+        return Update(**{**groups, skipped: np.zeros_like(groups[skipped])})
+
+    monkeypatch.setattr(Groups, "missed", careless)
+    world = World(tmp_path, 2)
+    world.run(4, turnover=(0.05, 0.97))
+    fewest, _ = Adversary(world).fewest()
+    assert fewest < world.plan.ell
+
+
+def test_publishing_naively_isolates_people(tmp_path):
+    """The same plan and tables without a state: each release is certified, and subtraction shows people."""
+    world = World(tmp_path, 3, owners=("a",))
+    left = []
+    for period in range(3):
+        world.change("a", 4000 if period == 0 else 60, 0.01)
+        made = ed.release(world.tables["a"], world.plan, person="who", on_failure="coarsen")
+        left.append((world.tables["a"], made))
+    joined = left[2][0][~left[2][0]["who"].isin(left[1][0]["who"])]
+    assert joined.groupby(["age", "sex"])["value"].nunique().min() < world.plan.ell
+
+
+def test_releases_show_what_the_state_says(lived):
+    for owner in lived.owners:
+        for period in range(5):
+            path = lived.name("release", owner, period)
+            assert ed.verify(path, lived.plan).is_certified
+            state = pd.read_parquet(lived.name("state", owner, period))
+            shown = state[state["shown"] == 1]
+            assert len(pd.read_parquet(path)) == len(shown)  # nothing is withheld here
+            assert not shown.duplicated(["who", "val"]).any()
+            mode = stat.S_IMODE(lived.name("state", owner, period).stat().st_mode)
+            assert mode == 0o600
+    chain = verify_ledger(lived.folder / "ledger", plan_digest=lived.plan.digest, terms=lived.plan.terms)
+    assert "came to and left the tables of one owner" in chain.promise
+    assert [entry.update.updates for entry in chain.active if entry.owner == "b"] == [None, 2, 4, 6, 8]
+
+
+def next_release(world, owner="a", **changes):
+    """Another release of an owner, with something wrong."""
+    period = world.period[owner]
+    options = {
+        "state": world.folder / "next_state.parquet",
+        "since": world.name("state", owner, period),
+        **{name: value for name, value in changes.items() if name in ("since", "stays", "at_once", "erase")},
+    }
+    return ed.release(
+        world.tables[owner],
+        world.plan,
+        to=world.folder / "next.parquet",
+        person=changes.get("person", "who"),
+        living=ed.Living(**options),
+        ledger=ed.Ledger(world.folder / changes.get("ledger", "ledger"), changes.get("owner", owner)),
+        on_failure="coarsen-suppress",
+    )
+
+
+def test_states_that_are_not_the_last_one_are_refused(lived, tmp_path):
+    before = (lived.folder / "ledger").read_bytes()
+    for old in range(4):
+        with pytest.raises(RefusedError, match="not that of the last release"):
+            next_release(lived, since=lived.name("state", "a", old))
+    with pytest.raises(RefusedError, match="another plan, or another owner"):
+        next_release(lived, since=lived.name("state", "b", 4))
+    with pytest.raises(RefusedError, match="has published under this plan before"):
+        next_release(lived, since=None)
+    with pytest.raises(RefusedError, match="must tell what has changed"):
+        ed.release(
+            lived.tables["a"], lived.plan, to=tmp_path / "r.parquet", person="who", on_failure="coarsen",
+            ledger=ed.Ledger(lived.folder / "ledger", "a"),
+        )  # fmt: skip
+    with pytest.raises(RefusedError, match="has not published under this plan"):
+        next_release(lived, ledger="other ledger")
+    with pytest.raises(RefusedError, match="promise the same"):
+        next_release(lived, stays=2)
+    with pytest.raises(FileError, match="no state"):
+        next_release(lived, since=tmp_path / "nothing.parquet")
+    with pytest.raises(FileError, match="is not a state"):
+        next_release(lived, since=lived.name("release", "a", 4))
+    forged = tmp_path / "forged.parquet"
+    table = pq.read_table(lived.name("state", "a", 4))
+    pq.write_table(table.slice(1), forged)
+    with pytest.raises(RefusedError, match="not that of the last release"):
+        next_release(lived, since=forged)
+    assert (lived.folder / "ledger").read_bytes() == before
+    assert not list(lived.folder.glob("next*"))
+    assert not list(lived.folder.glob(".*part"))
+
+
+def test_what_a_series_needs_is_told(lived, tmp_path):
+    living = ed.Living(tmp_path / "s.parquet")
+    for arguments in ({"person": "who"}, {"ledger": ed.Ledger(tmp_path / "l", "a")}):
+        with pytest.raises(ParameterError, match="needs a ledger, and a column"):
+            ed.release(lived.tables["a"], lived.plan, to=tmp_path / "r.parquet", living=living, **arguments)
+    with pytest.raises(ParameterError, match="erased"):
+        ed.Living("s", erase="people.csv")
+    for wrong in ({"stays": 0}, {"at_once": 0}, {"longest_wait": 0}, {"after_wait": "merge"}):
+        with pytest.raises(ParameterError):
+            ed.Living("s", **wrong)
+
+
+def test_who_must_go_is_gone_from_release_and_state(tmp_path):
+    world = World(tmp_path, 4, owners=("a",))
+    world.change("a", 4000, 0)
+    world.publish("a")
+    table = world.tables["a"]
+    gone = table[(table.age == 20) & (table.sex == "F")].iloc[:1]
+    gone[["who"]].to_csv(tmp_path / "erase.csv", index=False)
+    manifest = world.publish("a", erase=tmp_path / "erase.csv")
+    assert manifest.update["classes_withheld"] == 1  # one person alone cannot leave a class
+    state = pd.read_parquet(world.name("state", "a", 1))
+    assert gone.who.item() not in set(state.who)
+    assert state.who.isna().sum() == 1
+    [label] = [
+        label for cell, (_, label) in Adversary(world).classes_of(manifest).items() if cell == (20, "F")
+    ]
+    release = pd.read_parquet(world.name("release", "a", 1))
+    assert not ((release.age == label[0]) & (release.sex == label[1])).any()
+    # The class comes back when enough people have left with them; nobody publishes the erased one again.
+    world.tables["a"] = table[~((table.age == 20) & (table.sex == "F") & (np.arange(len(table)) % 2 == 0))]
+    world.tables["a"] = world.tables["a"][world.tables["a"].who != gone.who.item()]
+    manifest = world.publish("a")
+    assert manifest.update["classes_withheld"] == 0
+    assert not pd.read_parquet(world.name("state", "a", 2)).who.isna().any()
+    assert ed.verify(world.name("release", "a", 2), world.plan).is_certified
+
+
+def test_a_class_that_cannot_change_stays_as_it_was(tmp_path):
+    world = World(tmp_path, 5, owners=("a",))
+    world.change("a", 4000, 0)
+    world.publish("a")
+    before = pd.read_parquet(world.name("release", "a", 0))
+    table = world.tables["a"]
+    one = world.born(1, first=10**6)
+    world.people = pd.concat([world.people, one], ignore_index=True)
+    world.tables["a"] = pd.concat([table.iloc[1:], one])  # one leaves, one comes
+    manifest = world.publish("a")
+    assert pd.read_parquet(world.name("release", "a", 1)).equals(before)
+    assert manifest.update["records_waiting"] == manifest.update["records_lingering"] == 1
+    assert manifest.update["classes_changed"] == 0
+    state = pd.read_parquet(world.name("state", "a", 1)).set_index("who")
+    assert state.loc[one.who.item()][["shown", "waited"]].tolist() == [0, 1]
+    assert state.loc[table.who.iloc[0]][["shown", "waited"]].tolist() == [1, 1]
+    # Nothing has changed, and the next state still follows from a line of the ledger.
+    assert world.publish("a").update["longest_wait"] == 1
+
+
+def test_people_who_come_back_or_change_their_value_or_class(tmp_path):
+    world = World(tmp_path, 6, owners=("a",))
+    world.change("a", 4000, 0)
+    world.publish("a")
+    table = world.tables["a"]
+    half = table.sample(frac=0.5, random_state=1)
+    world.tables["a"] = half
+    assert world.publish("a").update["records_left"] > 1500
+    world.tables["a"] = table  # all come back, and may not
+    late = world.publish("a").update
+    assert late["records_joined"] == 0
+    assert late["records_late"] > 1500
+    moved = table.copy()
+    moved["age"] = 20 + (moved["age"] - 20 + 6) % 12
+    world.tables["a"] = moved
+    assert world.publish("a").update["records_moved"] > 1000
+    changed = table.copy()
+    changed["value"] = changed["value"].map(dict(zip("abcdefgh", "bcdefgha", strict=True)))
+    world.tables["a"] = changed
+    manifest = world.publish("a")
+    assert manifest.update["records_left"] > 1000
+    assert manifest.update["records_joined"] > 1000
+
+
+@pytest.mark.parametrize("after_wait", ["withhold", "leave-out"])
+def test_nobody_waits_longer_than_was_announced(tmp_path, after_wait):
+    world = World(tmp_path, 7, owners=("a",), longest_wait=2, after_wait=after_wait)
+    world.change("a", 4000, 0)
+    world.publish("a")
+    one = world.born(1, first=10**6)
+    world.people = pd.concat([world.people, one], ignore_index=True)
+    world.tables["a"] = pd.concat([world.tables["a"], one])
+    updates = [world.publish("a").update for _ in range(4)]
+    assert [update["classes_waiting"] for update in updates[:2]] == [1, 1]
+    if after_wait == "withhold":
+        assert [update["classes_withheld"] for update in updates] == [0, 0, 1, 1]
+    else:
+        assert [update["records_late"] for update in updates] == [0, 0, 1, 1]
+        assert [update["classes_withheld"] for update in updates] == [0, 0, 0, 0]
