@@ -131,7 +131,7 @@ def check_living(living: Living, plan: Plan, person: str | None, *, has_ledger: 
             found="Who moves among classes would have to leave one and come to another at the same time.",
             remedy="Use a plan without columns that change; who moves then stays where it was published.",
         )
-    if getattr(plan, "closeness", None) is not None:
+    if plan.closeness is not None:
         raise ParameterError(
             "A plan that promises closeness is for tables that are published once.",
             found="What subtracting its releases would make somebody believe is not bounded yet.",
