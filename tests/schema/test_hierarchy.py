@@ -336,10 +336,14 @@ def test_names_that_tell_the_truth_are_left_alone():
         renamed(HierarchyRows(AGE_ROWS), Integers(0, 90))
 
 
-def test_a_sensitive_column_has_no_hierarchy():
-    column = Column("s", Categories(("a", "b")), hierarchy=Hierarchy((("a", "*"), ("b", "*"))))
-    with pytest.raises(SchemaError, match="cannot have a hierarchy"):
-        Schema((Column("age", Integers(0, 9)),), column)
+def test_a_hierarchy_of_the_sensitive_column_says_which_values_are_alike():
+    rows = (("a", "x", "*"), ("b", "y", "*"), ("c", "x", "*"))
+    column = Column("s", Categories(("a", "b", "c")), "category", hierarchy=Hierarchy(rows))
+    schema = Schema((Column("age", Integers(0, 9)),), column)
+    assert schema.sensitive.domain.values == ("a", "c", "b")
+    assert schema.value_groups.tolist()[:2] == [schema.value_groups[0]] * 2
+    assert schema.n_groups == 3  # x, y, and a missing value
+    assert schema.sensitive.value_labels == ("a", "c", "b", "(missing)")
 
 
 # Files.
@@ -618,7 +622,7 @@ def test_inferring_takes_hierarchies_and_quotes_no_cell_when_they_do_not_fit():
     with pytest.raises(SchemaError, match="1 value of the column has no row") as refusal:
         Schema.infer(canary, ["education", "age"], "disease", hierarchies=hierarchies)
     assert "canary" not in str(refusal.value)
-    with pytest.raises(ParameterError, match="no quasi-identifier"):
+    with pytest.raises(ParameterError, match="without a role"):
         Schema.infer(table, ["age"], "disease", hierarchies=hierarchies)
     with pytest.raises(SchemaError, match="different roots"):
         Schema.infer(table, ["age"], "disease", hierarchies={"age": HierarchyRows((("1", "*"), ("2", "+")))})

@@ -85,11 +85,13 @@ class JointDistribution:
     Attributes:
         mass: The table, |Q| x |S|, read-only: counts (int64) or probabilities (float64); a dense array, or
             sparse rows that store only the cells above zero.
-        total: What the table sums to: the number of records, or 1.0.
+        total: What turns a mass into a probability: the number of records, or 1.0.
+        row_masses: P_Q, where the table holds only some of the values; None: what the table says.
     """
 
     mass: MassTable
     total: float
+    row_masses: NDArray[np.float64] | None = None
 
     @classmethod
     def from_counts(cls, counts: ArrayLike) -> JointDistribution:
@@ -176,7 +178,7 @@ class JointDistribution:
     @cached_property
     def quasi_identifier_marginal(self) -> NDArray[np.float64]:
         """P_Q, one probability per quasi-identifier."""
-        return _frozen(self.row_sums / self.total)
+        return _frozen(self.row_sums / self.total) if self.row_masses is None else self.row_masses
 
     @cached_property
     def ranked_marginal(self) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import check_whole
+from elldelta.core.like_values import n_groups_left
 from elldelta.errors import DistributionError
 
 if TYPE_CHECKING:
@@ -34,10 +35,9 @@ def as_count_table(counts: ArrayLike) -> NDArray[np.int64]:
     return table.astype(np.int64)
 
 
-def class_diversities(counts: ArrayLike) -> NDArray[np.int64]:
-    """The number of distinct sensitive values in each class; 0 for a class without a record."""
-    present: NDArray[np.int64] = np.count_nonzero(as_count_table(counts), axis=1).astype(np.int64)
-    return present
+def class_diversities(counts: ArrayLike, groups: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """The number of distinct sensitive values in each class, or of groups; 0 for a class without a record."""
+    return n_groups_left(as_count_table(counts) > 0, groups)
 
 
 def diversity(counts: ArrayLike) -> int | None:

@@ -15,6 +15,7 @@ from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.sample_size import union_bound
 from elldelta.errors import ParameterError
+from elldelta.plan.like_values import has_like_witnesses
 from elldelta.plan.movers import common_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def contradiction(plan: Plan) -> str | None:
         common_of(plan)
     except ParameterError:
         return "Classes among which people move do not have their witnesses in common."
+    if has_like_witnesses(plan):
+        return "A class counts two values of one group."
     wrong = (
         _wrong_terms(plan)
         or _wrong_closeness(plan)

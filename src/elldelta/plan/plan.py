@@ -109,7 +109,7 @@ class Plan(Shown):
 
     def __post_init__(self) -> None:
         self._check_types()
-        check_ell(self.ell, self.schema.n_values)
+        check_ell(self.ell, self.schema.n_groups)
         check_releases(self.releases)
         check_whole("the number of records", self.records)
         if self.bound not in PLAN_BOUNDS:
@@ -276,7 +276,8 @@ class Plan(Shown):
         several = t > 1 or self.owners is not None
         moves = who_moves(self.schema, self.movers)
         who = f"every person who is in all of them{moves}" if several else "every person in it"
-        left = f"{who} among at least {self.ell} values of {self.schema.sensitive.name!r}"
+        values = "values" if self.schema.value_groups is None else "groups of values"
+        left = f"{who} among at least {self.ell} {values} of {self.schema.sensitive.name!r}"
         if self.schema.sensitive.has_missing and names_missing:
             left += " (a missing one counts as a value)"
         which = f"Any {t} releases {made}, linked together, leave" if t > 1 else f"A {one} leaves"

@@ -13,6 +13,7 @@ from elldelta.core.distribution import RELATIVE_TOLERANCE
 from elldelta.core.generalize.bounds import Admissible, SharpBound
 from elldelta.core.generalize.boxes import boxes
 from elldelta.core.generalize.runs import greedy, near_runs, sharp_runs
+from elldelta.core.like_values import largest_of_each
 from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
 from elldelta.engines.task import computed, part
 from elldelta.errors import InternalError, ParameterError, RefusedError
@@ -22,6 +23,7 @@ from elldelta.model.rounding import STEP
 from elldelta.pages.charts import check_picture, write_picture
 from elldelta.plan.classes import Boxes, Runs
 from elldelta.plan.closeness import Closeness, closeness_bound
+from elldelta.plan.like_values import plan_groups
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.wish import Wish, check_noisy, promised_ell
@@ -255,7 +257,7 @@ class Planner:
         self.movers = movers_of(wish, model.schema)
         if model.noise:
             check_noisy(wish)
-        self.distribution = model.to_distribution()
+        self.distribution, self._groups = plan_groups(model, wish)
         self.shape: ShapeName = wish.shape or default_shape(model)
         self._risk = wish.waiting_risk if wish.waiting_risk != "auto" else self._chosen_risk()
 
@@ -384,7 +386,10 @@ class Planner:
 
     def _shown(self, partition: Partition) -> JointDistribution:
         """P of the classes, without cells that are rare in the past records."""
-        return self.distribution.generalized(partition).without_below(self.wish.fewest_past)
+        found = self.distribution.generalized(partition)
+        if self._groups is not None and self.movers is None:
+            found = largest_of_each(self.model.to_distribution().generalized(partition), self._groups)
+        return found.without_below(self.wish.fewest_past)
 
     def _told(self, partition: Partition) -> JointDistribution:
         """The same, and where past records are to be protected, their counts rounded down: a safe side."""

@@ -347,7 +347,7 @@ def _following(
     plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str
 ) -> dict[str, Any]:
     """The parts of a manifest that follow from the plan and from what the release shows."""
-    diversities = class_diversities(counts)
+    diversities = class_diversities(counts, plan.schema.value_groups)
     diversities = diversities[diversities > 0]
     return {
         "schema": plan.schema,

@@ -124,7 +124,7 @@ class Publishable:
     @cached_property
     def diversities(self) -> NDArray[np.int64]:
         """Distinct values per class with a record."""
-        present = class_diversities(self.counts)
+        present = class_diversities(self.counts, self.schema.value_groups)
         return present[present > 0]
 
     @cached_property

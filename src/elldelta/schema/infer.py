@@ -113,8 +113,7 @@ def propose(
     _check_known(
         dict.fromkeys(changes), quasi_identifiers, "Only quasi-identifiers change for somebody.", "changes"
     )
-    problem = "A hierarchy is given for a column that is no quasi-identifier."
-    _check_known(hierarchies, quasi_identifiers, problem, "hierarchy")
+    _check_known(hierarchies, names, "A hierarchy is given for a column without a role.", "hierarchy")
     for rows in hierarchies.values():
         rows.checked()  # what is wrong without looking at the table is told before it is read
     columns, profiles, warnings = [], [], list[str]()

@@ -233,12 +233,6 @@ class Schema(Shown):
                 found="It has both roles.",
                 remedy="Remove one of the roles.",
             )
-        if self.sensitive.hierarchy is not None:
-            raise SchemaError(
-                f"The sensitive column {self.sensitive.name!r} cannot have a hierarchy.",
-                found="It has one, but sensitive values are published as they are.",
-                remedy="Remove the hierarchy.",
-            )
         if self.sensitive.changes:
             raise SchemaError(
                 f"The sensitive column {self.sensitive.name!r} is said to change.",
@@ -322,6 +316,17 @@ class Schema(Shown):
     def n_values(self) -> int:
         """|S|: the number of sensitive values, seen or not."""
         return self.sensitive.size
+
+    @cached_property
+    def value_groups(self) -> NDArray[np.int64] | None:
+        """The group of every sensitive value, by the first level of its hierarchy; None without one."""
+        tree = self.sensitive.cut_tree
+        return None if tree is None else tree.levels[1]
+
+    @property
+    def n_groups(self) -> int:
+        """How many sensitive values count as different: groups of like values, or all of them."""
+        return self.n_values if self.value_groups is None else int(np.unique(self.value_groups).size)
 
     def ranks(self, positions: ArrayLike) -> NDArray[np.int64]:
         """The lexicographic rank of each combination, given as one row of positions.

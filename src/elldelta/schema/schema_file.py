@@ -39,8 +39,9 @@ _HEADER = """\
 #        "suppress"  records without a value are left out, and counted
 # changes = true     somebody's value may change between releases (an age, an address): plans then also hold
 #                    for people who move; a column that stays the same (birth year) costs less
-# A quasi-identifier may have a hierarchy: hierarchy_file = "age.csv", a file beside this one with one line
+# A column may have a hierarchy: hierarchy_file = "age.csv", a file beside this one with one line
 # per value, value;group;...;root, or the same lines here: hierarchy = [["17", "15-19", "*"], ...].
+# Of the sensitive column the first groups count as one value each: all cancers are one. Releases show values.
 """
 
 _KEYS = {

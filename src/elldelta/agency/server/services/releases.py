@@ -455,7 +455,8 @@ class _Case:
             line=admission.line,
             added_at=self.agency.clock(),
         )
-        counts, diversities = packed(examined.counts), class_diversities(examined.counts)
+        counts = packed(examined.counts)
+        diversities = class_diversities(examined.counts, self.plan.schema.value_groups)
         registered = RegistrationRow(
             line=line,
             party_id=self.caller.id,

@@ -1,0 +1,89 @@
+"""Like values: diversity counts groups of values ("all cancers are one"), while releases show the values.
+
+Counting groups in each release by itself would not do. One release may show lung cancer where another shows
+stomach cancer: both show a cancer, and linked they leave none, because nobody has both. So witnesses stay
+values, and a class has at most one witness of each group. What certificates, ledgers and Theorem H leave are
+then ell values of ell different groups, word for word. The statement is in `docs/theory/certificates.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.core.distribution import JointDistribution, SparseRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def one_of_each(distribution: JointDistribution, groups: NDArray[np.int64]) -> JointDistribution:
+    """P with the most probable value of every group alone; the mass of the rows stays what it was.
+
+    Args:
+        distribution: P.
+        groups: The group of every value.
+    """
+    marginal = distribution.value_marginal
+    order = np.lexsort((np.arange(groups.size), -marginal, groups))
+    is_first = np.diff(groups[order], prepend=-1) != 0
+    keeps = np.zeros(groups.size, dtype=np.bool_)
+    keeps[order[is_first]] = True
+    table, rows = distribution.mass, distribution.quasi_identifier_marginal
+    if not isinstance(table, SparseRows):
+        return JointDistribution(_frozen(np.where(keeps, table, 0)), distribution.total, rows)
+    return JointDistribution(_some_cells(table, keeps[table.values]), distribution.total, rows)
+
+
+def largest_of_each(classes: JointDistribution, groups: NDArray[np.int64]) -> JointDistribution:
+    """P of classes with the largest cell of every group alone, class by class; ties by index.
+
+    Args:
+        classes: P of the classes.
+        groups: The group of every value.
+    """
+    table = classes.mass
+    if isinstance(table, SparseRows):
+        rows = np.repeat(np.arange(table.shape[0]), np.diff(table.offsets))
+        own = groups[table.values]
+        order = np.lexsort((table.values, -table.cells, own, rows))
+        is_first = (np.diff(rows[order], prepend=-1) != 0) | (np.diff(own[order], prepend=-1) != 0)
+        keeps = np.zeros(rows.size, dtype=np.bool_)
+        keeps[order[is_first]] = True
+        return JointDistribution(_some_cells(table, keeps), classes.total)
+    kept = np.zeros_like(table)
+    every = np.arange(table.shape[0])
+    for group in np.unique(groups):
+        values = np.flatnonzero(groups == group)
+        best = values[table[:, values].argmax(axis=1)]
+        kept[every, best] = table[every, best]
+    return JointDistribution(_frozen(kept), classes.total)
+
+
+def n_groups_left(left: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Of how many groups a value is left; along the last axis, whatever comes before it.
+
+    Args:
+        left: Whether a value is left.
+        groups: The group of every value; None: every value is one.
+    """
+    if groups is None:
+        counted: NDArray[np.int64] = left.sum(axis=-1, dtype=np.int64)
+        return counted
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    found: NDArray[np.int64] = np.logical_or.reduceat(left[..., order], starts, axis=-1).sum(axis=-1)
+    return found
+
+
+def _some_cells(table: SparseRows, keeps: NDArray[np.bool_]) -> SparseRows:
+    n_kept = np.concatenate(([0], np.cumsum(keeps)))
+    arrays: list[NDArray[Any]] = [n_kept[table.offsets], table.values[keeps], table.cells[keeps]]
+    offsets, values, cells = (_frozen(array) for array in arrays)
+    return SparseRows(offsets, values, cells, table.shape)
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,101 @@
+"""Groups of like values: what linking leaves are values, so witnesses are values of different groups."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.core.test_certificate import releases
+from tests.oracles import certificate as oracle
+
+from elldelta.core.certificate import CertificateTerms, certify
+from elldelta.core.distribution import JointDistribution, sparse_rows
+from elldelta.core.like_values import largest_of_each, n_groups_left, one_of_each
+from elldelta.core.partition import Partition
+
+CANCERS = np.array([0, 0, 1])  # lung cancer, stomach cancer, flu
+
+
+def test_counting_groups_release_by_release_is_found_out():
+    """Both tables show a cancer and the flu. Linked they leave the flu: nobody has both cancers."""
+    first, second = [[3, 0, 4]], [[0, 2, 5]]
+    grouped = CertificateTerms.from_lists([[0, 1]], 2, ell=2, releases=2)
+    for table in (first, second):
+        by_group = [[table[0][0] + table[0][1], table[0][2]]]
+        assert certify(by_group, grouped).is_certified
+    left = oracle.linked([(first, (0,), ()), (second, (0,), ())], 0)
+    assert left == {2}
+    # Witnesses that are values of different groups: one of the two tables does not pass.
+    for witness in (0, 1):
+        terms = CertificateTerms.from_lists([[witness, 2]], 3, ell=2, releases=2)
+        assert not all(certify(table, terms).is_certified for table in (first, second))
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_certified_releases_leave_ell_groups(data):
+    n_values = data.draw(st.integers(2, 5))
+    groups = data.draw(st.lists(st.integers(0, 3), min_size=n_values, max_size=n_values))
+    by_group = [[value for value in range(n_values) if groups[value] == group] for group in set(groups)]
+    witnesses = [data.draw(st.tuples(*(st.sampled_from(values) for values in by_group))) for _ in range(2)]
+    ell = data.draw(st.integers(1, len(by_group)))
+    t = data.draw(st.integers(1, 3))
+    terms = CertificateTerms.from_lists(witnesses, n_values, ell=ell, releases=t)
+    made = data.draw(st.lists(releases(2, n_values), min_size=1, max_size=t))
+    masks = [[group in own[2] for group in range(max(own[1]) + 1)] for own in made]
+    if all(
+        certify(own[0], terms, Partition(own[1]), mask).is_certified
+        for own, mask in zip(made, masks, strict=True)
+    ):
+        for base in range(2):
+            left = oracle.linked(made, base)
+            assert left is None or len({groups[value] for value in left}) >= ell
+
+
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_one_value_of_each_group_is_kept(is_sparse):
+    dense = np.array([[5, 1, 0, 2], [0, 3, 3, 0], [1, 2, 0, 9]])
+    groups = np.array([0, 0, 1, 1])
+    distribution = JointDistribution.from_counts(dense)
+    if is_sparse:
+        rows, values = np.nonzero(dense)
+        offsets = np.searchsorted(rows, np.arange(4))
+        table = sparse_rows(offsets, values.astype(np.int32), dense[rows, values], 4)
+        distribution = JointDistribution(table, distribution.total)
+
+    def written_out(one):
+        return np.concatenate([block for _, block in one.dense_blocks()]).tolist()
+
+    one = one_of_each(distribution, groups)  # 6 of either of the first two: the first
+    assert written_out(one) == [[5, 0, 0, 2], [0, 0, 0, 0], [1, 0, 0, 9]]
+    assert one.quasi_identifier_marginal.tolist() == distribution.quasi_identifier_marginal.tolist()
+    each = largest_of_each(distribution, groups)
+    assert written_out(each) == [[5, 0, 0, 2], [0, 3, 3, 0], [0, 2, 0, 9]]
+
+
+def test_groups_are_counted_once():
+    left = np.array([[True, True, False], [False, True, True], [False, False, False]])
+    assert n_groups_left(left, CANCERS).tolist() == [1, 2, 0]
+    assert n_groups_left(left, None).tolist() == [2, 2, 0]
+
+
+def earth_mover(first, second):
+    """Earth mover's distance between two distributions of n ordered values, from 0 to 1."""
+    shares = [np.array(counts) / sum(counts) for counts in (first, second)]
+    return float(np.abs(np.cumsum(shares[0] - shares[1])).sum() / (len(first) - 1))
+
+
+@pytest.mark.parametrize("n_values", [4, 10, 100])
+def test_the_earth_movers_distance_does_not_add_up(n_values):
+    """Two tables, each nearly the reference along the order; linked they leave one value, at the end."""
+    reference = [1] * n_values
+    evens = [2, 0] * (n_values // 2)
+    odds = [1, 1, *[0, 2] * (n_values // 2 - 1)]
+    linked = np.minimum(evens, odds).tolist()
+    assert linked == [1] + [0] * (n_values - 1)
+    apart = [earth_mover(table, reference) for table in (evens, odds)]
+    assert max(apart) <= 1 / (n_values - 1)
+    assert earth_mover(linked, reference) == pytest.approx(0.5)
+    # What adds up bounds it, too: nobody has to be moved further than from one end to the other.
+    for table in (evens, odds, linked):
+        shares = [np.array(counts) / sum(counts) for counts in (table, reference)]
+        assert earth_mover(table, reference) <= np.abs(shares[0] - shares[1]).sum() / 2 + 1e-12
