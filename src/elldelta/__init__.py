@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from elldelta.audit.check import check as check
     from elldelta.audit.result import Audit as Audit
     from elldelta.audit.result import report as report
+    from elldelta.audit.sign_off import evidence as evidence
     from elldelta.engines import connect as connect
     from elldelta.engines.sources import Query as Query
     from elldelta.engines.sources import TableName as TableName
@@ -90,6 +91,7 @@ _HOMES = {
     "compose": "elldelta.plan.compose",
     "connect": "elldelta.engines",
     "estimate": "elldelta.model.model",
+    "evidence": "elldelta.audit.sign_off",
     "frontier": "elldelta.plan.frontier",
     "merge_models": "elldelta.model.model",
     "plan": "elldelta.plan.planner",

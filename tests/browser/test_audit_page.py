@@ -38,6 +38,10 @@ def document(n_releases=3, *, public=False):
             for name in names
         ],
         "columns": ["postal_code", "marital_status", "admitted"],
+        "sensitive": "diagnosis_of_the_first_visit",
+        "software": "elldelta 1.0",
+        "plans": [f"sha256:{'0' * 64}"],
+        "contents": [f"sha256:{'1' * 64}" for _ in names],
         "public": public,
         "ell": 5,
         "holds": False,

@@ -151,6 +151,8 @@ class Evidence:
         sought: The same releases over cells that also tell apart the people to look for, if there are any.
         rules: What is said about the columns by which people are found.
         base_of: The class of a plan in which each cell lies, if a plan was laid over the releases.
+        sensitive: The sensitive column.
+        contents: The digest of what each release holds, where a manifest tells it.
     """
 
     columns: tuple[str, ...]
@@ -166,6 +168,8 @@ class Evidence:
     rules: Mapping[str, ColumnRules] = field(default_factory=dict)
     plans: tuple[str | None, ...] = ()
     base_of: NDArray[np.int64] | None = None
+    sensitive: str = ""
+    contents: tuple[str, ...] = ()
 
     @classmethod
     def from_published(cls, published: Sequence[Published], plan: Plan | None = None) -> Evidence:
@@ -204,6 +208,8 @@ class Evidence:
             ),
             schema=schema,
             base_of=base_of,
+            sensitive=schema.sensitive.name,
+            contents=tuple(item.manifest.content_digest for item in published),
         )
 
     @classmethod
@@ -236,7 +242,7 @@ class Evidence:
         past = [_combinations(model, schema) for model in models]
         bases = [] if plan is None else [_bases(plan, columns)]
         understanding = understand([*releases, *bases], columns, values=values, people=past)
-        found = cls._laid(releases, understanding, schema, bases)
+        found = replace(cls._laid(releases, understanding, schema, bases), sensitive=columns.sensitive)
         if people is None:
             return found
         known = _known(people, columns.quasi_identifiers, columns.rules, len(releases))

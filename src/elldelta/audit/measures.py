@@ -73,6 +73,9 @@ def summarize(
             )
         ),
         columns=evidence.columns,
+        sensitive=evidence.sensitive,
+        plans=tuple(sorted({plan for plan in evidence.plans if plan is not None})),
+        contents=evidence.contents,
         ell=ell,
         diversity_min=exposure.diversity_min,
         diversity_min_any=smallest(fewest),

@@ -30,7 +30,7 @@ _SHARES = {"baseline", "mean", "guess_mean_max", "worst", "surest_guess", "dista
 _WORDS = {
     *("name", "column", "verdict", "surest", "condition", "source", "without", "before"),
     *("public", "holds", "values_hold", "groups_complete", "declared"),
-    *("reference", "words", "note", "is_complete"),
+    *("reference", "words", "note", "is_complete", "sensitive", "software"),
 }
 _NUMBERS = {
     *("ell", "diversity", "diversity_min", "diversity_min_any", "releases", "groups", "groups_possible"),
@@ -38,7 +38,7 @@ _NUMBERS = {
 }
 _LISTS = {
     *("releases", "columns", "histogram", "guesses", "curve", "left_out", "assumptions", "next_steps"),
-    *("published", "labels_understood"),
+    *("published", "labels_understood", "plans"),
 }
 
 

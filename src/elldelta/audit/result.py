@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elldelta._version import __version__
 from elldelta.audit.belief import surest_words
 from elldelta.audit.public import for_the_public
 from elldelta.audit.releases import counted_missing
@@ -154,6 +156,9 @@ class Audit(Shown):
     Attributes:
         releases: Each release by itself.
         columns: The quasi-identifiers.
+        sensitive: The sensitive column.
+        plans: The digests of the plans that the releases follow.
+        contents: The digest of what each release holds, where all of them have a manifest.
         ell: The diversity to compare with.
         diversity_min: The fewest values left for anybody who is in all releases; None if nobody can be.
         diversity_min_any: The fewest values left for anybody, whichever of the releases they are in: the
@@ -187,6 +192,9 @@ class Audit(Shown):
 
     releases: tuple[ReleaseSummary, ...]
     columns: tuple[str, ...]
+    sensitive: str
+    plans: tuple[str, ...]
+    contents: tuple[str, ...]
     ell: int
     diversity_min: int | None
     diversity_min_any: int | None
@@ -362,6 +370,10 @@ class Audit(Shown):
         document = {
             "releases": [asdict(item) for item in self.releases],
             "columns": list(self.columns),
+            "sensitive": self.sensitive,
+            "software": f"elldelta {__version__}",
+            "plans": list(self.plans),
+            "contents": list(self.contents),
             "public": public,
             "ell": self.ell,
             "holds": self.holds,
@@ -456,6 +468,7 @@ def render_audit(document: Mapping[str, Any]) -> str:
     return render(
         "audit.html",
         audit=document,
+        made=dt.datetime.now(dt.UTC).date(),
         curve=inline_svg(draw_exposure_curve(document["curve"], ell), "curve"),
         histogram=inline_svg(draw_histogram(bars, ell), "histogram") if bars else None,
         curve_words=curve_words(document["curve"], ell),

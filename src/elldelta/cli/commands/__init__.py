@@ -6,8 +6,8 @@ from importlib import import_module
 
 _STORY = (
     "demo", "schema", "hierarchy", "estimate", "model", "frontier", "plan", "compare", "release", "ledger",
-    "audit", "check", "compose", "serve", "remote", "signature", "worst_case", "sample_size", "figures",
-    "clean",
+    "audit", "evidence", "check", "compose", "serve", "remote", "signature", "worst_case", "sample_size",
+    "figures", "clean",
 )  # fmt: skip
 """In the order in which the help lists them."""
 

@@ -1,4 +1,4 @@
-"""`elldelta signature`: sign plans, and check offline that a plan is the agency's."""
+"""`elldelta signature`: sign plans, and check offline that a plan, or evidence, is the agency's."""
 
 from __future__ import annotations
 
@@ -77,12 +77,23 @@ def _verify(
     agency_key: Annotated[Path, typer.Option("--agency-key", help="The agency's public key, a .pem file.")],
     json: options.Json = False,
 ) -> None:
-    """Check that the agency has signed a plan, and whether it may still be used."""
+    """Check that the agency has signed a plan, and whether it may still be used; or evidence."""
     import datetime as dt
 
-    from elldelta.files import trusted
+    from elldelta.audit.sign_off import KIND, verify_evidence
+    from elldelta.files import read_json, trusted
     from elldelta.plan.signature import read_signed_plan
 
+    if read_json(plan, "plan").get("kind") == f"elldelta {KIND}":
+        record = verify_evidence(plan, trusted(agency_key))
+        output.print_result(
+            {"valid": True, "key_id": record["key_id"], "made": record["made"], "files": "as signed"},
+            f"The agency has signed this evidence of {record['made'][:10]}.",
+            "Every file beside it is the one that was signed.",
+            record["linked"]["verdict"],
+            as_json=json,
+        )
+        return
     known, signature = read_signed_plan(plan, trusted(agency_key))
     signature.check_usable(dt.datetime.now(dt.UTC))
     about = f" for the population {signature.population}" if signature.population else ""

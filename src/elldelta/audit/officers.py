@@ -1,0 +1,283 @@
+"""What was found about releases, in the words of those who sign: sections made from the record alone.
+
+Singling out, linkability and inference are the three questions of the Article 29 Working Party (Opinion
+05/2014). Every section says what its numbers show and what they do not. None of them says that a law is kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from elldelta.pages.charts import histogram_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.figure import Figure
+
+    from elldelta.pages.printed import Block, Section
+
+_NOT_PROMISED = (
+    "Nothing is promised against what somebody knows from elsewhere, such as that a value is not this one.",
+    "That a person is in a table at all may be known or learned; the promise is about the sensitive value.",
+    "What is true of most people is learned about everybody, whatever the number of values that are left.",
+    "Releases of the same people that are not named here, and follow another plan, are not in these numbers.",
+    "It is no statement about any law: whether the table is anonymous in its sense is for people to decide.",
+)
+
+_CHECKLIST = (
+    ("Which columns could be known to a recipient, and why", "answered by the publisher, under Columns"),
+    ("How easily a person is singled out", "computed, under Singling out and Identification risk"),
+    ("What linking with other releases adds", "computed, for the releases that are named here"),
+    ("What linking with sources outside adds", "open: only the expert knows these sources"),
+    ("How sure somebody can be of a sensitive value", "computed, under Inference"),
+    ("Who receives the data, and what binds them", "said by the publisher, under Five Safes"),
+    ("Whether the risk is very small for the anticipated recipient", "open: the expert's judgement"),
+    ("Methods and results are documented", "this page, the record and the digests"),
+    ("When the determination is made again", "said by the publisher: review and expiry"),
+)
+
+
+def sections_of(record: Mapping[str, Any], picture: Figure) -> tuple[str, str, str, list[Section]]:
+    """Title, lead, footer and sections of the page about a record.
+
+    Args:
+        record: What `elldelta.audit.sign_off.evidence` sealed.
+        picture: How many records are left with how many values.
+    """
+    about = record["about"]
+    title = f"Evidence: {about['title']}"
+    lead = f"{record['linked']['verdict']} {record['linked']['surest']}"
+    footer = f"Made by {record['software']} on {record['made'][:10]}. Record {record['digest'][:23]}..."
+    sections: list[Section] = [
+        ("Who publishes what to whom", _who(record)),
+        ("Columns", _columns(record)),
+        ("The promise", _promise(record["plan"])),
+        ("What was checked, and found", _found(record, picture)),
+        ("Singling out", _singling_out(record)),
+        ("Linkability", _linkability(record)),
+        ("Inference", _inference(record)),
+        ("Identification risk", _risk(record)),
+        ("Five Safes", _five_safes(record)),
+        ("Checklist for an expert determination", [{"header": ("question", "where"), "rows": _CHECKLIST}]),
+        ("What was lost", _lost(record["releases"])),
+        ("What this does not promise", [{"list": [*_NOT_PROMISED, *record["limits"]]}]),
+        ("Ledger", _ledger(record["ledger"])),
+        ("Versions and digests", _digests(record)),
+        ("Names and signatures", _signatures(about)),
+    ]
+    return title, lead, footer, sections
+
+
+def _who(record: Mapping[str, Any]) -> list[Block]:
+    about = record["about"]
+    rows = [(name, about[name]) for name in ("publisher", "recipients", "purpose")]
+    rows += [("releases", ", ".join(item["release"] for item in record["releases"]))]
+    rows += [("date", record["made"][:10]), ("review", about["review"]), ("expires", about["expires"])]
+    return [{"header": ("what", "said"), "rows": rows}]
+
+
+def _columns(record: Mapping[str, Any]) -> list[Block]:
+    plan, reasons = record["plan"], record["about"]["quasi_identifiers"]
+    rows = [(name, "quasi-identifier, made coarse", reasons[name]) for name in plan["quasi_identifiers"]]
+    rows += [(name, "sensitive, published as it is", "what is protected") for name in plan["sensitive"]]
+    rows += [(name, "kept unchanged", "the promise does not cover it") for name in plan["kept"]]
+    text = "Columns that are not listed are not published. The reasons are the publisher's."
+    return [{"header": ("column", "what happens to it", "reason"), "rows": rows}, {"text": text}]
+
+
+def _promise(plan: Mapping[str, Any]) -> list[Block]:
+    told = [{"text": text} for text in (plan["promise"], plan["past_promise"]) if text]
+    return [
+        *told,
+        {"text": "What must be true for that:"},
+        {"list": [*plan["conditions"], *plan["notes"]]},
+        {"text": f"The plan {'carries' if plan['signed'] else 'does not carry'} a signature of an agency."},
+    ]
+
+
+def _found(record: Mapping[str, Any], picture: Figure) -> list[Block]:
+    linked = record["linked"]
+    rows = [
+        (
+            item["release"],
+            item["records"],
+            item["classes"],
+            item["diversity"],
+            item["k"],
+            "yes" if item["certified"] else "no certificate in this plan",
+            item["records_suppressed"] + item["records_quarantined"] + item["records_left_out"],
+        )
+        for item in record["releases"]
+    ]
+    others = ", ".join(item["release"] for item in record["published"]) or "none was named"
+    header = (
+        *("release", "records", "classes", "fewest values in a class", "fewest records in a class"),
+        *("certificate holds", "records left out"),
+    )
+    return [
+        {"text": "Every release was read again and compared with its manifest and with the plan."},
+        {"header": header, "rows": rows},
+        {"text": f"Linked with what is published already: {others}."},
+        {"picture": picture, "words": histogram_words(linked["histogram"], linked["ell"])},
+        {"list": [line for item in record["releases"] for line in item["sentences"]]},
+    ]
+
+
+def _singling_out(record: Mapping[str, Any]) -> list[Block]:
+    fewest = min(item["k"] for item in record["releases"])
+    return [
+        {"text": "Can one person's record be told apart from all others?"},
+        {
+            "text": f"Every class of these releases holds at least {fewest:,} records: nobody's record can "
+            "be pointed at by the quasi-identifiers alone. That shows nothing about columns that are kept "
+            "unchanged, and nothing about people whose whole class shares a value."
+        },
+    ]
+
+
+def _linkability(record: Mapping[str, Any]) -> list[Block]:
+    linked, subtracted = record["linked"], record["linked"]["differencing"]
+    n_releases = len(record["releases"]) + len(record["published"])
+    taken = (
+        "Subtracting the releases from each other isolates no group that they do not show."
+        if subtracted is None
+        else f"Subtraction isolates {subtracted['groups']:,} groups; the fewest values in one are "
+        f"{subtracted['diversity_min']}."
+    )
+    return [
+        {"text": "Can records about one person in several tables be put together, and what does that show?"},
+        {
+            "text": f"{n_releases} releases were put side by side, in every group of them. Whichever of them "
+            f"somebody is in, at least {linked['diversity_min_any']} sensitive values are left "
+            f"({linked['ell']} promised). {taken}"
+        },
+        {
+            "text": "This is about the releases that are named here. Linking with other sources by the "
+            "quasi-identifiers is possible, and leads to classes, not to records."
+        },
+    ]
+
+
+def _inference(record: Mapping[str, Any]) -> list[Block]:
+    linked, near = record["linked"], record["linked"]["closeness"]
+    blocks: list[Block] = [
+        {"text": "Can the sensitive value of somebody be inferred, with what certainty?"},
+        {
+            "header": ("belief", "right on average", "at worst", "holds if"),
+            "rows": [
+                ("no release at all: the most frequent value", _share(linked["baseline"]), "–", "baseline"),
+                *(
+                    (guess["name"], _share(guess["mean"]), _share(guess["worst"]), guess["condition"])
+                    for guess in linked["guesses"]
+                ),
+                ("surest guess, any group of releases", "–", _share(linked["surest_guess"]), "see above"),
+            ],
+        },
+        {
+            "text": "The number of values that are left bounds what can be excluded, not how likely each of "
+            "them is: look at the worst guess beside the baseline."
+        },
+    ]
+    told = "No limit on beliefs (closeness) was promised." if near is None else f"Also, {near['words']}."
+    return [*blocks, {"text": told}]
+
+
+def _risk(record: Mapping[str, Any]) -> list[Block]:
+    threshold = record["about"]["threshold"]
+    rows = [
+        (
+            item["release"],
+            f"{item['risk_highest']:.4f}",
+            f"{item['risk_mean']:.4f}",
+            f"{item['records_above']:,} of {item['records']:,}",
+            "below" if item["risk_highest"] <= threshold else "ABOVE",
+        )
+        for item in record["releases"]
+    ]
+    above = any(item["risk_highest"] > threshold for item in record["releases"])
+    judged = (
+        "At least one release lies above the threshold: publish larger classes, or say here why "
+        "the risk is accepted."
+        if above
+        else "All releases lie below the threshold."
+    )
+    return [
+        {
+            "text": f"One divided by the size of a class: the chance that a record of the class is that of "
+            f"somebody who is known to be in the table. The threshold that was set is {threshold:g}."
+        },
+        {"header": ("release", "highest", "mean", "records above", "threshold"), "rows": rows},
+        {
+            "text": f"{judged} The number does not show what is learned without knowing the record, which is "
+            "under Inference; and it is an upper bound for somebody who does not know who is in the table."
+        },
+    ]
+
+
+def _five_safes(record: Mapping[str, Any]) -> list[Block]:
+    about, linked = record["about"], record["linked"]
+    data = f"At least {linked['diversity_min_any']} values left after linking; see above for all numbers."
+    rows = (
+        ("Safe projects", about["purpose"], "said"),
+        ("Safe people", about["people"], "said"),
+        ("Safe settings", about["setting"], "said"),
+        ("Safe data", data, "computed"),
+        ("Safe outputs", about["outputs"], "said"),
+    )
+    return [{"header": ("dimension", "answer", "how it is known"), "rows": rows}]
+
+
+def _lost(releases: Sequence[Mapping[str, Any]]) -> list[Block]:
+    rows = []
+    for item in releases:
+        cost, kept = item["coarsening"], item["utility"] or {}
+        rows.append(
+            (
+                item["release"],
+                f"{item['records']:,} of {item['records_read']:,}",
+                item["records_suppressed"],
+                item["records_quarantined"],
+                item["records_left_out"],
+                "–" if cost is None else f"{cost['base_classes_merged']:,}",
+                f"{kept['ncp']:.4f}" if "ncp" in kept else "–",
+            )
+        )
+    header = (
+        *("release", "records published", "missing value", "outside the domain", "class not published"),
+        *("classes merged", "information loss (NCP, 0 to 1)"),
+    )
+    return [{"header": header, "rows": rows}]
+
+
+def _ledger(ledger: Mapping[str, Any] | None) -> list[Block]:
+    if ledger is None:
+        return [{"text": "No ledger was named. The promise is then about as many releases as the plan says."}]
+    room = (
+        f"The ledger has {ledger['lines']} lines, and its chain is intact. The fullest class can lose "
+        f"{ledger['room_min']} more values; {ledger['classes_without_room']:,} of {ledger['classes']:,} "
+        f"classes can lose none. Last line: {ledger['head']}"
+    )
+    return [{"text": ledger["promise"]}, {"list": ledger["conditions"]}, {"text": room}]
+
+
+def _digests(record: Mapping[str, Any]) -> list[Block]:
+    rows = [("this record (evidence.json)", record["digest"]), ("plan", record["plan"]["digest"])]
+    for item in record["releases"]:
+        rows += [
+            (f"{item['release']}: file", item["file_digest"]),
+            (f"{item['release']}: content", item["content_digest"]),
+            (f"{item['release']}: written by", item["software"]),
+        ]
+    rows += [(f"{item['release']} (published): file", item["digest"]) for item in record["published"]]
+    return [{"header": ("what", "digest or version"), "rows": [*rows, ("evidence by", record["software"])]}]
+
+
+def _signatures(about: Mapping[str, Any]) -> list[Block]:
+    rows = [(role, "", "", "") for role in about["signatures"] or ["Privacy officer"]]
+    text = "Whoever signs has read what this does not promise, and decides."
+    return [{"text": text}, {"header": ("role", "name", "date", "signature"), "rows": rows}]
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"

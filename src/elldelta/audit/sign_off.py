@@ -1,0 +1,396 @@
+"""The folder that somebody signs before releases are published: a page, the same as PDF, and all digests.
+
+Nothing in it is new: releases are verified against their plan, linked with what is published, and looked up
+in the ledger. What was found is one sealed record, and page and PDF say what the record says, in the words of
+those who sign (`elldelta.audit.officers`). What only people know, they type once, in a small TOML file.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import shutil
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elldelta._version import __version__
+from elldelta.audit.audit import audit
+from elldelta.audit.officers import sections_of
+from elldelta.audit.result import LIMITS
+from elldelta.errors import FileError, InputError, ParameterError, RefusedError
+from elldelta.files import (
+    ALGORITHM,
+    AtomicFiles,
+    as_bytes,
+    check_writable,
+    damaged_signature,
+    digest_of_parts,
+    holds,
+    newer,
+    read_json,
+    read_text,
+    seal,
+    sign,
+    trusted,
+    unseal,
+)
+from elldelta.ledger import verify_ledger
+from elldelta.pages.printed import as_html, as_pdf
+from elldelta.plan.signature import given_plan, signature_path
+from elldelta.release import each_once, manifest_path, open_published, verify_published
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from elldelta.audit.result import Audit
+    from elldelta.engines import Engine, Progress
+    from elldelta.files import CsvFormat, PrivateKey, PublicKey, TrustedKeys
+    from elldelta.plan.plan import Plan
+    from elldelta.release import Published
+
+KIND = "evidence"
+FORMAT_VERSION = 1
+RECORD = "evidence.json"
+SIGNATURE = "evidence.json.sig"
+THRESHOLD = 0.09
+"""The identification risk that is compared with, unless somebody says another: a class of 12."""
+
+_SIGNATURE_KIND = "elldelta evidence signature"
+_PURPOSE = b"elldelta/evidence-signature\n"
+_TEXTS = ("title", "publisher", "recipients", "people", "purpose", "setting", "outputs")
+_OTHERS = ("review", "expires", "threshold", "quasi_identifiers", "signatures")
+
+FORM = """\
+# What only people know about a publication. Fill it in once; 'elldelta evidence --about' puts it on the page.
+title      = ""   # what is published, such as "Discharges of 2025"
+publisher  = ""   # who publishes it
+recipients = ""   # "public", or who gets it and under which agreement
+people     = ""   # who may use it, and what they were taught or have signed
+purpose    = ""   # what it is for, and why less would not do
+setting    = ""   # where it is used: a public site, a secure room, a project space
+outputs    = ""   # what may leave that place, and who looks at it first
+threshold  = {threshold}   # the largest identification risk that you accept; 0.09 is a class of 12
+review     = {review}   # when somebody looks at this again
+expires    = {expires}   # after this day the evidence counts no more
+signatures = ["Privacy officer", "Owner of the data"]   # who signs
+
+[quasi_identifiers]   # why each may be known to others, or where else it is published
+{columns}
+"""
+
+
+def evidence(
+    releases: Sequence[str | os.PathLike[str]],
+    plan: str | os.PathLike[str],
+    *,
+    about: str | os.PathLike[str],
+    to: str | os.PathLike[str],
+    ledger: str | os.PathLike[str] | None = None,
+    published: Sequence[str | os.PathLike[str]] = (),
+    agency_key: str | os.PathLike[str] | None = None,
+    key: PrivateKey | None = None,
+    now: dt.datetime | None = None,
+    csv_format: CsvFormat | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Checks releases once more and writes the folder that somebody signs, whole or not at all.
+
+    Args:
+        releases: The files of releases that are to be published, with their manifests beside them.
+        plan: The file of their plan.
+        about: What only people know, a TOML file; `write_form` makes one to fill in.
+        to: The folder; it must not be there.
+        ledger: The ledger that has admitted the releases.
+        published: What is published already and can be linked with them.
+        agency_key: The agency's public key: then the plan must carry its signature.
+        key: A private key to sign the evidence with.
+        now: The moment; by default that of the clock.
+        csv_format: How CSV files are written.
+        engine: The engine to use; DuckDB by default.
+        progress: Is told how far the reading is.
+
+    Returns:
+        The record, as it is written to `evidence.json`.
+
+    Raises:
+        FileError: A file is missing, damaged, or not about the others.
+        RefusedError: A release does not keep what its plan promises, or linking does not.
+    """
+    folder, moment = Path(to), (now or dt.datetime.now(dt.UTC)).replace(microsecond=0)
+    check_writable(folder, overwrite=False, folder=True)
+    known, files = given_plan(plan, agency_key, to_use=False)
+    said = read_about(about, known)
+    items = each_once(releases)
+    read: dict[str, Any] = {"csv_format": csv_format, "engine": engine, "progress": progress}
+    opened = [open_published(item, **read) for item in items]
+    verified = [verify_published(item, known) for item in opened]
+    near = known.closeness
+    linked = audit(
+        [*published, *items],
+        ell=known.ell,
+        closeness=None if near is None else near.limit,
+        closeness_to=None if near is None else known,
+        **read,
+    )
+    if not linked.holds:
+        raise RefusedError(
+            "There is no evidence that these releases may be published.",
+            found=linked.verdict,
+            remedy="Look at all of it with: elldelta audit --report audit.html, and publish larger classes.",
+        )
+    content = {
+        "about": said,
+        "made": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
+        "software": f"elldelta {__version__}",
+        "plan": _plan_part(known, files),
+        "releases": [
+            {**_release_part(item, path, said["threshold"]), **found.to_dict()}
+            for item, path, found in zip(opened, items, verified, strict=True)
+        ],
+        "published": [{"release": Path(path).name, "digest": _file_digest(Path(path))} for path in published],
+        "linked": _linked_part(linked),
+        "ledger": None if ledger is None else _ledger_part(ledger, known, opened),
+        "limits": [*LIMITS, *linked.assumptions],
+    }
+    record = seal(KIND, FORMAT_VERSION, content)
+    _write(folder, record, linked, moment, [*files, *map(manifest_path, map(Path, items)), Path(about)], key)
+    return record
+
+
+def write_form(
+    plan: str | os.PathLike[str], to: str | os.PathLike[str], *, today: dt.date | None = None
+) -> None:
+    """Writes a form for what only people know, with the columns of a plan, to be filled in."""
+    known, _ = given_plan(plan, to_use=False)
+    day = today or dt.datetime.now(dt.UTC).date()
+    columns = "\n".join(f'{_key(name)} = ""' for name in known.schema.names)
+    text = FORM.format(
+        threshold=THRESHOLD,
+        review=day + dt.timedelta(days=365),
+        expires=day + dt.timedelta(days=3 * 365),
+        columns=columns,
+    )
+    with AtomicFiles() as files:
+        files.stage(to).write_text(text, encoding="utf-8")
+
+
+def read_about(path: str | os.PathLike[str], plan: Plan) -> dict[str, Any]:
+    """What only people know, checked.
+
+    Raises:
+        FileError: Something is missing, or is not what it must be.
+    """
+    remedy = "Let the command write a form (--form FILE), and fill in all of it."
+    try:
+        said = tomllib.loads(read_text(path, "form", remedy=remedy))
+    except tomllib.TOMLDecodeError:
+        raise FileError(
+            f"{os.fspath(path)} is not TOML.", found="It cannot be read.", remedy=remedy
+        ) from None
+    wrong = [name for name in _TEXTS if not _is_text(said.get(name))]
+    wrong += [name for name in ("review", "expires") if type(said.get(name)) is not dt.date]
+    threshold = said.setdefault("threshold", THRESHOLD)
+    if type(threshold) not in (int, float) or not 0.0 < threshold <= 1.0:
+        wrong.append("threshold")
+    reasons = said.get("quasi_identifiers")
+    reasons = reasons if isinstance(reasons, dict) else {}
+    wrong += [f"quasi_identifiers.{name}" for name in plan.schema.names if not _is_text(reasons.get(name))]
+    signers = said.setdefault("signatures", [])
+    if not isinstance(signers, list) or not all(map(_is_text, signers)):
+        wrong.append("signatures")
+    unknown = sorted({*said} - {*_TEXTS, *_OTHERS} | {*reasons} - {*plan.schema.names})
+    if wrong or unknown:
+        found = [f"Missing or not of the right kind: {', '.join(wrong)}."] if wrong else []
+        found += [f"Not known here: {', '.join(unknown)}."] if unknown else []
+        raise FileError(f"The form {os.fspath(path)} is not complete.", found=" ".join(found), remedy=remedy)
+    return {**said, "review": f"{said['review']}", "expires": f"{said['expires']}"}
+
+
+def verify_evidence(
+    path: str | os.PathLike[str], keys: PublicKey | TrustedKeys | None = None
+) -> dict[str, Any]:
+    """Reads a record, and checks the files around it and, with a key, the signature.
+
+    Raises:
+        FileError: A file is missing or damaged.
+        RefusedError: It was not signed with this key, or a file is not the one that was signed.
+    """
+    record = Path(path)
+    content = unseal(KIND, FORMAT_VERSION, read_json(record, KIND), f"The evidence {record}")
+    if keys is None:
+        return content
+    beside = record.with_name(SIGNATURE)
+    source, known = f"The signature {beside}", trusted(keys)
+    document = read_json(beside, "signature of evidence")
+    if document.get("kind") != _SIGNATURE_KIND:
+        raise damaged_signature(source)
+    if document.get("format") != 1:
+        raise newer(source, document.get("format"), 1)
+    key = known.named(str(document.get("key_id")))
+    said = {name: document.get(name) for name in ("format", "evidence_digest", "files")}
+    if key is None or not holds(key, _PURPOSE, said, str(document.get("signature")), source):
+        raise RefusedError(
+            f"{source} does not hold.",
+            found="It was made with another key, or has been changed.",
+            remedy="Ask whoever made the evidence for it once more.",
+        )
+    for name, digest in dict(said["files"] or {}).items():
+        if not (record.parent / name).is_file() or _file_digest(record.parent / name) != digest:
+            raise RefusedError(
+                f"The evidence beside {record} is not what was signed.",
+                found=f"{name} is missing, or has been changed.",
+                remedy="Ask whoever made the evidence for it once more.",
+            )
+    return {**content, "key_id": document["key_id"]}
+
+
+def _plan_part(plan: Plan, files: Sequence[Path]) -> dict[str, Any]:
+    return {
+        **plan.summary(),
+        "digest": plan.digest,
+        "promise": plan.promise,
+        "past_promise": plan.past_promise,
+        "conditions": list(plan.conditions),
+        "notes": list(plan.notes),
+        "quasi_identifiers": list(plan.schema.names),
+        "sensitive": [plan.schema.sensitive.name],
+        "kept": list(plan.schema.kept),
+        "signed": signature_path(files[0]).exists(),
+        "values": plan.schema.n_values,
+        "closeness": None if plan.closeness is None else plan.closeness.limit,
+    }
+
+
+def _release_part(item: Published, path: str | os.PathLike[str], threshold: float) -> dict[str, Any]:
+    """What a release says about itself, and how easily somebody is found in it."""
+    manifest, sizes = item.manifest, item.counts.sum(axis=1)
+    sizes = sizes[sizes > 0]
+    persons = manifest.persons
+    fewest = int(sizes.min()) if persons is None else persons["persons_per_class"]
+    risky = sizes * threshold < 1.0 - 1e-12
+    return {
+        "content_digest": manifest.content_digest,
+        "file_digest": _file_digest(Path(path)),
+        "records_read": manifest.records_read,
+        "records_suppressed": manifest.records_suppressed,
+        "records_quarantined": manifest.records_quarantined,
+        "records_left_out": manifest.records_left_out,
+        "utility": None if manifest.utility is None else dict(manifest.utility),
+        "coarsening": None if manifest.coarsening is None else dict(manifest.coarsening),
+        "persons": None if persons is None else dict(persons),
+        "software": manifest.software,
+        "risk_highest": 1.0 / fewest,
+        "risk_mean": len(sizes) / int(sizes.sum()),
+        "records_above": int(sizes[risky].sum()),
+    }
+
+
+def _linked_part(found: Audit) -> dict[str, Any]:
+    document = found.to_dict()
+    names = ("verdict", "surest", "surest_guess", "baseline", "guesses", "diversity_min", "diversity_min_any",
+             "closeness", "differencing", "memberships", "histogram", "curve", "ell")  # fmt: skip
+    return {name: document[name] for name in names}
+
+
+def _ledger_part(path: str | os.PathLike[str], plan: Plan, releases: Sequence[Published]) -> dict[str, Any]:
+    chain = verify_ledger(path, plan_digest=plan.digest, terms=plan.terms)
+    held = {entry.content_digest for entry in chain.active}
+    missing = [item.name for item in releases if item.manifest.content_digest not in held]
+    if missing:
+        raise RefusedError(
+            "The ledger has not admitted these releases.",
+            found=f"It has no line of {', '.join(missing)}.",
+            remedy="Release with the ledger (elldelta release --ledger), or name the one that admitted them.",
+        )
+    told = chain.to_dict()
+    names = ("promise", "conditions", "room_min", "classes_without_room", "classes", "sealed")
+    return {**{name: told[name] for name in names}, "lines": chain.n_lines, "head": chain.head}
+
+
+def _write(
+    folder: Path,
+    record: Mapping[str, Any],
+    linked: Audit,
+    moment: dt.datetime,
+    sources: Sequence[Path],
+    key: PrivateKey | None,
+) -> None:
+    title, lead, footer, sections = sections_of(record, linked.plot())
+    with AtomicFiles() as files:
+        staged = files.stage(folder, folder=True)
+        (staged / RECORD).write_bytes(as_bytes(record))
+        (staged / "evidence.html").write_text(as_html(title, lead, sections, footer), encoding="utf-8")
+        (staged / "evidence.pdf").write_bytes(as_pdf(title, lead, sections, footer, made=moment))
+        for path in sources:
+            if path.exists():
+                shutil.copyfile(path, staged / path.name)
+        names = sorted(path.name for path in staged.iterdir())
+        digests = {name: _file_digest(staged / name) for name in names}
+        crate = "ro-crate-metadata.json"
+        (staged / crate).write_bytes(as_bytes(_crate(staged, record, digests)))
+        digests[crate] = _file_digest(staged / crate)
+        if key is not None:
+            said = {"format": 1, "evidence_digest": record["digest"], "files": digests}
+            document = {"kind": _SIGNATURE_KIND, "algorithm": ALGORITHM, "key_id": key.id, **said}
+            document["signature"] = sign(key, _PURPOSE, said)
+            (staged / SIGNATURE).write_bytes(as_bytes(document))
+
+
+def _crate(folder: Path, record: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, Any]:
+    """The folder described for machines, as an RO-Crate; releases are named and not copied."""
+    try:
+        from rocrate.rocrate import ROCrate
+    except ImportError:
+        raise InputError(
+            "An RO-Crate needs the package 'rocrate'.",
+            found="It is not installed.",
+            remedy="Run: pip install 'elldelta[evidence]'",
+        ) from None
+    crate = ROCrate()
+    crate.name = record["about"]["title"]
+    crate.description = record["linked"]["verdict"]
+    crate.datePublished = dt.datetime.fromisoformat(record["made"])
+    crate.publisher = crate.add(_thing(crate, "#publisher", "Organization", record["about"]["publisher"]))
+    for name, digest in digests.items():
+        crate.add_file(folder / name, name, properties={"sha256": digest.removeprefix("sha256:")})
+    for number, item in enumerate(record["releases"]):
+        thing = _thing(crate, f"#release-{number + 1}", "Dataset", item["release"])
+        thing["sha256"], thing["size"] = item["file_digest"].removeprefix("sha256:"), item["records"]
+        crate.root_dataset.append_to("mentions", crate.add(thing))
+    document: dict[str, Any] = crate.metadata.generate()
+    return document
+
+
+def _thing(crate: Any, name: str, kind: str, words: str) -> Any:  # noqa: ANN401 (rocrate has no types)
+    from rocrate.model.contextentity import ContextEntity
+
+    return ContextEntity(crate, name, properties={"@type": kind, "name": words})
+
+
+def _file_digest(path: Path) -> str:
+    """The digest of a file, or of the parts of a folder in the order of their names."""
+    if not path.exists():
+        raise FileError(f"{path} is not there.", found="There is no such file.", remedy="Check its name.")
+    parts = sorted(path.iterdir()) if path.is_dir() else [path]
+    return digest_of_parts(block for part in parts for block in _blocks(part))
+
+
+def _blocks(path: Path) -> Any:  # noqa: ANN401 (bytes, piece by piece)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            yield block
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
+
+
+def _key(name: str) -> str:
+    """A column as a key of TOML."""
+    if name.isascii() and name.replace("_", "").replace("-", "").isalnum():
+        return name
+    if '"' in name or "\\" in name or not name.isprintable():
+        raise ParameterError("A column's name cannot be written into the form.", found="It holds quotes.")
+    return f'"{name}"'

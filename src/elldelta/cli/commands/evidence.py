@@ -1,0 +1,92 @@
+"""`elldelta evidence`: the folder that somebody signs before a release is published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elldelta.cli import options, output
+from elldelta.cli.agency import AgencyKeyFile
+from elldelta.cli.app import command
+from elldelta.cli.progress import progress_bar
+from elldelta.errors import ParameterError
+
+
+@command("evidence", example="evidence release.parquet --plan plan.json --about about.toml -o evidence")
+def _run(
+    releases: Annotated[
+        list[Path] | None, typer.Argument(help="Releases that are to be published, with their manifests.")
+    ] = None,
+    *,
+    plan: Annotated[Path, typer.Option("--plan", help="The plan that they follow.")],
+    about: Annotated[
+        Path | None, typer.Option("--about", help="What only people know: a TOML file, see --form.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The folder to write; it must not be there.")
+    ] = None,
+    form: Annotated[
+        Path | None,
+        typer.Option("--form", help="Write a form for --about with the plan's columns, and end."),
+    ] = None,
+    ledger: Annotated[Path | None, typer.Option("--ledger", help="The ledger that admitted them.")] = None,
+    published: Annotated[
+        list[Path] | None,
+        typer.Option("--published", help="A release that is already published. May be given several times."),
+    ] = None,
+    agency_key: AgencyKeyFile = None,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", help="A private key, a file of mode 600: sign the evidence with it."),
+    ] = None,
+    csv: options.Csv,
+    where: options.Where,
+    json: options.Json = False,
+) -> None:
+    """Check releases once more and write what somebody signs: a page, a PDF, the record and all digests.
+
+    Exit code 3 if a release, or linking it, does not keep what the plan promises.
+    """
+    from elldelta.audit.sign_off import evidence, write_form
+    from elldelta.files import read_private_key
+
+    if form is not None:
+        write_form(plan, form)
+        output.print_result(
+            {"form": str(form)}, f"Wrote {form}. Fill it in, then: --about {form}", as_json=json
+        )
+        return
+    if not releases or about is None or folder is None:
+        raise ParameterError(
+            "Evidence needs releases, what only people know about them, and a folder.",
+            found="A release, --about or -o is missing.",
+            remedy="Write a form first: elldelta evidence --plan PLAN --form about.toml",
+        )
+    with where.start() as engine, progress_bar("Checking") as progress:
+        record = evidence(
+            releases,
+            plan,
+            about=about,
+            to=folder,
+            ledger=ledger,
+            published=published or (),
+            agency_key=agency_key,
+            key=None if key is None else read_private_key(key),
+            csv_format=csv.format,
+            engine=engine,
+            progress=progress,
+        )
+    risk, threshold = max(item["risk_highest"] for item in record["releases"]), record["about"]["threshold"]
+    output.print_result(
+        {"evidence": str(folder), "digest": record["digest"], "holds": True, "risk_highest": risk,
+         "threshold": threshold, "signed": key is not None},
+        record["linked"]["verdict"],
+        record["linked"]["surest"],
+        f"Identification risk: at most {risk:.4f}, {'below' if risk <= threshold else 'ABOVE'} the "
+        f"threshold of {threshold:g}.",
+        f"Wrote {folder}: evidence.html, evidence.pdf, evidence.json, ro-crate-metadata.json"
+        + (", evidence.json.sig." if key is not None else ". Not signed: --key signs it."),
+        as_json=json,
+    )  # fmt: skip

@@ -1,0 +1,180 @@
+"""Evidence for those who sign: what the folder holds, what it refuses, and that it says what was found."""
+
+import datetime as dt
+import json
+import re
+
+import pytest
+from tests.release.hospital_tables import make_rows, write_parquet
+
+import elldelta as ed
+from elldelta.audit.sign_off import evidence, read_about, verify_evidence, write_form
+from elldelta.cli.main import execute
+from elldelta.errors import FileError, RefusedError
+from elldelta.files import PrivateKey, write_key_pair
+
+MOMENT = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+SAID = "a reason with <b>marks</b> & more"
+
+
+@pytest.fixture(scope="module")
+def hospital(tmp_path_factory):
+    """A plan, two releases of it, and a form that was filled in."""
+    folder = tmp_path_factory.mktemp("hospital")
+    past = write_parquet(folder / "past.parquet", make_rows(6000, seed=1))
+    schema = ed.Schema.infer(past, quasi_identifiers=["postal_code", "gender", "age"], sensitive="disease")
+    plan = ed.plan(ed.estimate(past, schema), ell=2, releases=2, records=3000)
+    ed.write_plan(plan, folder / "plan.json")
+    for name, seed in (("a", 2), ("b", 3)):
+        table = write_parquet(folder / f"own_{name}.parquet", make_rows(3000, seed=seed))
+        ed.release(table, plan, to=folder / f"{name}.parquet")
+    write_form(folder / "plan.json", folder / "about.toml", today=dt.date(2026, 1, 1))
+    text = (folder / "about.toml").read_text(encoding="utf-8")
+    (folder / "about.toml").write_text(re.sub(r'= ""', f'= "{SAID}"', text), encoding="utf-8")
+    return folder
+
+
+def make(hospital, to, *, key=None, **options):
+    named = {"about": hospital / "about.toml", "to": to, "now": MOMENT, **options}
+    return evidence([hospital / "a.parquet"], hospital / "plan.json", key=key, **named)
+
+
+@pytest.fixture(scope="module")
+def made(hospital, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evidence")
+    key = PrivateKey.create()
+    write_key_pair(key, folder / "agency.key", folder / "agency.pem")
+    record = make(hospital, folder / "made", key=key, published=[hospital / "b.parquet"])
+    return folder, record, key
+
+
+def test_the_folder_holds_page_pdf_record_crate_and_what_they_are_about(made, hospital):
+    folder, record, _ = made
+    names = {path.name for path in (folder / "made").iterdir()}
+    assert names == {
+        "evidence.html", "evidence.pdf", "evidence.json", "evidence.json.sig", "ro-crate-metadata.json",
+        "plan.json", "a.parquet.manifest.json", "about.toml",
+    }  # fmt: skip
+    assert (folder / "made" / "evidence.pdf").read_bytes().startswith(b"%PDF-")
+    assert json.loads((folder / "made" / "evidence.json").read_text())["digest"] == record["digest"]
+    audit = ed.audit([hospital / "b.parquet", hospital / "a.parquet"])
+    assert record["linked"]["diversity_min_any"] == audit.diversity_min_any
+    assert record["linked"]["surest_guess"] == audit.surest_guess
+
+
+def test_the_risk_is_one_divided_by_the_smallest_class(made, hospital):
+    (item,) = made[1]["releases"]
+    table = ed.verify(hospital / "a.parquet")
+    assert item["risk_highest"] == pytest.approx(1 / table.k)
+    assert item["risk_mean"] == pytest.approx(table.classes / table.records)
+
+
+def test_the_page_names_what_an_officer_asks_for_and_loads_nothing(made):
+    folder, record, _ = made
+    page = (folder / "made" / "evidence.html").read_text(encoding="utf-8")
+    asked = ("Singling out", "Linkability", "Inference", "Five Safes", "expert determination", "disease")
+    found = ("2026-01-02", "expires", record["plan"]["digest"], "no statement about any law")
+    for words in (*asked, *found):
+        assert words in page, words
+    assert "&lt;b&gt;marks" in page
+    assert not re.search(r"<script|https?://(?!www\.w3\.org)", page)
+
+
+def test_the_crate_lists_every_file_with_its_digest(made):
+    crate = json.loads((made[0] / "made" / "ro-crate-metadata.json").read_text())
+    files = {thing["@id"] for thing in crate["@graph"] if thing["@type"] == "File" and thing["sha256"]}
+    assert {"evidence.html", "evidence.pdf", "evidence.json", "plan.json"} <= files
+
+
+def test_the_same_is_written_for_the_same_moment(made, hospital, tmp_path):
+    folder, _, key = made
+    make(hospital, tmp_path / "again", key=key, published=[hospital / "b.parquet"])
+    for path in (folder / "made").iterdir():
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_the_signature_covers_every_file(made, tmp_path, capsys):
+    folder, _, key = made
+    words = ["signature", "verify", str(folder / "made" / "evidence.json"), "--agency-key"]
+    assert execute([*words, str(folder / "agency.pem")]) == 0
+    assert "has signed this evidence" in capsys.readouterr().out
+    with pytest.raises(RefusedError):
+        verify_evidence(folder / "made" / "evidence.json", PrivateKey.create().public_key)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in (folder / "made").iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    for name in ("evidence.html", "evidence.pdf", "about.toml"):
+        content = (copy / name).read_bytes()
+        (copy / name).write_bytes(content + b" ")
+        with pytest.raises(RefusedError, match="not what was signed"):
+            verify_evidence(copy / "evidence.json", key.public_key)
+        (copy / name).write_bytes(content)
+    record = (copy / "evidence.json").read_text()
+    (copy / "evidence.json").write_text(record.replace("0.09", "0.5", 1))
+    with pytest.raises(FileError):
+        verify_evidence(copy / "evidence.json", key.public_key)
+
+
+def test_a_form_that_is_not_filled_in_is_refused(hospital, tmp_path):
+    write_form(hospital / "plan.json", tmp_path / "about.toml")
+    with pytest.raises(FileError) as caught:
+        make(hospital, tmp_path / "no", about=tmp_path / "about.toml")
+    assert "title" in caught.value.found
+    assert "quasi_identifiers.age" in caught.value.found
+    assert not (tmp_path / "no").exists()
+    text = (hospital / "about.toml").read_text(encoding="utf-8")
+    for wrong in ("threshold = 2", "review = 'soon'", "colour = 'red'", "title = '"):
+        (tmp_path / "wrong.toml").write_text(re.sub(rf"^{wrong.split()[0]} .*\n", "", text, flags=re.M))
+        with (tmp_path / "wrong.toml").open("r+", encoding="utf-8") as file:
+            rest = file.read()
+            file.seek(0)
+            file.write(f"{wrong}\n{rest}")
+        with pytest.raises(FileError):
+            read_about(tmp_path / "wrong.toml", ed.read_plan(hospital / "plan.json"))
+
+
+def test_what_does_not_hold_gets_no_evidence(hospital, tmp_path):
+    alone = write_parquet(tmp_path / "alone.parquet", make_rows(300, seed=9))  # every value as it is
+    for name in ("a.parquet", "a.parquet.manifest.json"):
+        (tmp_path / name).write_bytes((hospital / name).read_bytes())
+    with pytest.raises(RefusedError):
+        make(hospital, tmp_path / "no", published=[alone])
+    assert not (tmp_path / "no").exists()
+    (tmp_path / "there").mkdir()
+    with pytest.raises(FileError):
+        make(hospital, tmp_path / "there")
+
+
+def test_the_ledger_must_have_admitted_the_release(hospital, tmp_path):
+    plan = ed.read_plan(hospital / "plan.json")
+    ed.release(hospital / "own_b.parquet", plan, to=tmp_path / "b.parquet",
+               ledger=ed.Ledger(tmp_path / "l.ledger", owner="b"))  # fmt: skip
+    with pytest.raises(RefusedError, match="not admitted"):
+        make(hospital, tmp_path / "no", ledger=tmp_path / "l.ledger")
+    named = {"about": hospital / "about.toml", "to": tmp_path / "yes", "now": MOMENT}
+    record = evidence([tmp_path / "b.parquet"], hospital / "plan.json", ledger=tmp_path / "l.ledger", **named)
+    assert record["ledger"]["lines"] == 2
+    assert "its chain is intact" in (tmp_path / "yes" / "evidence.html").read_text()
+
+
+def test_the_command_says_what_is_missing_and_writes_a_form(hospital, tmp_path, capsys):
+    plan = str(hospital / "plan.json")
+    assert execute(["evidence", str(hospital / "a.parquet"), "--plan", plan]) == 2
+    assert "--form" in capsys.readouterr().err
+    assert execute(["evidence", "--plan", plan, "--form", str(tmp_path / "f.toml")]) == 0
+    words = ["evidence", str(hospital / "a.parquet"), "--plan", plan, "--about", str(hospital / "about.toml")]
+    assert execute([*words, "-o", str(tmp_path / "e"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["holds"] is True
+
+
+def test_reports_of_audits_name_the_sensitive_column_digests_and_the_version(hospital, tmp_path):
+    found = ed.audit([hospital / "a.parquet", hospital / "b.parquet"])
+    ed.report(found, tmp_path / "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    for words in ("disease", ed.__version__, *found.plans, *found.contents):
+        assert words in page
+    ed.report(found, tmp_path / "public.html", public=True)
+    page = (tmp_path / "public.html").read_text(encoding="utf-8")
+    assert "disease" in page
+    assert not any(digest in page for digest in found.contents)
