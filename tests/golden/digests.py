@@ -238,3 +238,8 @@ ROUNDED_2 = table_of("""
 a03830f6239b080e9f29c20e869b71b2cb4d6171c33f1457372e381812740354  rounded/fewest_past.json
 """)
 """What 0.2.0 writes with --fewest-past: shares of past records at rungs of a ladder, plan 2."""
+
+HISTORY_2 = table_of("""
+584212e46463cf07bc5a06b29cc5ff7ffd460352b65f4699d9621a34b9fe0b94  history/plan.json
+""")
+"""What 0.2.0 has added about a confidence in the history (plan format 3)."""

@@ -23,6 +23,7 @@ import pytest
 from tests.golden.digests import (
     AGENCY_2,
     BYTES,
+    HISTORY_2,
     LINES,
     MOVERS_2,
     NOISE_2,
@@ -191,6 +192,15 @@ def test_a_plan_is_read(name):
     assert plan.digest == TOLD[f"plans/{name}.json"] == wanted["digest"]
     for key in ("ell", "delta", "records", "releases", "bound", "guarantee", "waiting_risk", "eta"):
         assert getattr(plan, key) == wanted[key]
+
+
+def test_a_plan_with_a_confidence_is_read_and_made_again(tmp_path):
+    kept = Path("../0.2.0/history/plan.json")
+    assert sha256(kept) == HISTORY_2["history/plan.json"]
+    assert ed.read_plan(kept).history_confidence == 0.95
+    asked = f"plan {ASKED} --guarantee probabilistic --history-confidence 0.95"
+    say(f"{asked} -o {tmp_path}/plan.json")
+    assert (tmp_path / "plan.json").read_bytes() == kept.read_bytes()
 
 
 def test_a_plan_with_rounded_shares_is_made_again(tmp_path):

@@ -63,6 +63,11 @@ def _wrong_terms(plan: Plan) -> str | None:
         "A waiting risk": (plan.waiting_risk is not None, is_certified),
         "More than one record per witness": (plan.min_records > 1, is_certified),
         "A number of shared records": (plan.shared_records is not None, not is_certified),
+        "A past that noise protects": (bool(plan.past) and not is_certified, False),
+        "A confidence in the history": (
+            plan.history_confidence is not None,
+            not is_certified and not plan.eta and 0.5 <= (plan.history_confidence or 0.0) < 1.0,
+        ),
         "That people move": (
             plan.movers is not None,
             is_certified and plan.owners is None and plan.closeness is None,
@@ -73,8 +78,6 @@ def _wrong_terms(plan: Plan) -> str | None:
             return f"{words} belongs to another bound or guarantee."
     if plan.owners is not None and (plan.owners < 1 or plan.waiting_risk is None or plan.releases > 1):
         return "A number of owners belongs to a plan for one release with a waiting risk."
-    if plan.past and not is_certified:
-        return "Its past records are protected by noise, on which no probability can rest."
     if plan.waiting_risk is not None and plan.eta:
         return "A waiting risk is not computed for an error of the model."
     if plan.shared_records is not None and not 0 <= plan.shared_records <= plan.records:

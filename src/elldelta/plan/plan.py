@@ -78,6 +78,8 @@ class Plan(Shown):
         owners: How many owners are expected to publish through one ledger, if the plan was made for them.
         movers: Who moves among classes, so that these have their witnesses in common; None if nobody does.
         past: How the past records behind the plan are protected by noise, if they are.
+        history_confidence: The probability, over past records, that its cells are not above the true ones;
+            None where the model is taken for the distribution.
         closeness: What is promised about belief, if that was asked for. With ell = 1 it is all that is
             promised, and there are no witnesses.
     """
@@ -105,6 +107,7 @@ class Plan(Shown):
     owners: int | None = None
     movers: Movers | None = None
     past: tuple[Protection, ...] = ()
+    history_confidence: float | None = None
     closeness: Closeness | None = None
 
     def __post_init__(self) -> None:
@@ -141,7 +144,7 @@ class Plan(Shown):
     def _check_types(self) -> None:
         """Plans come from files: a number must be a number before anything is computed with it."""
         whole = (self.ell, self.releases, self.records, self.min_records, self.shared_records, self.owners)
-        real = (self.failure_upper, self.delta, self.p, self.eta, self.waiting_risk)
+        real = (self.failure_upper, self.delta, self.p, self.eta, self.waiting_risk, self.history_confidence)
         cells = [cell for row in self.witness_cells for cell in row]
         values = [value for row in self.witnesses for value in row]
         if (
@@ -374,7 +377,11 @@ class Plan(Shown):
         one_truth = self.shared_records is not None and self.eta > 0.0 and version > 1
         return (
             "All linked releases use this plan's classes, fixed before anybody's records were seen.",
-            f"Each release's records are {distribution}{error}",
+            f"Each release's records are {distribution}{error}"
+            if self.history_confidence is None
+            else "Each release's records and the past records are independent draws from one distribution, "
+            "and no past record is released. Past records mislead with probability at most "
+            f"{1.0 - self.history_confidence:.4g}; then nothing is promised.",
             *(["All owners draw from the same distribution."] if one_truth else []),
             f"Each release has at least {self.records} records, a number not chosen by looking at them.",
             together,
@@ -399,6 +406,8 @@ class Plan(Shown):
             content["movers"], version = self.movers, 3
         if self.past:
             content["past"], version = [protection.to_dict() for protection in self.past], 3
+        if self.history_confidence is not None:
+            content["history_confidence"], version = self.history_confidence, 3
         if self.closeness is not None:
             content["closeness"], version = self.closeness.to_dict(), FORMAT_VERSION
         return seal(KIND, version, content)
@@ -460,6 +469,7 @@ class Plan(Shown):
                 owners=content.get("owners"),
                 movers=content.get("movers"),
                 past=tuple(Protection(**each) for each in content.get("past", ())),
+                history_confidence=content.get("history_confidence"),
                 closeness=Closeness.from_dict(content["closeness"]) if "closeness" in content else None,
                 **{name: content[name] for name in _PLAIN},
             )

@@ -54,6 +54,7 @@ def plan(
     closeness: float | None = None,
     closeness_to: ClosenessTo = "class",
     exact_references: bool = False,
+    history_confidence: float | None = None,
     releases: int = 1,
     records: int | None = None,
     delta: float | None = None,
@@ -86,6 +87,8 @@ def plan(
         closeness_to: What the plan says about a person: the distribution of the "class", smoothed and
             rounded, or of everybody, "overall" (t-closeness).
         exact_references: Whether the plan may tell the past records of every class as they are.
+        history_confidence: How sure a probabilistic promise must be that the past records do not mislead,
+            such as 0.95.
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.
         records: The records every owner can wait for.
         delta: Failure probability of one release. By default a certified plan for given records takes the
@@ -118,6 +121,7 @@ def plan(
         closeness=closeness,
         closeness_to=closeness_to,
         exact_references=exact_references,
+        history_confidence=history_confidence,
         delta=delta,
         releases=releases,
         records=records,
@@ -161,6 +165,10 @@ def _made(model: Model, wish: Wish, hierarchies: Mapping[str, Any], progress: Pr
 
         model, changed = order_categories(model)
         notes = tuple(order_note(name, model.schema.sensitive.name) for name in changed)
+    if wish.history_confidence is not None:
+        from elldelta.plan.history import HistoryPlanner
+
+        return HistoryPlanner(model, wish, notes, progress).made()
     return Planner(model, wish, notes, progress).made()
 
 
@@ -428,7 +436,7 @@ class Planner:
             bound=bound,
             witnesses=witnesses,
             witness_cells=tuple(
-                tuple((cells[list(witnesses[start + row])] / self.distribution.total).tolist())
+                tuple((cells[list(witnesses[start + row])] / masses.total).tolist())
                 for start, block in masses.dense_blocks()
                 for row, cells in enumerate(block)
             ),
@@ -443,6 +451,7 @@ class Planner:
             owners=wish.owners if bound == "sharp" else None,
             movers=self.movers,
             past=self.model.noise,
+            history_confidence=wish.history_confidence,
             closeness=closeness,
         )
 

@@ -87,6 +87,7 @@ class Wish:
         closeness_to: What beliefs are compared with: "class", the distribution of the person's class in the
             model, smoothed, or "overall", that of everybody (t-closeness).
         exact_references: Whether the plan may tell the past records of every class as they are.
+        history_confidence: How sure a probabilistic promise must be that the past records do not mislead.
     """
 
     ell: int = 1
@@ -110,6 +111,7 @@ class Wish:
     closeness: float | None = None
     closeness_to: ClosenessTo = "class"
     exact_references: bool = False
+    history_confidence: float | None = None
 
     def __post_init__(self) -> None:
         for name, (words, least, most) in _WHOLE.items():
@@ -132,6 +134,14 @@ class Wish:
         _check_choice("closeness", self.closeness_to, get_args(ClosenessTo))
         if self.closeness is not None:
             object.__setattr__(self, "closeness", float(as_limit(self.closeness)))
+        if self.history_confidence is not None:
+            confidence = check_real(
+                self.history_confidence,
+                lambda value: 0.5 <= value < 1.0,
+                "The confidence in the history must lie between 0.5 and 1, and below 1.",
+                "Usual is 0.95.",
+            )
+            object.__setattr__(self, "history_confidence", confidence)
         if self.delta is None and self.waiting_risk is None:
             is_certain = self.guarantee == "certified" and self.bound == "sharp"
             can_choose = is_certain and self.records is not None and self.eta == 0.0
@@ -204,6 +214,12 @@ class Wish:
             (
                 self.closeness is not None and certified and self.waiting_risk is None,
                 "A certified plan for closeness needs a waiting risk: its chance of passing is estimated.",
+            ),
+            (
+                self.history_confidence is not None
+                and (certified or self.bound != "sharp" or self.eta > 0.0 or self.closeness is not None),
+                "A confidence in the history needs a probabilistic guarantee with the sharp bound, without "
+                "an error of the model or closeness: a certificate needs no confidence.",
             ),
             (
                 self.closeness is not None and self.owners is not None,

@@ -86,6 +86,14 @@ class Wishes:
             "any way.",
         ),
     ] = None
+    history_confidence: Annotated[
+        float | None,
+        typer.Option(
+            "--history-confidence",
+            help="With --guarantee probabilistic: how sure the promise must be that the past records, which "
+            "are a sample, do not mislead, such as 0.95. Costs classes.",
+        ),
+    ] = None
     shape: Annotated[
         ShapeName | None,
         typer.Option(
