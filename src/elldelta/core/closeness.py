@@ -31,8 +31,14 @@ if TYPE_CHECKING:
 
 _CELLS_AT_ONCE = 1 << 20
 
-SMOOTHING = 2.0
+SMOOTHING = 4.0
 """Past records, spread like all of them, that are added to every class before its reference is published."""
+
+PER_PART = 0.75
+"""The most parts of a reference for every past record of its class."""
+
+FEWEST_PAST = 10
+"""Classes of fewer past records have the reference of another class: theirs would tell of single people."""
 
 MOST_PARTS = 1000
 """The finest reference, in parts."""
@@ -267,11 +273,12 @@ def public_references(counts: ArrayLike, smoothing: float = SMOOTHING) -> NDArra
     """References from past records that tell no number of past records, R x |S|.
 
     As many records as `smoothing` says, spread like all records, are added to every class. Then shares are
-    rounded to parts of which each stands for at least two past records, of at most `MOST_PARTS`; how many
-    parts there are tells how many records a class has to about a fifth.
+    rounded to parts, of which there are at most `PER_PART` for every past record, and at most `MOST_PARTS`.
+    How many parts there are tells the size of a class to about a fifth. Classes of fewer than `FEWEST_PAST`
+    records should be given the reference of another class.
 
-    >>> public_references([[30, 10, 0], [0, 1, 1]]).tolist()
-    [[15, 5, 0], [1, 0, 0]]
+    >>> public_references([[30, 10, 0], [0, 10, 10]]).tolist()
+    [[22, 8, 0], [1, 7, 7]]
     """
     table = np.asarray(counts, dtype=np.float64)
     sizes = table.sum(axis=1, keepdims=True)
@@ -279,7 +286,7 @@ def public_references(counts: ArrayLike, smoothing: float = SMOOTHING) -> NDArra
     shares = (table + smoothing * overall) / (sizes + smoothing)
     steps = np.array([step * 10**power for power in range(7) for step in _STEPS])
     steps = np.concatenate((np.arange(1, 10), steps[steps <= MOST_PARTS]))
-    parts = steps[np.maximum(1, np.searchsorted(steps, sizes / 2.0, side="right")) - 1]
+    parts = steps[np.maximum(1, np.searchsorted(steps, sizes * PER_PART, side="right")) - 1]
     floors = np.floor(shares * parts)
     left = (parts - floors.sum(axis=1, keepdims=True)).astype(np.int64)
     ranks = np.argsort(np.argsort(-(shares * parts - floors), axis=1, kind="stable"), axis=1)

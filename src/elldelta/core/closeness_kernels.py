@@ -33,6 +33,7 @@ class Nearness(NamedTuple):
     n_records: float  # N
     reference: NDArray[np.float64]  # of all classes, or of length 0: each class has its own distribution
     prior: NDArray[np.float64]  # mass that smoothes the distribution of a class, or of length 0
+    spare: float  # the largest probability of a class that may be given up, because that loses less
     quantile: float  # standard deviations above the mean that must be within the limit
     weight: float  # for sums of proved failures: the number of releases
 

@@ -318,17 +318,15 @@ def coarsen_boxes(
     order = _near_order(loss)
     if reserve is not None:
         reserve = replace(reserve, survival=reserve.survival[order], risks=reserve.risks[order])
-    merged, is_out = _merge(
-        table[order],
-        terms.taken(order),
-        HullLoss(loss.lows[order], loss.highs[order], loss.sizes, loss.mass[order]),
-        price,
-        reserve,
-    )
-    grouping = grouping_from_merged([order[members].tolist() for members in merged], terms.n_classes)
-    suppressed = np.zeros(grouping.n_classes, dtype=np.bool_)
-    suppressed[grouping.class_of[order[is_out]]] = True
-    return certify(table, terms, grouping, suppressed)
+    near = HullLoss(loss.lows[order], loss.highs[order], loss.sizes, loss.mass[order])
+    found = []
+    for is_whole in (False,) if terms.closeness is None else (False, True):
+        merged, is_out = _merge(table[order], terms.taken(order), near, price, reserve, is_whole=is_whole)
+        grouping = grouping_from_merged([order[members].tolist() for members in merged], terms.n_classes)
+        suppressed = np.zeros(grouping.n_classes, dtype=np.bool_)
+        suppressed[grouping.class_of[order[is_out]]] = True
+        found.append(certify(table, terms, grouping, suppressed))
+    return min(found, key=lambda one: _coarsening(table, terms, loss, one, price).cost.loss)
 
 
 def _near_order(loss: HullLoss) -> NDArray[np.intp]:
@@ -350,11 +348,13 @@ def _merge(
     loss: HullLoss,
     price: float,
     reserve: Reserve | None,
+    *,
+    is_whole: bool,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.bool_]]:
     """Merges until nothing fails, and divides again; returns the merged classes, and the classes left out.
 
-    With closeness a larger union may be further from the references in it, so merging until nothing fails may
-    end with everything in one class that fails: the box of everything is divided instead.
+    With closeness a larger union may be further from the references in it, so that merging may get stuck:
+    then the box of everything (`is_whole`) is divided instead.
     """
     from elldelta.core.coarsen_kernels import lacking_of_each
     from elldelta.core.division_kernels import weigh_box
@@ -367,12 +367,12 @@ def _merge(
     is_out = (n_records > 0) & ((lacks > 0.0) | (lengths > price))
     alone = shape.mass * np.where(is_out, price, lengths)
     merged: list[NDArray[np.int64]] = []
-    if terms.closeness is None:
-        found = _unions(table, demands, shape, lacks)
-    else:
+    if is_whole:
         found = [(np.arange(terms.n_classes, dtype=np.int64), False)]
+    else:
+        found = _unions(table, demands, shape, lacks)
     for members, is_stuck in found:
-        if is_stuck:
+        if is_stuck and terms.closeness is None:
             merged.append(members)
             is_out[members] = True
             continue

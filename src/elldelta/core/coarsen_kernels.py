@@ -428,6 +428,8 @@ def best_partner(
             kept += hull_loss(groups.mass[member], groups.lows[member], groups.highs[member], weights)
         added = max(0.0, hull_loss(mass, low, high, weights) - kept)
         resolved = before - union_excess(chosen, n_chosen, groups, demands)
+        if resolved <= 0.0 and demands.references.size > 0:
+            continue  # a larger union need not help either: what fails is rather left out
         score = added / resolved if resolved > 0.0 else UNHELPFUL * (1.0 + added)
         if score < best_score:
             best_score = score

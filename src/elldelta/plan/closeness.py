@@ -10,6 +10,7 @@ import numpy as np
 
 from elldelta.choices import ClosenessTo
 from elldelta.core.closeness import (
+    FEWEST_PAST,
     SMOOTHING,
     ClosenessTerms,
     as_limit,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import SharpPlan
     from elldelta.core.partition import Partition
+    from elldelta.plan.classes import Classes
     from elldelta.plan.planner import Planner
     from elldelta.plan.wish import Wish
 
@@ -57,7 +59,14 @@ class Closeness:
 
     @classmethod
     def of(
-        cls, limit: float, to: ClosenessTo, classes: JointDistribution, *, exact: bool, proved: bool
+        cls,
+        limit: float,
+        to: ClosenessTo,
+        classes: JointDistribution,
+        hulls: tuple[NDArray[np.int64], NDArray[np.int64]],
+        *,
+        exact: bool,
+        proved: bool,
     ) -> Closeness:
         """References and masses from the past records of classes, rounded so that they tell no number.
 
@@ -65,6 +74,7 @@ class Closeness:
             limit: T.
             to: What to be close to.
             classes: The past records by class and value.
+            hulls: The lowest and highest positions of every class, from which neighbours are known.
             exact: Whether references are to be the past records as they are.
             proved: Whether failures are to be proved, and not every release checked.
         """
@@ -72,7 +82,7 @@ class Closeness:
         if to == "overall":
             references = np.rint(table.sum(axis=0, keepdims=True)) if exact else total_reference(table)
         else:
-            references = np.rint(table) if exact else public_references(table)
+            references = np.rint(table) if exact else _of_neighbours(table, *hulls)
         sizes = table.sum(axis=1)
         masses = _down(sizes / classes.total)
         biases: tuple[float, ...] = ()
@@ -85,7 +95,7 @@ class Closeness:
 
     @classmethod
     def promised(
-        cls, planner: Planner, sharp: SharpPlan, partition: Partition, n_records: int
+        cls, planner: Planner, sharp: SharpPlan, partition: Partition, classes: Classes, n_records: int
     ) -> tuple[Closeness | None, float]:
         """What a plan says about belief if its wish asks for that, and the failure of everything it proves.
 
@@ -93,6 +103,7 @@ class Closeness:
             planner: The planner, with its wish.
             sharp: What its classes promise about distinct values.
             partition: The class of every row of the model.
+            classes: The same classes over all combinations.
             n_records: N.
         """
         wish = planner.wish
@@ -105,8 +116,14 @@ class Closeness:
                 remedy="Leave changing columns out, or ask for ell.",
             )
         proved = wish.guarantee == "probabilistic"
-        classes = planner.distribution.generalized(partition)
-        made = cls.of(wish.closeness, wish.closeness_to, classes, exact=wish.exact_references, proved=proved)
+        made = cls.of(
+            wish.closeness,
+            wish.closeness_to,
+            planner.distribution.generalized(partition),
+            classes.hulls(planner.model.schema),
+            exact=wish.exact_references,
+            proved=proved,
+        )
         if not proved:
             return made, sharp.failure_upper
         # As it follows from what the plan tells: references and masses are rounded.
@@ -235,6 +252,23 @@ def closeness_bound(
         prior=None if wish.exact_references else SMOOTHING * marginal,
         risk=risk,
     )
+
+
+def _of_neighbours(
+    table: NDArray[np.float64], lows: NDArray[np.int64], highs: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """References of classes; one with few past records has that of the nearest class with enough of them."""
+    references = public_references(table)
+    has_few = table.sum(axis=1) < FEWEST_PAST
+    enough = np.flatnonzero(~has_few)
+    if not enough.size:
+        return np.broadcast_to(total_reference(table), table.shape)
+    spans = np.maximum(1, highs.max(axis=0) - lows.min(axis=0))
+    for row in np.flatnonzero(has_few).tolist():
+        gaps = np.maximum(0, np.maximum(lows[row] - highs[enough], lows[enough] - highs[row])) / spans
+        apart = np.abs(lows[row] + highs[row] - lows[enough] - highs[enough]) / spans
+        references[row] = references[enough[np.argmin((gaps + 1e-3 * apart).sum(axis=1))]]
+    return references
 
 
 def _down(numbers: NDArray[np.float64]) -> NDArray[np.float64]:

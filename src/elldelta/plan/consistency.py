@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.distribution import JointDistribution, SparseRows
-from elldelta.core.generalize.bounds import SharpBound
+from elldelta.core.generalize.bounds import FEWEST_EXPECTED, SharpBound
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.sample_size import union_bound
 from elldelta.errors import ParameterError
@@ -130,7 +130,9 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
         for row in np.flatnonzero(found.n_witnesses != n_written).tolist():
             failures[row] = _failure_as_written(np.array(plan.witness_cells[row]), bound)
     total = bound.total(failures, found.peaks)
-    return min(1.0, total), float(failures.max()) * plan.min_records
+    if plan.closeness is not None:  # the smallest classes may be given up
+        failures = failures[np.array(plan.closeness.masses) * plan.records > FEWEST_EXPECTED]
+    return min(1.0, total), float(failures.max(initial=0.0)) * plan.min_records
 
 
 def _failure_as_written(cells: NDArray[np.float64], bound: SharpBound) -> float:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from elldelta.choices import GUARANTEES, PLAN_BOUNDS, Movers
 from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
+from elldelta.core.generalize.bounds import FEWEST_EXPECTED
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import AtomicFiles, as_bytes, changed, read_json, seal, unseal
 from elldelta.model.protection import ADDS_UP, Protection, promise_to_the_past
@@ -314,8 +315,9 @@ class Plan(Shown):
             )
         if self.closeness is not None:
             return (
-                f"With {self.records} records each class is estimated to fail with a chance of at most "
-                f"{self.waiting_risk:g}; an owner merges the classes that do, or leaves their records out."
+                f"With {self.records} records each class with more than {FEWEST_EXPECTED} of them is "
+                f"estimated to fail with a chance of at most {self.waiting_risk:g}; an owner merges the "
+                "classes that do, or leaves their records out."
             )
         if self.waiting_risk is not None:
             return (

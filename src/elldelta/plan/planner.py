@@ -322,7 +322,7 @@ class Planner:
                 partition, classes, common = drawn(self, bound)
                 masses, whole = self._told(partition), self._bound(n_records)
                 sharp = whole.evaluate(masses) if common is None else common.evaluate(masses, whole)
-                near, failure = Closeness.promised(self, sharp, partition, n_records)
+                near, failure = Closeness.promised(self, sharp, partition, classes, n_records)
                 excess = self._excess(sharp, failure)
                 if excess <= 1.0:
                     told = sharp.witnesses, failure

@@ -6,18 +6,24 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from elldelta.core.checks import MOST_RECORDS, check_ell, check_eta, check_p, check_releases, check_whole
 from elldelta.core.occupancy import class_failures_upper, no_witnesses, total_failure_upper
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from elldelta.core.closeness_kernels import Nearness
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.occupancy import ClassFailures
+
+
+FEWEST_EXPECTED = 10
+"""Classes in which no more records of a release are expected may be given up, where that loses less than a
+larger class around them: so few records cannot be close to anything but themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +46,6 @@ class ClosenessBound:
 
     def nearness(self, releases: int) -> Nearness:
         """The same for compiled code; the failures of so many releases add up."""
-        import numpy as np
-
         from elldelta.core.closeness_kernels import Nearness
 
         given = (self.reference, self.prior)
@@ -50,23 +54,33 @@ class ClosenessBound:
             array.setflags(write=False)  # always, so that there is one compiled program
         quantile = 0.0 if self.risk is None else NormalDist().inv_cdf(1.0 - self.risk)
         reference, prior = arrays
-        return Nearness(self.limit, float(self.n_records), reference, prior, quantile, float(releases))
+        return Nearness(
+            self.limit, float(self.n_records), reference, prior, self.spare, quantile, float(releases)
+        )
+
+    @property
+    def spare(self) -> float:
+        """The largest probability of a class that may be given up; 0 if none may."""
+        return 0.0 if self.risk is None or self.prior is None else FEWEST_EXPECTED / self.n_records
+
+    def is_spared(self, masses: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether classes of these probabilities may be given up: owners leave out or merge what is there."""
+        spared: NDArray[np.bool_] = masses <= self.spare * (1.0 + 1e-9)
+        return spared
 
     def strain(self, classes: JointDistribution, releases: int) -> float:
         """How far beyond the limit the worst class is likely to be; at most 1 is within."""
         from elldelta.core.closeness_kernels import each_likely_distance
 
-        near = self.nearness(releases)
-        worst = max(
-            float(each_likely_distance(block, 1.0 / classes.total, near).max())
-            for _, block in classes.dense_blocks()
-        )
+        near, worst = self.nearness(releases), 0.0
+        for _, block in classes.dense_blocks():
+            distances = each_likely_distance(block, 1.0 / classes.total, near)
+            spared = self.is_spared(block.sum(axis=1) / classes.total)
+            worst = max(worst, float(distances[~spared].max(initial=0.0)))
         return (worst / self.limit) ** 2
 
     def failure(self, classes: JointDistribution, releases: int) -> float:
         """Bound on the chance that some class of any of the releases is further away. Errs upwards."""
-        import numpy as np
-
         from elldelta.core.closeness import distances_between
         from elldelta.core.closeness_kernels import each_too_far_upper
 
@@ -163,6 +177,9 @@ class SharpBound:
         failure = self.total(found.failures_upper, found.peaks)
         if self.closeness is None:
             return SharpPlan(self, found, failure)
+        if self.closeness.spare > 0.0:
+            spared = self.closeness.is_spared(classes.quasi_identifier_marginal)
+            found = replace(found, failures_upper=np.where(spared, 0.0, found.failures_upper))
         if self.closeness.risk is None:
             return SharpPlan(self, found, failure, too_far=self.closeness.failure(classes, self.releases))
         return SharpPlan(self, found, failure, strain=self.closeness.strain(classes, self.releases))

@@ -244,6 +244,9 @@ class _Search:
         if self.progress is not None:
             self.progress(min(1.0, self.n_runs / (len(FLOORS) + self.n_emphases)))
         loss = loss_of_boxes(box_of, self.grid.positions, self.grid.row_mass, self.grid.weights)
+        if self.near.spare > 0.0:  # what is given up costs its mass
+            masses = np.bincount(box_of, self.grid.row_mass)
+            loss += float(masses[masses <= self.near.spare].sum())
         return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), loss, trade_off)
 
     def result(self, found: _Found) -> tuple[Partition, Tiling]:

@@ -405,6 +405,8 @@ def best_cut(
     prices = np.empty(2, dtype=np.float64)
     best = 0.0
     best_attribute = -1
+    if rule.mode == NEAR and strain > rule.limit:
+        return best_attribute  # it was given up
     for _ in range(min(n_cuts, rule.most_tries)):
         # Few are tried as a rule, so the largest is searched each time instead of sorting all.
         cut = 0
@@ -444,6 +446,13 @@ def best_cut(
                 )
             else:
                 passes = strains[side] <= rule.limit
+            if not passes and rule.mode == NEAR and rule.near.spare > 0.0:
+                # What is given up costs its mass, which must be less than what it spares the other side.
+                mass = 0.0
+                for value in range(n_values):
+                    mass += cells[value] * rule.scale
+                gain -= mass
+                passes = mass <= rule.near.spare and gain > 0.0
             if not passes:
                 break
             side = 1 - side

@@ -1,0 +1,169 @@
+"""Certified closeness on UCI Adult: what owners publish, what it costs, and how far any two of them lead.
+
+Plans for t = 2 and N = 30,000 on (sex, race, marital-status, age, education), boxes, close to the class, the
+waiting risk chosen; four owners drawn from the model, all pairs. The loss of an owner is the NCP of what it
+publishes plus what it leaves out. Ratios: loss divided by its aim, the furthest pair divided by T (at most 1:
+the promise holds), loss and time with ell = 5 as well or instead. Aims are those of plans whose references
+are the exact past records: a third to a half of their classes hold a single past record, whose value is then
+the reference. Plans that tell of no single past record are measured beside them.
+"""
+
+import time
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from benchmarks._adult import ADULT, adult_table, owners
+from benchmarks._result import Fact
+from elldelta.core.closeness import ClosenessTerms, SmallestShares
+from elldelta.core.coarsen import fit
+from elldelta.model.model import estimate
+from elldelta.plan.planner import plan
+from elldelta.release.release import release
+from elldelta.release.verification import verify
+from elldelta.schema.schema import Schema
+
+QUASI_IDENTIFIERS = ("sex", "race", "marital-status", "age", "education")
+RELEASES, RECORDS = 2, 30_000
+AIMS = {0.4: (460, 0.062), 0.25: (165, 0.105), 0.15: (62, 0.19)}
+
+
+def by_class(made, model, table):
+    base = np.zeros((made.n_classes, table.shape[1]), dtype=np.int64)
+    np.add.at(base, made.class_of(model.ranks), table)
+    return base
+
+
+def publish(made, model, tables):
+    return [
+        fit(
+            by_class(made, model, table),
+            made.terms,
+            made.hull_loss,
+            on_failure="coarsen-suppress",
+            unions=made.unions,
+        )
+        for table in tables
+    ]
+
+
+def linked_distance(results, references):
+    """The largest TV between linked shares and references, from linked records, not from Theorem G."""
+    shares = references / references.sum(axis=1, keepdims=True)
+    furthest = 0.0
+    for pair in combinations(results, 2):
+        shown = np.stack([item.certificate.counts[item.grouping.class_of] for item in pair])
+        there = (shown.sum(axis=2) > 0).all(axis=0)
+        linked = shown.min(axis=0)[there]
+        g = linked / np.maximum(1, linked.sum(axis=1, keepdims=True))
+        furthest = max(furthest, float(0.5 * np.abs(g - shares[there]).sum(axis=1).max(initial=0.0)))
+    return furthest
+
+
+def admitted(made, model, limit, seed=100, most=200):
+    """How many owners a ledger admits that spends what was really used, each publishing as the plan says."""
+    smallest = SmallestShares.none(made.n_classes, model.schema.n_values)
+    for number in range(most):
+        (table,) = owners(model, 1, RECORDS, seed=seed + number)
+        (item,) = publish(made, model, [table])
+        left = ClosenessTerms(made.terms.closeness.references, limit, smallest)
+        shown = item.certificate.counts, item.grouping
+        if left.is_too_far(*shown).any():
+            return number
+        smallest = smallest.joined(*shown)
+    return most
+
+
+def timed(work, n=1):
+    start = time.perf_counter()
+    found = [work() for _ in range(n)][-1]
+    return (time.perf_counter() - start) / n, found
+
+
+def run():
+    if not ADULT.exists():
+        print("  closeness: skipped, adult.csv is not there")
+        return
+    table = adult_table()
+    model = estimate(table, Schema.infer(table, QUASI_IDENTIFIERS, "occupation", widen={"age": "no"}))
+    tables = owners(model, 4, RECORDS, seed=1)
+    wish = {"releases": RELEASES, "records": RECORDS}
+    plan(model, ell=5, closeness=0.4, waiting_risk=0.1, **wish)  # compiles
+    ell_seconds, diverse = timed(lambda: plan(model, ell=5, **wish))
+    for limit, (aimed_classes, aimed_loss) in AIMS.items():
+        for exact in (False, True):
+            words = "exact references" if exact else "smoothed references"
+            seconds, made = timed(
+                lambda limit=limit, exact=exact: plan(model, closeness=limit, exact_references=exact, **wish)
+            )
+            results = publish(made, model, tables)
+            loss = np.mean([item.cost.loss for item in results])
+            classes = np.mean([item.cost.n_published for item in results])
+            furthest = linked_distance(results, made.terms.closeness.references)
+            n_admitted = admitted(made, model, Fraction(str(limit)), most=60)
+            print(
+                f"  T = {limit}, {words}: {made.n_classes} planned (risk {made.waiting_risk:g}), "
+                f"{classes:.0f} published, loss {loss:.4f}, left out "
+                f"{np.mean([item.cost.suppressed_share for item in results]):.2%}, furthest pair "
+                f"{furthest:.3f}, a ledger admits {n_admitted}, {seconds:.1f} s"
+            )
+            yield Fact(
+                "closeness",
+                {
+                    "T": limit, "references": words, "classes": float(classes), "loss": float(loss),
+                    "furthest": furthest, "admitted": n_admitted,
+                },
+            )  # fmt: skip
+            yield f"loss / aim, T = {limit}, {words}", loss / aimed_loss, 1.05
+            yield f"furthest pair / T, T = {limit}, {words}", furthest / limit, 1.0
+            if exact:
+                yield f"aim / published classes, T = {limit}, {words}", aimed_classes / classes, 1.0
+            else:
+                yield f"seconds of planning / for ell = 5, T = {limit}", seconds / ell_seconds, 3.0
+                both = publish(plan(model, ell=5, closeness=limit, **wish), model, tables)
+                more = np.mean([item.cost.loss for item in both]) / loss
+                print(f"    with ell = 5 as well: loss {np.mean([item.cost.loss for item in both]):.4f}")
+                yield f"loss with ell = 5 as well / without, T = {limit}", more, 1.1
+        found = through_a_ledger(model, limit)
+        print(f"    through a ledger that spends what was used: loss {found[0]:.4f}, {found[1]:.0f} classes")
+        yield Fact("ledger", {"T": limit, "loss": float(found[0]), "classes": float(found[1])})
+    near = plan(model, closeness=0.4, **wish)
+    seconds = {name: times(table, made) for name, made in (("near", near), ("diverse", diverse))}
+    for place, name in enumerate(("release", "verify")):
+        ratio = seconds["near"][place] / seconds["diverse"][place]
+        yield f"seconds of {name} / for ell = 5", ratio, 1.2
+
+
+def times(table, made):
+    """Seconds to release a table and to verify the release; the best of five."""
+    releases = [timed(lambda: release(table, made, on_failure="coarsen-suppress")) for _ in range(5)]
+    checks = [timed(lambda: verify(releases[0][1], made))[0] for _ in range(5)]
+    return min(seconds for seconds, _ in releases), min(checks)
+
+
+def through_a_ledger(model, limit, share=0.6, n_draws=4):
+    """Mean loss and classes of two owners, the second of whom may use what the first has left of T.
+
+    Both follow a plan for one release that may use a share of T: what two releases lack of a reference is
+    less than what each of them lacks, added up.
+    """
+    made = plan(model, closeness=round(limit * share, 6), records=RECORDS)
+    tables, losses, classes = owners(model, 2 * n_draws, RECORDS, seed=1), [], []
+    for draw in range(n_draws):
+        terms, smallest = made.terms, SmallestShares.none(made.n_classes, model.schema.n_values)
+        for table in tables[2 * draw : 2 * draw + 2]:
+            item = fit(
+                by_class(made, model, table),
+                terms,
+                made.hull_loss,
+                on_failure="coarsen-suppress",
+                unions=made.unions,
+            )
+            smallest = smallest.joined(item.certificate.counts, item.grouping)
+            left = made.terms.closeness.with_others(smallest, Fraction(str(limit)))
+            terms = replace(made.terms, closeness=left)
+            losses.append(item.cost.loss)
+            classes.append(item.cost.n_published)
+    return np.mean(losses), np.mean(classes)
