@@ -87,7 +87,7 @@ def make_plan(
         closeness=near,
     )
     if near is not None:
-        return made
+        return replace(made, failure_upper=sharp_failures(made)[0], promise="", conditions=())
     failure, _ = sharp_failures(made)
     if guarantee == "probabilistic" and failure == 1.0:
         return made  # nobody could read it from a file

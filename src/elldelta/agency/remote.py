@@ -66,6 +66,7 @@ class RemotePlan:
     guarantee: str
     promise: str
     reason: str = ""
+    closeness: float | None = None
 
     @property
     def ending(self) -> str:
@@ -488,7 +489,11 @@ def _told(kind: type[T], document: object) -> T:
         value = document.get(field.name)
         if field.type == "str":
             told[field.name] = shown(value, most=_MOST_PROMISE if field.name == "promise" else _MOST_WORDS)
-        elif (type(value) is int and 0 <= value < 2**63) or (value is None and field.type != "int"):
+        elif (
+            (type(value) is int and 0 <= value < 2**63)
+            or (type(value) is float and 0.0 <= value <= 1.0 and field.type == "float | None")
+            or (value is None and field.type != "int")
+        ):
             told[field.name] = value
         else:
             raise unexpected(f"It tells no number for {field.name}.")

@@ -271,6 +271,7 @@ class Plan(Base):
     n_classes: Mapped[int]
     guarantee: Mapped[str] = mapped_column(String(16))
     promise: Mapped[str] = mapped_column(Text)
+    closeness: Mapped[float | None]
 
     population: Mapped[Population] = relationship()
 

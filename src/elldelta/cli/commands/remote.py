@@ -73,7 +73,8 @@ def _plans(
     plans = list_plans(connection.open(), population)
     # No table: a digest must stay in one piece, or it cannot be copied.
     lines = [
-        f"{plan.digest}\n    {plan.population}, {plan.status}: ell {plan.ell} for {plan.releases} releases "
+        f"{plan.digest}\n    {plan.population}, {plan.status}: ell {plan.ell}"
+        f"{'' if plan.closeness is None else f', closeness {plan.closeness:g}'} for {plan.releases} releases "
         f"of at least {plan.records:,} records, {plan.classes:,} classes, {plan.guarantee}"
         for plan in plans
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Response
 from pydantic import Field
@@ -29,9 +29,15 @@ from elldelta.agency.server.services.jobs import JobView, show_job
 from elldelta.agency.server.services.pictures import Width, chart_of
 from elldelta.agency.server.services.planning import last_preview, quick_cost
 from elldelta.agency.server.services.populations import show_population
-from elldelta.agency.server.services.requests import FEWEST_PAST, MOST_RELEASES, RequestView, asked_wish
+from elldelta.agency.server.services.requests import (
+    FEWEST_PAST,
+    MOST_RELEASES,
+    RequestView,
+    asked_wish,
+    closeness_asked,
+)
 from elldelta.agency.server.tables import NAME_PATTERN
-from elldelta.choices import Bound, Guarantee, ShapeName
+from elldelta.choices import Bound, ClosenessTo, Guarantee, ShapeName
 from elldelta.core.checks import MOST_RECORDS
 from elldelta.plan.wish import MOST_OWNERS
 
@@ -46,7 +52,17 @@ class NewRequest(Body):
     """What a client asks for; see `Wish` for what the words mean."""
 
     population: str = Field(pattern=NAME_PATTERN)
-    ell: int = Field(ge=1, le=LARGEST)
+    ell: int | None = Field(
+        default=None, ge=1, le=LARGEST, description="Needed unless closeness is asked for.", examples=[3]
+    )
+    closeness: float | None = Field(
+        default=None,
+        gt=0.0,
+        lt=1.0,
+        description="How far linking may lead beliefs away from what the plan says, in total variation. The "
+        "plan is then certified and takes no delta.",
+    )
+    closeness_to: ClosenessTo = "class"
     records: int = Field(ge=1, le=MOST_RECORDS)
     delta: float | None = Field(default=None, gt=0.0, lt=1.0)
     releases: int = Field(default=1, ge=1, le=MOST_RELEASES)
@@ -76,7 +92,8 @@ class PlanningWish(Body):
 @allow(CLIENT, scope="request")
 def create(visit: CurrentVisit, body: NewRequest) -> RequestView:
     """Files a request; the agency decides about it."""
-    wish = asked_wish(**body.model_dump(exclude={"population"}))
+    asked = body.model_dump(exclude={"population"})
+    wish = asked_wish(**closeness_asked(asked))
     return requests.file_request(visit.agency, visit.caller, body.population, wish)
 
 
@@ -151,13 +168,16 @@ def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
         cost = quick_cost(visit.agency, visit.caller, name, asked_wish(**numbers))
         about = _asking(visit, name, posted) | {"cost": cost}
         return page(visit.request, "request_form.html", **about)
-    wish = asked_wish(
+    asked = dict(
         **numbers,
         shape=posted.choice("shape", ("boxes", "runs")),
         guarantee=posted.choice("guarantee", ("certified", "probabilistic")) or "certified",
         **posted.maybe("eta", posted.number, "The error of the past records"),
         **posted.maybe("min_records", posted.whole, "The number of records behind a value"),
+        **posted.maybe("closeness", posted.number, "The closeness"),
+        closeness_to=posted.choice("closeness_to", get_args(ClosenessTo)) or "class",
     )
+    wish = asked_wish(**closeness_asked(asked))
     return see(f"/requests/{requests.file_request(visit.agency, visit.caller, name, wish).id}", "asked")
 
 

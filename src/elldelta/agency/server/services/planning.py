@@ -27,7 +27,12 @@ from elldelta.agency.server.services.populations import (
     load_model,
     model_content,
 )
-from elldelta.agency.server.services.requests import ASKED, FEWEST_PAST, open_request, preview_subject
+from elldelta.agency.server.services.requests import (
+    FEWEST_PAST,
+    open_request,
+    preview_subject,
+    stored_wishes,
+)
 from elldelta.agency.server.tables import Job, ModelFile, Request, View
 from elldelta.errors import RefusedError
 from elldelta.plan.frontier import frontier_rows
@@ -116,8 +121,7 @@ def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> C
     with agency.database.reading() as session:
         model_id = current_model_id(find_population(session, population))
         model_digest = session.scalars(select(ModelFile.digest).where(ModelFile.id == model_id)).one()
-        wishes = {name: getattr(wish, name) for name in ASKED}
-        known = last_done(session, preview_subject(model_digest, wishes))
+        known = last_done(session, preview_subject(model_digest, stored_wishes(wish)))
     plan = known.result["plan"] if known is not None and known.result is not None else None
     asked = replace(
         wish,

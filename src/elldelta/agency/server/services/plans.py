@@ -43,6 +43,7 @@ class PlanView(View):
         classes: How many classes it has.
         guarantee: "certified" or "probabilistic".
         promise: What it promises, in words.
+        closeness: How far beliefs may be from what it says; None if it promises distinct values only.
     """
 
     digest: str
@@ -59,6 +60,7 @@ class PlanView(View):
     classes: int = Field(validation_alias="n_classes")
     guarantee: str
     promise: str
+    closeness: float | None
 
 
 class PlanDetails(View):
@@ -256,6 +258,7 @@ def issue_plan(session: Session, agency: Agency, population_id: int, plan: Plan)
         n_classes=plan.n_classes,
         guarantee=plan.guarantee,
         promise=plan.promise,
+        closeness=None if plan.closeness is None else plan.closeness.limit,
     )
     session.add(row)
     session.flush()

@@ -18,7 +18,7 @@ from elldelta.choices import BOUNDS
 from elldelta.core.checks import check_ell, check_whole
 from elldelta.errors import ParameterError
 from elldelta.files import digest
-from elldelta.plan.wish import Wish, check_noisy
+from elldelta.plan.wish import Wish, check_noisy, promised_ell
 
 if TYPE_CHECKING:
     from sqlalchemy import Row, Select
@@ -38,6 +38,9 @@ ASKED = (
     *("eta", "waiting_risk", "min_records", "shared_records", "owners"),
 )
 """What of a wish a client decides; the rest is the agency's."""
+
+ASKED_IF_USED = ("closeness", "closeness_to")
+"""The same, for wishes that ask for it; others are stored as they ever were."""
 
 RequestStatus = Literal["filed", "planned", "declined"]
 
@@ -81,6 +84,12 @@ def asked_wish(**asked: Any) -> Wish:  # noqa: ANN401 (the fields of a wish)
             found="Those that were made are still valid.",
             remedy=f"Choose one of {', '.join(BOUNDS)}.",
         )
+    if wish.closeness is not None and wish.guarantee != "certified":
+        raise ParameterError(
+            "The service promises closeness with a certificate only.",
+            found=f"The kind of promise is {wish.guarantee}.",
+            remedy="Ask for a certified plan.",
+        )
     for name in ("releases", "min_records"):
         if getattr(wish, name) > MOST_RELEASES:
             raise ParameterError(
@@ -88,6 +97,20 @@ def asked_wish(**asked: Any) -> Wish:  # noqa: ANN401 (the fields of a wish)
                 found=f"{getattr(wish, name)} were asked for.",
             )
     return wish
+
+
+def closeness_asked(asked: dict[str, Any]) -> dict[str, Any]:
+    """What is asked for; with closeness and no ell one value."""
+    kept = asked
+    if asked.get("closeness") is None:
+        kept = {name: value for name, value in asked.items() if name not in ASKED_IF_USED}
+    return {**kept, "ell": promised_ell(asked.get("ell"), asked.get("closeness"))}
+
+
+def stored_wishes(wish: Wish) -> dict[str, Any]:
+    """What a client has asked for, as it is stored."""
+    used = ASKED_IF_USED if wish.closeness is not None else ()
+    return {name: getattr(wish, name) for name in (*ASKED, *used)}
 
 
 def file_request(agency: Agency, caller: Caller, population: str, wish: Wish) -> RequestView:
@@ -102,7 +125,7 @@ def file_request(agency: Agency, caller: Caller, population: str, wish: Wish) ->
         request = Request(
             population=found,
             client_id=caller.id,
-            wishes={name: getattr(wish, name) for name in ASKED},
+            wishes=stored_wishes(wish),
             status="filed",
             filed_at=agency.clock(),
         )

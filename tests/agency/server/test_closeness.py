@@ -1,0 +1,104 @@
+"""A request for closeness on its whole way: asked for, previewed, planned, registered, refused, audited."""
+
+import numpy as np
+import pytest
+from tests.agency.registrations import make_plan
+from tests.agency.server.service import WISH
+from tests.agency.server.test_protocol import fetched, records_of, register
+
+from elldelta.ledger.ledger import verify_ledger
+
+CLOSE = {name: value for name, value in WISH.items() if name not in ("ell", "delta")}
+
+
+def test_a_request_for_closeness_alone_goes_the_whole_way(service, tmp_path):
+    service.add("other-owner", "owner")
+    service.add_model()
+    asked = service.post("client", "/requests", {**CLOSE, "closeness": 0.4}, status=201).json()
+    assert asked["wishes"]["closeness"] == 0.4
+    assert asked["wishes"]["ell"] == 1
+    number = asked["id"]
+    preview = service.post("agency", f"/requests/{number}/preview", status=202).json()["id"]
+    service.work()
+    seen = service.get("agency", f"/jobs/{preview}").json()
+    assert "40 percentage points" in seen["result"]["plan"]["promise"]
+    job = service.post("agency", f"/requests/{number}/plan", status=202).json()["id"]
+    service.work()
+    digest = service.get("agency", f"/jobs/{job}").json()["result"]["plan"]
+    plan = fetched(service, "owner", digest)
+    assert plan.closeness.limit == 0.4
+    details = service.get("auditor", f"/plans/{digest}").json()["plan"]
+    assert details["closeness"] == 0.4
+    first = register(service, "owner", plan, records_of(plan, 3000, 1), "first")
+    assert first.status_code == 201, first.text
+    second = register(service, "other-owner", plan, records_of(plan, 3000, 2), "second")
+    assert second.status_code == 201, second.text
+    ledger = tmp_path / "exported.ledger"
+    ledger.write_bytes(service.get("auditor", f"/plans/{digest}/ledger").content)
+    chain = verify_ledger(ledger, plan_digest=digest, terms=plan.terms, head=first.json()["hash"])
+    assert chain.n_releases == 2
+    assert "40 percentage points" in chain.promise
+    # Others see neither whose releases these are nor what they show.
+    sealed = service.get("client", f"/plans/{digest}/ledger").content
+    assert b"counts" not in sealed
+    ledger.write_bytes(sealed)
+    assert len(verify_ledger(ledger, plan_digest=digest, terms=plan.terms).sealed) == 2
+    service.get("auditor", f"/plans/{digest}/audit", status=202)
+    service.work()
+    audit = service.get("auditor", f"/plans/{digest}/audit").json()["result"]["audit"]
+    assert audit["holds"]
+    assert audit["closeness"]["distance"] <= audit["closeness"]["bound"] <= 0.4
+    assert "in beliefs" in audit["verdict"]
+
+
+def test_counts_that_pass_ell_but_not_closeness_are_refused_and_change_nothing(service):
+    plan = service.issue(make_plan(closeness=(0.4, [[10] * 6] * 4), records=2000))
+    skewed = np.full((4, 6), 10)
+    skewed[2] = [950, 10, 10, 10, 10, 10]
+    refused = service.register("owner", plan, skewed, key="skewed", status=409)
+    assert "certificate" in refused.json()["error"]["problem"]
+    low = np.full((4, 6), 10)
+    low[0] += [-10, 0, 0, 10, 0, 0]
+    assert service.register("owner", plan, low, key="first").status_code == 201
+    for place, owner in enumerate(("one", "two")):
+        service.add(owner, "owner")
+        other = np.full((4, 6), 10 + place)
+        other[0, 1] -= 10 + place
+        other[0, 4] += 10 + place
+        assert service.register(owner, plan, other, key=owner).status_code == 201
+    service.add("three", "owner")
+    third = np.full((4, 6), 10)
+    third[0] += [0, 0, -10, 0, 0, 10]  # its certificate holds; with the others it would be 0.5
+    before = service.get("agency", f"/plans/{plan.digest}/ledger").content
+    refused = service.register("three", plan, third, key="third", status=409)
+    assert "further away" in refused.json()["error"]["problem"]
+    assert service.get("agency", f"/plans/{plan.digest}/ledger").content == before
+    assert len(before.splitlines()) == 1 + 3
+    elsewhere = service.register("three", plan, third[[1, 0, 2, 3]], key="elsewhere")
+    assert elsewhere.status_code == 201, elsewhere.text
+
+
+@pytest.mark.parametrize(
+    ("wish", "status"),
+    [
+        ({"closeness": 0.0}, 422),
+        ({"closeness": 1.0}, 422),
+        ({"closeness": "x"}, 422),
+        ({"closeness_to": "nobody", "closeness": 0.2}, 422),
+        ({}, 422),
+        ({"closeness": 0.2, "guarantee": "probabilistic"}, 422),
+        ({"closeness": 0.2}, 201),
+        ({"closeness": 0.2, "ell": 2, "waiting_risk": 0.1}, 201),
+    ],
+)
+def test_wishes_for_closeness_are_checked_when_they_are_filed(service, wish, status):
+    service.add_model()
+    answer = service.ask("client", "POST", "/requests", json={**CLOSE, **wish})
+    assert answer.status_code in ({400, 422} if status == 422 else {status}), answer.text
+
+
+def test_wishes_without_closeness_are_stored_as_ever(service):
+    service.add_model()
+    asked = service.post("client", "/requests", WISH, status=201).json()["wishes"]
+    assert not {"closeness", "closeness_to"} & asked.keys()
+    assert asked["ell"] == WISH["ell"]
