@@ -1,5 +1,7 @@
 """Groups of like values: what linking leaves are values, so witnesses are values of different groups."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,10 @@ from tests.oracles import certificate as oracle
 
 from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.distribution import JointDistribution, sparse_rows
+from elldelta.core.exposure import fewest_in_any_group
 from elldelta.core.like_values import largest_of_each, n_groups_left, one_of_each
+from elldelta.core.linkage import ReleasedCounts, link
+from elldelta.core.linked_state import LinkedState, least_left
 from elldelta.core.partition import Partition
 
 CANCERS = np.array([0, 0, 1])  # lung cancer, stomach cancer, flu
@@ -76,6 +81,40 @@ def test_groups_are_counted_once():
     left = np.array([[True, True, False], [False, True, True], [False, False, False]])
     assert n_groups_left(left, CANCERS).tolist() == [1, 2, 0]
     assert n_groups_left(left, None).tolist() == [2, 2, 0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_linking_leaves_is_counted_in_groups_everywhere(seed):
+    """Against the definition: every cell, every group of releases that somebody can be in."""
+    rng = np.random.default_rng(seed)
+    n_cells, groups = 12, rng.integers(0, 3, 70)
+    made = [
+        ReleasedCounts.from_rows(
+            np.arange(n_cells) % 4 if not j else rng.permutation(n_cells) % 4,
+            rng.poisson(0.6, (4, 70)),
+            groups,
+        )
+        for j in range(3)
+    ]
+    linked = link(made)
+    for row, counts in zip(linked.class_diversities, linked.counts, strict=True):
+        assert row == len({groups[value] for value in np.flatnonzero(counts)})
+    fewest = fewest_in_any_group(made)
+    classes = [own.partition.class_of for own in made[:2]]
+    states = [LinkedState.empty(4, 70, 1).joined(own.counts) for own in made[:2]]
+    running = least_left(made[2].counts[made[2].partition.class_of], states, classes, groups=groups)
+    for cell in range(n_cells):
+        rows = [own.counts[own.partition.class_of[cell]] > 0 for own in made]
+        left = {
+            members: np.logical_and.reduce([rows[j] for j in members])
+            for n in (1, 2, 3)
+            for members in combinations(range(3), n)
+        }
+        numbers = {key: len({groups[value] for value in np.flatnonzero(own)}) for key, own in left.items()}
+        assert fewest[cell] == min((number for number in numbers.values() if number), default=0)
+        with_last = [number for key, number in numbers.items() if number and 2 in key]
+        assert running[cell] == min(with_last, default=-1)
+    assert fewest.min() < 3
 
 
 def earth_mover(first, second):

@@ -52,6 +52,22 @@ def test_what_is_left_are_values_of_ell_groups(model, more):
             assert len({GROUPS[value] for value in shown[0][place] & shown[1][place]}) >= 3
 
 
+def test_audits_count_groups(model):
+    plan = ed.plan(model, ell=3, releases=2, records=3000)
+    made = [ed.release(table(seed, 3000), plan) for seed in (1, 2)]
+    found = ed.audit(made)
+    assert 3 <= found.diversity_min <= 4
+    assert any("count as one" in said for said in found.assumptions)
+    people = pd.DataFrame({"age": [30, 31], "sex": ["F", "M"]})
+    assert ed.audit(made, targets=people).targets.below == 0
+    assert ed.audit_before(made[1], [made[0]]).diversity_min == found.diversity_min
+    # The same records from somebody who has no groups: more is left than means something different.
+    plain = replace(model.schema, sensitive=replace(model.schema.sensitive, hierarchy=None))
+    tables = [own.table for own in made]
+    assert ed.audit(tables, ell=3, schema=plain).diversity_min > 4
+    assert ed.audit(tables, ell=3, schema=model.schema).diversity_min == found.diversity_min
+
+
 def test_a_schema_keeps_its_groups(model):
     schema = model.schema
     assert Schema.from_toml(schema.to_toml()) == schema

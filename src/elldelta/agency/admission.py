@@ -397,7 +397,8 @@ def _check_number(plan: Plan, n_admitted: int) -> None:
 def _side_by_side(item: Registered, plan: Plan, published: Published) -> Sequence[ReleasedCounts]:
     """Two releases over common cells; within a plan these are its classes."""
     if item.plan.digest == plan.digest:
-        return [ReleasedCounts(each.grouping, each.counts) for each in (item.published, published)]
+        groups = plan.schema.value_groups
+        return [ReleasedCounts(each.grouping, each.counts, groups) for each in (item.published, published)]
     return Evidence.from_published([item.published, published]).releases
 
 

@@ -57,6 +57,7 @@ def check_linkage(
             if is_own
             else [place for place, own in enumerate(promises) if own == (ell, min_records)],
             min_records=min_records,
+            groups=plan.schema.value_groups,
         )
         failing = np.flatnonzero((left >= 0) & (left < ell))
         if failing.size:

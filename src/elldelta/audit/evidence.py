@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.audit.movers import known_in_each
 from elldelta.audit.releases import MISSING_COUNTS, Known, ReadRelease, understand
 from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
@@ -204,6 +205,7 @@ class Evidence:
             plans=tuple(item.manifest.plan_digest for item in published),
             assumptions=(
                 *_assumptions([], schema.kept),
+                *_alike(schema),
                 *((MISSING_COUNTS,) if schema.sensitive.has_missing else ()),
             ),
             schema=schema,
@@ -245,7 +247,7 @@ class Evidence:
         found = replace(cls._laid(releases, understanding, schema, bases), sensitive=columns.sensitive)
         if people is None:
             return found
-        known = _known(people, columns.quasi_identifiers, columns.rules, len(releases))
+        known = known_in_each(people, columns.quasi_identifiers, columns.rules, len(releases))
         finer = understand(releases, columns, values=values, people=known)
         return replace(found, sought=cls._laid(releases, finer, schema), rules=columns.rules)
 
@@ -293,6 +295,7 @@ class Evidence:
             plans=tuple(release.plan_digest for release in releases),
             assumptions=(
                 *_assumptions(releases, () if schema is None else schema.kept),
+                *_alike(schema),
                 *_overlaps(shown, int((~cells.is_named).sum())),
                 *understanding.notes,
             ),
@@ -301,6 +304,19 @@ class Evidence:
             places=(understanding, cells),
             base_of=base_of,
         )
+
+    @cached_property
+    def groups(self) -> NDArray[np.int64] | None:
+        """The group of every value, where a schema says that values of a group count once."""
+        own = None if self.schema is None else self.schema.value_groups
+        if own is None or self.schema is None:
+            return None
+        if self.places is None:
+            return own
+        # Labels may show values that the schema does not have: each is a group by itself.
+        known = dict(zip(sensitive_texts(self.schema), own.tolist(), strict=True))
+        found = self.places[0].values
+        return np.array([known.get(value, own.size + place) for place, value in enumerate(found)])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -330,7 +346,9 @@ class Evidence:
     def releases(self) -> tuple[ReleasedCounts, ...]:
         """The releases over the cells that are linked; a row of counts is what somebody sees there."""
         return tuple(
-            ReleasedCounts.from_rows(np.searchsorted(used, item.row_of[self.linked]), item.table[used])
+            ReleasedCounts.from_rows(
+                np.searchsorted(used, item.row_of[self.linked]), item.table[used], self.groups
+            )
             for item, used in zip(self.shown, self._used, strict=True)
         )
 
@@ -360,7 +378,9 @@ class Evidence:
             DataError: Somebody is elsewhere in some of the releases, and not known in full.
         """
         sought = self if self.sought is None else self.sought
-        found = [sought._find(known) for known in _known(people, self.columns, self.rules, len(self.shown))]
+        found = [
+            sought._find(known) for known in known_in_each(people, self.columns, self.rules, len(self.shown))
+        ]
         if len(found) == 1:
             return found[0]
         if any(np.unique(each.person).size < each.person.size for each in found):
@@ -436,35 +456,6 @@ def _base_of(shown: Shown) -> NDArray[np.int64]:
     return shown.classes[shown.row_of]
 
 
-def in_release(people: pa.Table, columns: Sequence[str], number: int) -> pa.Table:
-    """People as they are in one release, counted from 1: there `age@2` stands for `age` in the second."""
-    for name in columns:
-        own = f"{name}@{number}"
-        if own in people.column_names and own not in columns:
-            if name in people.column_names:
-                people = people.drop_columns([name])
-            people = people.rename_columns([name if each == own else each for each in people.column_names])
-    return people
-
-
-def _known(
-    people: pa.Table, columns: Sequence[str], rules: Mapping[str, ColumnRules], n_releases: int
-) -> tuple[Known, ...]:
-    """What is known about people, once for all releases or, if it differs, for each of them."""
-    numbers = {f"{name}@{number}": number for name in columns for number in range(1, n_releases + 1)}
-    others = [name for name in people.column_names if name not in columns]
-    said = [name for name in others if name.rpartition("@")[0] in columns]
-    strangers = [name for name in said if name not in numbers]
-    if strangers:
-        raise DataError(
-            f"The column {strangers[0]!r} of the targets names no release.",
-            found=f"There are {n_releases} releases.",
-            remedy="Write the number of a release after the sign, from 1 in their order.",
-        )
-    changed = [in_release(people, columns, number + 1) for number in range(n_releases if said else 1)]
-    return tuple(Known.from_table(each, columns, rules) for each in changed)
-
-
 def _combinations(model: Model, schema: Schema | None) -> Known:
     """The combinations of a model, as people of whom everything is known."""
     if schema is None or model.schema.digest != schema.digest:
@@ -509,6 +500,15 @@ def _assumptions(releases: Sequence[ReadRelease], kept: Sequence[str]) -> tuple[
         listed = ", ".join(sorted(kept))
         told.append(f"Columns that are kept unchanged ({listed}) were not looked at: they can name people.")
     return tuple(told)
+
+
+def _alike(schema: Schema | None) -> list[str]:
+    if schema is None or schema.value_groups is None:
+        return []
+    return [
+        f"Values of one group count as one: {schema.n_values} values of {schema.sensitive.name!r} are in "
+        f"{schema.n_groups} groups, as the schema says."
+    ]
 
 
 def _overlaps(shown: Sequence[Shown], n_unnamed: int) -> list[str]:

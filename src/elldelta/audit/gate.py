@@ -13,6 +13,7 @@ from elldelta.audit.public import for_the_public
 from elldelta.audit.releases import counted_missing
 from elldelta.audit.result import LIMITS
 from elldelta.core.exposure import fewest_in_any_group, smallest
+from elldelta.core.like_values import n_groups_left
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -173,7 +174,7 @@ def gate(evidence: Evidence, ell: int, asked: Asked | None = None) -> Gate:
             GateClass(
                 evidence.label(new, row),
                 int(release.counts[row].sum()),
-                int(np.count_nonzero(release.counts[row])),
+                int(n_groups_left(release.counts[row] > 0, release.groups)),
                 int(worst_after[row]),
                 int(worst_before[row]) or None,
                 bool(too_far[row]),

@@ -30,6 +30,7 @@ from elldelta.core.exposure import (
     measure,
     smallest,
 )
+from elldelta.core.like_values import n_groups_left
 from elldelta.core.linkage import link
 from elldelta.errors import DataError
 
@@ -61,13 +62,13 @@ def summarize(
     cells = distinct_cells(evidence.releases)
     linkage = link(cells)
     fewest = fewest_in_any_group(cells)
-    exposure = measure(linkage.counts, ell)
+    exposure = measure(linkage.counts, ell, evidence.groups)
     n_cells, n_values = len(fewest), len(evidence.values)
     most_groups = int(np.clip(_MOST_WORK // (n_cells * n_values + 1), 2 * len(cells), 512))
     overall = np.sum([counts.sum(axis=0) for counts in evidence.class_counts], axis=0)
     return Audit(
         releases=tuple(
-            _alone(name, counts, release.counts, ell)
+            _alone(name, counts, release, ell)
             for name, counts, release in zip(
                 evidence.names, evidence.class_counts, evidence.releases, strict=True
             )
@@ -101,9 +102,10 @@ def summarize(
     )
 
 
-def _alone(name: str, classes: NDArray[np.int64], counts: NDArray[np.int64], ell: int) -> ReleaseSummary:
+def _alone(name: str, classes: NDArray[np.int64], release: ReleasedCounts, ell: int) -> ReleaseSummary:
     """One release: its records and classes, and what somebody sees who knows where a person is."""
-    by_itself = measure(counts, ell)
+    counts = release.counts
+    by_itself = measure(counts, ell, release.groups)
     n_records = int(classes.sum())
     return ReleaseSummary(
         name=name,
@@ -147,7 +149,7 @@ def _worst(
             group = tuple(np.flatnonzero(shown[:, value] > 0).tolist())
             left = shown[list(group)].min(axis=0)
             share = float(left.max() / left.sum())
-            if np.count_nonzero(left) == fewest[cell] and (best is None or share > best[0]):
+            if n_groups_left(left > 0, evidence.groups) == fewest[cell] and (best is None or share > best[0]):
                 best = share, group, left
         if best is not None:
             share, group, left = best

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.evidence import in_release
+from elldelta.audit.movers import in_release
+from elldelta.core.like_values import n_groups_left
 from elldelta.engines import format_of, running
 from elldelta.errors import DataError, RefusedError
 from elldelta.files import AtomicFiles
@@ -55,16 +56,16 @@ class ValuesLeft:
     """The candidate values of every target: people x values, 0 where the value is excluded.
 
     A number is the fewest records, over the releases, that show the value in a class where the person can be.
-    With full knowledge of the quasi-identifiers that is the paper's min-count.
+    With full knowledge of the quasi-identifiers that is the paper's min-count. Values of a group count once.
     """
 
     counts: NDArray[np.int64]
+    groups: NDArray[np.int64] | None = None
 
     @property
     def diversities(self) -> NDArray[np.int64]:
         """The number of values left for each target."""
-        left: NDArray[np.int64] = np.count_nonzero(self.counts, axis=1).astype(np.int64)
-        return left
+        return n_groups_left(self.counts > 0, self.groups)
 
 
 def values_left(evidence: Evidence, candidates: Candidates) -> ValuesLeft:
@@ -90,7 +91,7 @@ def values_left(evidence: Evidence, candidates: Candidates) -> ValuesLeft:
         assert fewest is not None  # noqa: S101 (there is at least one release)
         counts[person[starts]] = np.where(possible, fewest, 0)
     counts.setflags(write=False)
-    return ValuesLeft(counts)
+    return ValuesLeft(counts, evidence.groups)
 
 
 def audit_targets(

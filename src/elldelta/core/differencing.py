@@ -17,12 +17,13 @@ all classes inside need share people with it: one that cannot is no protection f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from elldelta.core.exposure import distinct_cells
+from elldelta.core.like_values import n_groups_left
 from elldelta.errors import DataError
 
 if TYPE_CHECKING:
@@ -48,12 +49,14 @@ class Isolated:
         first: Classes of the first release.
         second: Classes of the second release.
         counts: The records that were isolated, by value.
+        groups: The group of every value, where values of a group count once.
     """
 
     how: Literal["meet", "first minus second", "second minus first"]
     first: tuple[int, ...]
     second: tuple[int, ...]
     counts: NDArray[np.int64]
+    groups: NDArray[np.int64] | None = None
 
     @property
     def records(self) -> int:
@@ -67,8 +70,8 @@ class Isolated:
 
     @property
     def diversity(self) -> int:
-        """The number of distinct values among them."""
-        return int(np.count_nonzero(self.counts))
+        """The number of distinct values among them, or of groups."""
+        return int(n_groups_left(self.counts > 0, self.groups))
 
 
 def isolate(first: ReleasedCounts, second: ReleasedCounts, *, declared: bool = True) -> tuple[Isolated, ...]:
@@ -120,9 +123,8 @@ def isolate(first: ReleasedCounts, second: ReleasedCounts, *, declared: bool = T
             if (item.counts >= 0).all() and not known & {(side, item.counts.tobytes()) for side in sides}:
                 left.append(item)
         found = left
-    return tuple(
-        sorted((item for item in found if item.records), key=lambda item: (item.diversity, item.records))
-    )
+    told = [replace(item, groups=first.groups) for item in found if item.records]
+    return tuple(sorted(told, key=lambda item: (item.diversity, item.records)))
 
 
 def _leftovers(first: ReleasedCounts, second: ReleasedCounts) -> list[Isolated]:

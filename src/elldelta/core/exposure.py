@@ -17,6 +17,7 @@ from elldelta.core.diversity import (
     entropy_diversities,
     recursive_c,
 )
+from elldelta.core.like_values import n_groups_left
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError
@@ -83,11 +84,11 @@ class Exposure(Shares):
     recursive_c_max: float | None
 
 
-def measure(counts: ArrayLike, ell: int) -> Exposure:
+def measure(counts: ArrayLike, ell: int, groups: NDArray[np.int64] | None = None) -> Exposure:
     """Measures a table of linked counts, classes x values; classes without a linked record are left out."""
     table = np.asarray(counts)
     table = table[table.sum(axis=1) > 0] if table.size else table.reshape(0, 1)
-    shares = asdict(measure_shares([table], ell))
+    shares = asdict(measure_shares([table], ell, groups if len(table) else None))
     if not len(table):
         return Exposure(**shares, entropy_min=None, recursive_c_max=None)
     return Exposure(
@@ -97,7 +98,9 @@ def measure(counts: ArrayLike, ell: int) -> Exposure:
     )
 
 
-def measure_shares(parts: Iterable[NDArray[np.int64]], ell: int) -> Shares:
+def measure_shares(
+    parts: Iterable[NDArray[np.int64]], ell: int, groups: NDArray[np.int64] | None = None
+) -> Shares:
     """Measures linked counts that come in parts, so that a large linkage need not be held at once."""
     ell = check_whole("ell", ell)
     classes = records_all = largest_all = 0
@@ -109,7 +112,7 @@ def measure_shares(parts: Iterable[NDArray[np.int64]], ell: int) -> Shares:
         is_linked = records > 0
         if not is_linked.any():
             continue
-        records, left = records[is_linked], np.count_nonzero(table, axis=1)[is_linked]
+        records, left = records[is_linked], n_groups_left(table > 0, groups)[is_linked]
         largest = table.max(axis=1)[is_linked]
         classes += len(records)
         records_all += int(records.sum())
@@ -152,7 +155,7 @@ def distinct_cells(releases: Sequence[ReleasedCounts]) -> list[ReleasedCounts]:
         keys = number * release.partition.n_classes + release.partition.class_of
         _, examples, number = np.unique(keys, return_index=True, return_inverse=True)
     return [
-        ReleasedCounts(Partition(release.partition.class_of[examples]), release.counts)
+        ReleasedCounts(Partition(release.partition.class_of[examples]), release.counts, release.groups)
         for release in releases
     ]
 
@@ -190,7 +193,7 @@ def fewest_in_any_group(
             left = np.full_like(here[0][asked], np.iinfo(np.uint64).max)
             for mask, own in zip(is_shown, here, strict=True):
                 left &= np.where(mask[asked, np.newaxis], own[asked], np.iinfo(np.uint64).max)
-            best[asked] = np.minimum(best[asked], np.bitwise_count(left).sum(axis=1))
+            best[asked] = np.minimum(best[asked], n_left(left, n_values, releases[0].groups))
         fewest[cells] = np.where(best > n_values, 0, best)
     return fewest
 
@@ -201,6 +204,15 @@ def packed(shows: NDArray[np.bool_]) -> NDArray[np.uint64]:
     padded = np.zeros((len(shows), n_words * 64), dtype=bool)
     padded[:, : shows.shape[1]] = shows
     return np.packbits(padded, axis=1).view(np.uint64)
+
+
+def n_left(words: NDArray[np.uint64], n_values: int, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """How many of the values that bits stand for (`packed`) are left, or of how many groups."""
+    if groups is None:
+        counted: NDArray[np.int64] = np.bitwise_count(words).sum(axis=-1, dtype=np.int64)
+        return counted
+    bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=-1)[..., :n_values]
+    return n_groups_left(bits.astype(np.bool_), groups)
 
 
 @dataclass(frozen=True)
@@ -247,7 +259,8 @@ def exposure_curve(
         else:
             asked = min(possible, max(1, most_groups // len(releases)))
         groups = _spread(len(releases), size, asked)
-        found = [measure_shares(_linked_parts([releases[j] for j in group]), ell) for group in groups]
+        alike = releases[0].groups
+        found = [measure_shares(_linked_parts([releases[j] for j in group]), ell, alike) for group in groups]
         linked = [item for item in found if item.records]
         points.append(
             CurvePoint(
@@ -293,7 +306,7 @@ def leave_one_out(releases: Sequence[ReleasedCounts], ell: int) -> tuple[LeftOut
         found.append(
             LeftOut(
                 number,
-                measure_shares(_linked_parts(others), ell),
+                measure_shares(_linked_parts(others), ell, others[0].groups),
                 smallest(fewest),
                 int(((fewest > 0) & (fewest < ell)).sum()),
             )
@@ -307,7 +320,7 @@ def fewest_in_union(releases: Sequence[ReleasedCounts]) -> int | None:
     shown = np.zeros((releases[0].partition.n_quasi_identifiers, releases[0].counts.shape[1]), dtype=bool)
     for release in releases:
         shown |= (release.counts > 0)[release.partition.class_of]
-    return smallest(shown.sum(axis=1))
+    return smallest(n_groups_left(shown, releases[0].groups))
 
 
 def smallest(numbers: NDArray[np.int64]) -> int | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.diversity import as_count_table
+from elldelta.core.like_values import n_groups_left
 from elldelta.core.partition import Partition, sum_by_class
 from elldelta.errors import ParameterError
 
@@ -27,10 +28,17 @@ NOTHING_TO_LINK = -1
 
 @dataclass(frozen=True, eq=False)
 class ReleasedCounts:
-    """What a release shows: its classes, and the count of each sensitive value in each of them."""
+    """What a release shows: its classes, and the count of each sensitive value in each of them.
+
+    Attributes:
+        partition: The class of every quasi-identifier.
+        counts: Records by class and value.
+        groups: The group of every value, where values of a group count once; None: every value counts.
+    """
 
     partition: Partition
     counts: NDArray[np.int64]
+    groups: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         counts = as_count_table(self.counts)
@@ -43,9 +51,11 @@ class ReleasedCounts:
         object.__setattr__(self, "counts", counts)
 
     @classmethod
-    def from_rows(cls, row_of: ArrayLike, counts: ArrayLike) -> ReleasedCounts:
+    def from_rows(
+        cls, row_of: ArrayLike, counts: ArrayLike, groups: NDArray[np.int64] | None = None
+    ) -> ReleasedCounts:
         """From the row of counts that somebody with each quasi-identifier sees."""
-        return cls(Partition(np.asarray(row_of)), np.asarray(counts))
+        return cls(Partition(np.asarray(row_of)), np.asarray(counts), groups)
 
     @classmethod
     def from_table(cls, table: ArrayLike, partition: Partition) -> ReleasedCounts:
@@ -69,20 +79,21 @@ class Linkage:
         classes: The class of each release, one row per linkage class.
         counts: n_[t](s), one row per linkage class and one column per value.
         linked_of: The linkage class of every quasi-identifier, or `NOTHING_TO_LINK`.
+        groups: The group of every value, where values of a group count once; None: every value counts.
     """
 
     classes: NDArray[np.intp]
     counts: NDArray[np.int64]
     linked_of: NDArray[np.intp]
+    groups: NDArray[np.int64] | None = None
 
     @cached_property
     def class_diversities(self) -> NDArray[np.int64]:
-        """The number of values left in every linkage class.
+        """The number of values, or of groups of them, left in every linkage class.
 
         It can be 0: then the classes have no value in common, so nobody is in all of them.
         """
-        present: NDArray[np.int64] = np.count_nonzero(self.counts, axis=1).astype(np.int64)
-        return present
+        return n_groups_left(self.counts > 0, self.groups)
 
     @cached_property
     def diversities(self) -> NDArray[np.int64]:
@@ -140,4 +151,4 @@ def link(releases: Sequence[ReleasedCounts]) -> Linkage:
     linked_of = renumbered[linked_of]
     for array in (classes, counts, linked_of):
         array.setflags(write=False)
-    return Linkage(classes, counts, linked_of)
+    return Linkage(classes, counts, linked_of, first.groups)

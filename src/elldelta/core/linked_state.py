@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.exposure import packed
+from elldelta.core.exposure import n_left, packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +63,7 @@ def least_left(
     *,
     also_in: Sequence[int] | None = None,
     min_records: int = 1,
+    groups: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Per cell: the fewest values that any group of releases with the new one leaves to anybody; exactly.
 
@@ -72,6 +73,7 @@ def least_left(
         class_of: The class of every cell in each of them.
         also_in: Look only at people who are also in a release of at least one of these states.
         min_records: The linked records with which a value counts as left.
+        groups: The group of every value, where values of a group count once.
 
     Returns:
         One number per cell; `NOBODY` where nobody can be in such a group.
@@ -89,7 +91,7 @@ def least_left(
         left = np.repeat(own[cells, np.newaxis], n_values, axis=1)
         for state, classes in zip(states, class_of, strict=True):
             left &= state.left[classes[cells]]
-        numbers = np.bitwise_count(left).sum(axis=2, dtype=np.int64)
+        numbers = n_left(left, n_values, groups)
         found = np.where(asked, numbers, n_values + 1).min(axis=1)
         fewest[cells] = np.where(found > n_values, NOBODY, found)
     return fewest
