@@ -16,6 +16,7 @@ from elldelta.core.closeness import (
     as_limit,
     distances_between,
     public_references,
+    too_far_upper,
     total_reference,
 )
 from elldelta.core.generalize.bounds import ClosenessBound
@@ -166,15 +167,8 @@ class Closeness:
 
     def failure_upper(self, records: int, releases: int) -> float:
         """Bound on the chance that some class of some of t releases of N records is further than T / t."""
-        from elldelta.core.closeness_kernels import each_too_far_upper
-
-        failures = each_too_far_upper(
-            np.ascontiguousarray(self.shares),
-            np.array(self.masses, dtype=np.float64),
-            np.array(self.biases, dtype=np.float64),
-            float(records),
-            float(self.exact_limit / releases),
-        )
+        limit = float(self.exact_limit / releases)
+        failures = too_far_upper(self.shares, self.masses, records, limit, self.biases)
         return float(failures.sum()) * releases * (1.0 + 1e-12)
 
     def shown(self, counts: NDArray[np.int64], grouping: Partition, releases: int) -> dict[str, Any]:

@@ -81,21 +81,15 @@ class ClosenessBound:
 
     def failure(self, classes: JointDistribution, releases: int) -> float:
         """Bound on the chance that some class of any of the releases is further away. Errs upwards."""
-        from elldelta.core.closeness import distances_between
-        from elldelta.core.closeness_kernels import each_too_far_upper
+        from elldelta.core.closeness import distances_between, too_far_upper
 
         total = 0.0
         for _, block in classes.dense_blocks():
             masses = block.sum(axis=1)
             own = block / np.maximum(masses, 1e-300)[:, np.newaxis]
             shares = own if self.reference is None else self.reference[np.newaxis]
-            failures = each_too_far_upper(
-                np.ascontiguousarray(shares),
-                masses / classes.total,
-                distances_between(own, shares),
-                float(self.n_records),
-                self.limit,
-            )
+            biases = distances_between(own, shares)
+            failures = too_far_upper(shares, masses / classes.total, self.n_records, self.limit, biases)
             total += float(failures[masses > 0.0].sum())
         return total * releases * (1.0 + 1e-12)
 
