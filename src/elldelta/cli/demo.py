@@ -19,7 +19,7 @@ from elldelta.engines.task import part
 from elldelta.files import AtomicFiles, check_writable, hidden_folder, unwritable
 from elldelta.model import estimate, write_model
 from elldelta.model.demo_hospitals import HOSPITALS, make_region
-from elldelta.pages.charts import as_png, draw_before_after, draw_frontier, draw_patients
+from elldelta.pages.charts import as_png, draw_before_after, draw_belief, draw_frontier, draw_patients
 from elldelta.pages.page import inline_svg, render
 from elldelta.plan.frontier import frontier
 from elldelta.plan.plan import write_plan
@@ -34,13 +34,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from elldelta.engines import Engine, Progress
     from elldelta.plan.frontier import Frontier
+    from elldelta.plan.plan import Plan
 
 ELL = 3
 DELTA = 0.01
+CLOSENESS = 0.3
+
+BELIEFS = (
+    "before linking: what a plan says of a class",
+    "after linking, each hospital by itself",
+    f"after linking, a plan for closeness {CLOSENESS:g}",
+)
 
 
 def run_demo(
@@ -54,7 +63,16 @@ def run_demo(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise unwritable(folder, problem) from None
-    for name in ("demo.html", "demo.png", "past.parquet", "schema.toml", "model.parquet", "plan.json"):
+    names = (
+        "demo.html",
+        "demo.png",
+        "belief.png",
+        "past.parquet",
+        "schema.toml",
+        "model.parquet",
+        "plan.json",
+    )
+    for name in names:
         check_writable(folder / name, overwrite=overwrite)
     with AtomicFiles(overwrite=overwrite) as files, hidden_folder(folder) as work:
         numbers = _story(work, np.random.default_rng(seed), progress)
@@ -86,6 +104,14 @@ def _story(folder: Path, rng: np.random.Generator, progress: Progress | None) ->
         for source, target in zip(own, released, strict=True):
             release(source, plan, to=target, engine=engine)
         with_plan = _side(released, schema, people, engine)
+        near = make_plan(
+            model, Wish(closeness=CLOSENESS, releases=len(HOSPITALS), records=records, waiting_risk=0.05)
+        )
+        write_plan(near, folder / "plan_close.json")
+        close = [folder / f"close_{name.lower()}.parquet" for name in HOSPITALS]
+        for source, target in zip(own, close, strict=True):
+            release(source, near, to=target, engine=engine)
+        belief = _belief(near, people, alone, close, engine)
     asked: dict[str, Any] = {"ell": ELL, "delta": DELTA, "releases": len(HOSPITALS)}
     both = frontier(model, **asked, records=[records], exact=True, progress=part(progress, 0.4, 0.7))
     curve = frontier(model, **asked, n_points=8, progress=part(progress, 0.7, 1.0))
@@ -100,10 +126,14 @@ def _story(folder: Path, rng: np.random.Generator, progress: Progress | None) ->
         "classes": {str(bound): n_classes for bound, n_classes in both.rows[0].classes.items()},
         "without": without,
         "with_plan": with_plan,
+        "closeness": CLOSENESS,
+        "belief": {name: _quantiles(numbers) for name, numbers in belief.items()},
     }
     before, after = (side["patients_by_values"] for side in (without, with_plan))
     titles = ("Each hospital by itself, linked", "One plan for all, linked")
-    (folder / "demo.html").write_text(_page(numbers, curve), encoding="utf-8")
+    picture = draw_belief(dict(zip(BELIEFS, belief.values(), strict=True)))
+    (folder / "belief.png").write_bytes(as_png(picture))
+    (folder / "demo.html").write_text(_page(numbers, curve, picture), encoding="utf-8")
     (folder / "demo.png").write_bytes(as_png(draw_before_after(before, after, ELL, titles)))
     return numbers
 
@@ -165,6 +195,29 @@ def _side(releases: Sequence[Path], schema: Schema, people: pa.Table, engine: En
     }
 
 
+def _belief(
+    plan: Plan, people: pa.Table, alone: Sequence[Path], close: Sequence[Path], engine: Engine
+) -> dict[str, list[float]]:
+    """How likely the best guess about each patient is right: from the plan alone, and after linking."""
+    schema = plan.schema
+    columns = [
+        column.encode(people.column(column.name).combine_chunks()) for column in schema.quasi_identifiers
+    ]
+    assert plan.closeness is not None  # noqa: S101 (it was asked for)
+    public = plan.closeness.shares.max(axis=1)[plan.class_of(schema.ranks_of_columns(columns))]
+    found = {"before": public.tolist()}
+    for name, releases in (("without", alone), ("with_plan", close)):
+        evidence = Reading(schema=schema, engine=engine).gather(releases, people)
+        linked = values_left(evidence, evidence.find(people)).counts
+        linked = linked[linked.any(axis=1)]  # whoever was left out of a release is not linked
+        found[name] = (linked.max(axis=1) / linked.sum(axis=1)).tolist()
+    return found
+
+
+def _quantiles(numbers: Sequence[float]) -> dict[str, float]:
+    return {"median": float(np.median(numbers)), "largest": float(max(numbers)), "patients": len(numbers)}
+
+
 def _write_tables(paths: Sequence[Path], tables: Sequence[pa.Table]) -> None:
     import pyarrow.parquet as pq
 
@@ -172,7 +225,7 @@ def _write_tables(paths: Sequence[Path], tables: Sequence[pa.Table]) -> None:
         pq.write_table(table, path, compression="zstd")
 
 
-def _page(numbers: dict[str, Any], curve: Frontier) -> str:
+def _page(numbers: dict[str, Any], curve: Frontier, belief: Figure) -> str:
     """One self-contained HTML page: no script, no network, opens from the file system."""
     left = {name: numbers[name]["patients_by_values"] for name in ("without", "with_plan")}
     highest = max(max(own) for own in left.values())
@@ -182,6 +235,7 @@ def _page(numbers: dict[str, Any], curve: Frontier) -> str:
         "demo.html",
         numbers=numbers,
         pictures={name: inline_svg(draw_patients(own, ELL, highest), name) for name, own in left.items()},
+        belief=inline_svg(belief, "belief"),
         frontier=inline_svg(draw_frontier([row.records for row in curve.rows], classes, title), "frontier"),
     )
 

@@ -134,6 +134,33 @@ def draw_before_after(
     return figure
 
 
+def draw_belief(certainties: Mapping[str, Sequence[float]]) -> Figure:
+    """How sure somebody can be about how many people: the share of people against the best guess.
+
+    Args:
+        certainties: By what is told in the legend, how likely the best guess about each person is right.
+    """
+    from matplotlib.ticker import PercentFormatter
+
+    figure, axes = _canvas(height=3.6)
+    for index, (label, numbers) in enumerate(certainties.items()):
+        rising = sorted(numbers)
+        across = [0.0, *(number for number in rising for _ in range(2)), 1.0]
+        up = [
+            1.0,
+            *(1.0 - (place + end) / len(rising) for place in range(len(rising)) for end in (0, 1)),
+            0.0,
+        ]
+        style = {"color": COLOURS[(2, 1, 0)[index % 3]], "linestyle": DASHES[index % len(DASHES)]}
+        axes.plot(across, up, linewidth=2.0, label=label, **style)
+    axes.set(xlabel="how likely the best guess is right", ylabel="share of the people", xlim=(0, 1.01))
+    axes.set(ylim=(0, 1.02))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    _finish(axes, "How sure somebody can be")
+    return figure
+
+
 def _bars(axes: Axes, heights: Mapping[int, int], ell: int) -> None:
     from matplotlib.ticker import MaxNLocator
 
