@@ -16,8 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.contracts.placement import Placement, needs
 from tests.oracles import tables as oracle
+from tests.release.living import World
 from tests.switch import quick_or_all
 
+import elldelta as ed
 from elldelta.engines import Query, TableName, sql
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
@@ -255,6 +257,38 @@ class EngineContract(Placement):
             assert replace(after, n_counted=before.n_counted, n_repeated=0) == before
 
         holds()
+
+    def test_a_table_is_published_again_as_on_any_other_engine(self, engine, tmp_path):
+        """What is compared with a state, and the next state, is the same as DuckDB makes it."""
+        world = World(tmp_path, 9, owners=("a",), n_past=2000)
+        world.change("a", 1500, 0)
+        tables = [world.tables["a"].astype(str)]
+        world.change("a", 400, 0.3)
+        tables.append(world.tables["a"].astype(str))
+        tables[0][["who"]].iloc[:2].to_csv(tmp_path / "erase.csv", index=False)
+        found = []
+        for name, on in (("own", engine), ("duckdb", None)):
+            for period, table in enumerate(tables):
+                file = tmp_path / f"{name}_{period}.parquet"
+                state, since = (tmp_path / f"{name}_state_{at}.parquet" for at in (period, period - 1))
+                arrow = pa.Table.from_pandas(table, preserve_index=False)
+                made = ed.release(
+                    arrow if on is None else self.place(engine, arrow),
+                    world.plan,
+                    to=file,
+                    person="who",
+                    living=ed.Living(
+                        state,
+                        since=since if period else None,
+                        erase=tmp_path / "erase.csv" if period else None,
+                    ),
+                    ledger=ed.Ledger(tmp_path / f"{name}.ledger", "a"),
+                    on_failure="coarsen-suppress",
+                    engine=on,
+                )
+                rows = pq.read_table(state).to_pandas().fillna("").sort_values(["who", "val"])
+                found.append((made.manifest.content_digest, made.manifest.update, rows.to_numpy().tolist()))
+        assert found[:2] == found[2:]
 
     @pytest.mark.parametrize("nobody", [None, "", " ", "NA"])
     def test_records_that_name_nobody_are_refused(self, engine, nobody):

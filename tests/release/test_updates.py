@@ -1,17 +1,24 @@
 """Tables that live: what an adversary learns who is told who came, went and stayed; and what goes wrong."""
 
+import hashlib
+import itertools
+import signal
 import stat
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from tests.cli.test_ledger_release import KILLED_AT_STEP
 from tests.release.living import Adversary, World
+from tests.switch import quick_or_all
 
 import elldelta as ed
 from elldelta.core.updates import Groups, Update
 from elldelta.errors import FileError, ParameterError, RefusedError
-from elldelta.ledger import verify_ledger
+from elldelta.ledger import OpenLedger, verify_ledger
 
 
 @pytest.fixture(scope="module")
@@ -241,3 +248,43 @@ def test_nobody_waits_longer_than_was_announced(tmp_path, after_wait):
     else:
         assert [update["records_late"] for update in updates] == [0, 0, 1, 1]
         assert [update["classes_withheld"] for update in updates] == [0, 0, 0, 0]
+
+
+def test_kill_9_leaves_release_state_and_ledger_all_old_or_all_new(tmp_path):
+    """Killed before one of its steps; whoever opens the ledger next finds all of it, or nothing."""
+    world = World(tmp_path, 8, owners=("a",))
+    world.change("a", 4000, 0)
+    world.publish("a")
+    world.plan_file = tmp_path / "plan.json"
+    ed.write_plan(world.plan, world.plan_file)
+    world.change("a", 1500, 0.3)
+    table, ledger = tmp_path / "table.parquet", tmp_path / "ledger"
+    world.tables["a"].to_parquet(table)
+    since, outcomes = world.name("state", "a", 0), []
+    for step in itertools.count(1, quick_or_all(5, 1)):
+        n_lines = len(ledger.read_text().splitlines())
+        state, target = tmp_path / f"next_{step}.parquet", tmp_path / f"release_{step}.parquet"
+        manifest = target.with_name(target.name + ".manifest.json")
+        finished = subprocess.run(
+            [
+                sys.executable, "-c", KILLED_AT_STEP, str(step), "release", str(table), "--json",
+                "--plan", str(world.plan_file), "--person", "who", "--ledger", str(ledger), "--owner", "a",
+                "--since", str(since), "--state", str(state), "-o", str(target),
+            ],
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )  # fmt: skip
+        assert not target.exists() or (manifest.exists() and state.exists())
+        with OpenLedger.open(ledger, world.plan.digest, world.plan.terms) as book:
+            is_new = book.chain.n_lines > n_lines
+            last = book.chain.active[-1]
+        assert [path.exists() for path in (state, target, manifest)] == [is_new] * 3
+        outcomes.append(is_new)
+        if is_new:
+            assert last.update.state == "sha256:" + hashlib.sha256(state.read_bytes()).hexdigest()
+            since = state
+        if finished.returncode == 0:
+            break
+        assert finished.returncode == -signal.SIGKILL
+    assert outcomes[-1]
+    assert not all(outcomes)

@@ -64,6 +64,7 @@ class CountedTable:
         marks: What the files of the table were before they were read; see `elldelta.release.recheck`.
         pairs: Where persons are counted: the relation (who, val, cell, n) that says which value of which
             person counts at which combination. It stays in the engine.
+        relations: What the engine holds for that, to be discarded after use.
     """
 
     table: Table
@@ -71,6 +72,7 @@ class CountedTable:
     encodings: tuple[Encoding, ...]
     marks: tuple[FileMark | None, ...] = ()
     pairs: str | None = None
+    relations: tuple[str, ...] = ()
 
     @property
     def schema(self) -> Schema:

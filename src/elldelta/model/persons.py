@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     from elldelta.model.counting import CountedTable
 
 
-def count_persons(counted: CountedTable, person: str, progress: Progress | None = None) -> CountedTable:
+def count_persons(
+    counted: CountedTable, person: str, progress: Progress | None = None, *, keep: bool = False
+) -> CountedTable:
     """The counts of a table with one record per person and value; the records are read once more.
 
     Args:
         counted: The table, counted by records.
         person: The column that tells persons apart. Nothing of it leaves the engine.
         progress: Is told how far the reading is.
+        keep: Whether the engine keeps which value of which person counts where (`CountedTable.pairs`).
 
     Raises:
         DataError: A record names nobody, or the table has changed since its records were counted.
@@ -48,11 +51,15 @@ def count_persons(counted: CountedTable, person: str, progress: Progress | None 
         query = sql.person_values(
             table.relation, counted.keys, relations, schema.strides, person_key(table, person)
         )
-        pairs = engine.store(query, progress)
-    finally:
+        relations.append(engine.store(query, progress))
+        # An engine may run a stored query only when it is fetched, and then it needs all it was made from.
+        ranks, values, n, n_pairs, unnamed = _fetched(engine, sql.persons_by_cell(relations[-1]), 5)
+        homes, persons = _fetched(engine, sql.persons_once(relations[-1]), 2)
+    except BaseException:
         engine.discard(*relations)
-    ranks, values, n, n_pairs, unnamed = _fetched(engine, sql.persons_by_cell(pairs), 5)
-    homes, persons = _fetched(engine, sql.persons_once(pairs), 2)
+        raise
+    if not keep:
+        engine.discard(*relations)
     if unnamed.any():
         raise DataError(
             f"Some records have no value in the column {person!r}, which tells persons apart.",
@@ -76,7 +83,8 @@ def count_persons(counted: CountedTable, person: str, progress: Progress | None 
     by_rank = np.zeros(counts.n_combinations, dtype=np.int64)
     by_rank[np.searchsorted(counts.ranks, homes)] = persons
     by_rank.setflags(write=False)
-    return replace(counted, counts=replace(counts, persons=by_rank), pairs=pairs)
+    counted = replace(counted, counts=replace(counts, persons=by_rank))
+    return replace(counted, pairs=relations[-1], relations=tuple(relations)) if keep else counted
 
 
 def _fetched(engine: Engine, query: str, n_columns: int) -> list[NDArray[np.int64]]:

@@ -203,7 +203,7 @@ def release(
             progress=progress,
         )
         if person is not None:
-            counted = count_persons(counted, person, progress)
+            counted = count_persons(counted, person, progress, keep=living is not None)
         book: Any
         with nullcontext() if ledger is None else ledger.open(known) as book:
             decided = partial(

@@ -167,7 +167,7 @@ class Comparison:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self._engine.discard(*self._relations)
+        self._engine.discard(*self._relations, *self._counted.relations)
 
     @property
     def _engine(self) -> Engine:
