@@ -243,3 +243,12 @@ HISTORY_2 = table_of("""
 584212e46463cf07bc5a06b29cc5ff7ffd460352b65f4699d9621a34b9fe0b94  history/plan.json
 """)
 """What 0.2.0 has added about a confidence in the history (plan format 3)."""
+
+CLOSENESS_2 = table_of("""
+2fdc695588d1a1014c83764948a33061cebab9c655a99f97c96a0c7115658ad5  closeness/both.json
+e0e107788f5357d0b56f24c6c9c6755c1141e2eade9a9881ca9678835bd22fe3  closeness/plan.json
+74c834f3ce3f30ae2fadb0822dfea5f223ceca287b00481dc1dc23bd5c8ba9f6  closeness/proved.json
+dc000d9078d39dcc5749e6ec2414d2bdeb50e29ebff2eb84f26801872e67bdaa  closeness/release.csv
+804afb510e6e5ec28119f3e08340051289b836faf1858c7f9e0c23a72ff1bd43  closeness/release.csv.manifest.json
+""")
+"""What 0.2.0 has added about closeness: plan 3 and manifest 3."""

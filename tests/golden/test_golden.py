@@ -23,6 +23,7 @@ import pytest
 from tests.golden.digests import (
     AGENCY_2,
     BYTES,
+    CLOSENESS_2,
     HISTORY_2,
     LINES,
     MOVERS_2,
@@ -286,6 +287,37 @@ def test_plans_for_people_who_move_are_read_and_made_again(name, asked, tmp_path
         assert said["unchecked"] == []
     say(f"ledger verify {folder}/releases.ledger --plan {folder}/plan.json")
     assert "also if they move" in say(f"ledger show {folder}/releases.ledger")["promise"]
+
+
+class TestCloseness:
+    """Plans for closeness (format 3) and a release with its manifest (format 3)."""
+
+    HOME = Path("../0.2.0/closeness")
+
+    def test_they_are_read(self):
+        assert all(sha256(Path("../0.2.0") / name) == digest for name, digest in CLOSENESS_2.items())
+        plan, both, proved = (ed.read_plan(self.HOME / f"{name}.json") for name in ("plan", "both", "proved"))
+        assert [made.closeness.limit for made in (plan, both, proved)] == [0.4, 0.5, 0.6]
+        assert (both.ell, both.closeness.to, len(both.closeness.references)) == (3, "overall", 1)
+        said = say(f"verify {self.HOME}/release.csv --plan {self.HOME}/plan.json")
+        assert said["closeness"] == {"limit": 0.4, "to": "class", "allowed": 0.2, "distance": 0.192}
+
+    @pytest.mark.parametrize(
+        ("name", "asked"),
+        [
+            ("plan", "--closeness 0.4 --waiting-risk 0.2"),
+            ("both", "--ell 3 --closeness 0.5 --closeness-to overall --waiting-risk 0.2"),
+            ("proved", "--closeness 0.6 --guarantee probabilistic"),
+        ],
+    )
+    def test_they_are_made_again(self, name, asked, tmp_path):
+        say(f"plan models/dense.parquet --releases 2 --records 1500 {asked}", "-o", tmp_path / "plan.json")
+        kept = (self.HOME / f"{name}.json").read_bytes()
+        assert (tmp_path / "plan.json").read_bytes() == kept
+
+    def test_a_release_is_made_again(self, tmp_path):
+        say(f"release tables/owner_a.csv.gz --plan {self.HOME}/plan.json -o {tmp_path}/release.csv")
+        assert (tmp_path / "release.csv").read_bytes() == (self.HOME / "release.csv").read_bytes()
 
 
 class TestExpectedOwners:
