@@ -171,11 +171,13 @@ class ClosenessTerms:
         references: Whole numbers in proportion to pi_c, R x |S|, read-only; each row has a sum of its own.
         limit: The largest E in any base class. For t releases that are each checked alone it is T / t.
         smallest: What other releases have shown already, if E is about all of them together (a ledger).
+        alone: A smaller limit for the release by itself, whatever others have shown; None if there is none.
     """
 
     references: NDArray[np.int64]
     limit: Fraction
     smallest: SmallestShares | None = None
+    alone: Fraction | None = None
 
     def __post_init__(self) -> None:
         references = as_count_table(self.references)
@@ -249,6 +251,8 @@ class ClosenessTerms:
         # Floating-point numbers decide what is clear, whole numbers what is not.
         for base in np.flatnonzero(np.abs(upper - limit) <= 3.0 * self.rounding).tolist():
             too_far[base] = self._exact(base, shown[grouping.class_of[base]]) > self.limit
+        if self.alone is not None:
+            too_far |= replace(self, smallest=None, limit=self.alone, alone=None).is_too_far(shown, grouping)
         return too_far
 
     @property

@@ -440,6 +440,7 @@ def _demands(table: NDArray[np.int64], terms: CertificateTerms, reserve: Reserve
         np.zeros((0, 0)),
         np.zeros((0, 0)),
         1.0,
+        1.0,
     )
     if reserve is not None:
         # What not even the union of everything would leave to those who follow cannot be asked for.
@@ -451,8 +452,10 @@ def _demands(table: NDArray[np.int64], terms: CertificateTerms, reserve: Reserve
         return demands
     # What the search counts as close is so exactly: it stops short of the limit by more than rounding errs.
     used = np.zeros((0, 0)) if closeness.smallest is None else closeness.used
-    limit = float(closeness.limit) - 2.0 * closeness.rounding
-    return demands._replace(references=closeness.shares, used=used, limit=limit)
+    limit, alone = (
+        float(own) - 2.0 * closeness.rounding for own in (closeness.limit, closeness.alone or closeness.limit)
+    )
+    return demands._replace(references=closeness.shares, used=used, limit=limit, alone=alone)
 
 
 def _records(table: NDArray[np.int64]) -> Records:

@@ -38,6 +38,7 @@ class Demands(NamedTuple):
     references: NDArray[np.float64]  # R x values, or 0 x 0 without closeness: see `ClosenessTerms`
     used: NDArray[np.float64]  # R x values, what other releases lack of the references, or 0 x 0
     limit: float  # of what is lacking of a reference, a little below the one that counts
+    alone: float  # the same for what this release lacks, whatever others have shown
 
 
 class Records(NamedTuple):
@@ -100,8 +101,11 @@ def lacking(
     missing = n_outside(demands.witnesses[base], present) - demands.allowances[base]
     lack = float(max(0, missing))
     if demands.references.size > 0:
-        excess = distance(demands, base, shown, n_records) - demands.limit
+        excess = distance(demands, base, shown, n_records, True) - demands.limit
         lack += max(0.0, excess / demands.limit)
+        if demands.alone < demands.limit:
+            excess = distance(demands, base, shown, n_records, False) - demands.alone
+            lack += max(0.0, excess / demands.alone)
     if lack > 0.0 or demands.risks.size == 0:
         return lack
     chance = fewer_than_ell(demands.witnesses[base], present, demands.survival[base], demands.ell)
@@ -109,12 +113,18 @@ def lacking(
 
 
 @compiled
-def distance(demands: Demands, base: int, shown: NDArray[np.int64], n_records: int) -> float:
+def distance(
+    demands: Demands,
+    base: int,
+    shown: NDArray[np.int64],
+    n_records: int,
+    with_others: bool,
+) -> float:
     """E of a base class (Theorem G): what is shown, or what others have shown, lacks of its reference."""
     total = 0.0
     for value in range(shown.size):
         short = demands.references[base, value] - shown[value] / n_records
-        if demands.used.size > 0:
+        if with_others and demands.used.size > 0:
             short = max(short, demands.used[base, value])
         total += max(0.0, short)
     return total

@@ -191,7 +191,9 @@ def publishable(
     elif state is not None and grouping is None and on_failure != "refuse":
         left = state.terms_left()
         least = np.minimum(own.allowances, left.allowances)
-        strict = replace(own, allowances=least, closeness=left.closeness)
+        strict = replace(own, allowances=least)
+        if left.closeness is not None and own.closeness is not None:
+            strict = replace(strict, closeness=replace(left.closeness, alone=own.closeness.limit))
         attempts += [left, strict]
     for terms in attempts:
         made = fitted(terms, reserve)

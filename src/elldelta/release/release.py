@@ -342,8 +342,6 @@ def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | Tabl
         return
     if plan.guarantee != "certified":
         raise ParameterError("A ledger admits releases of certified plans only.", found="The plan is not.")
-    if plan.closeness is not None:
-        raise ParameterError("A ledger keeps no closeness.", found="The plan promises it.")
     if ledger.files and not isinstance(place, Path):
         raise ParameterError(
             "A ledger that is a file admits releases that are files.",
