@@ -224,6 +224,19 @@ def draw_comparison(names: Sequence[str], bars: Sequence[tuple[float, float]]) -
     return figure
 
 
+def draw_drift(names: Sequence[str], distances: Sequence[float], by_chance: Sequence[float]) -> Figure:
+    """How far columns are from the past, beside what chance explains; what is more stands out."""
+    figure, axes = _canvas(height=3.6)
+    places = range(len(names))
+    colours = [COLOURS[1 if far > usual else 0] for far, usual in zip(distances, by_chance, strict=True)]
+    axes.bar(places, distances, color=colours, width=0.6)
+    axes.hlines(by_chance, [place - 0.4 for place in places], [place + 0.4 for place in places], color=INK)
+    axes.set_xticks(places, [_plain(name) for name in names], rotation=20, ha="right", fontsize=8)
+    axes.set(ylabel="distance from the past (total variation)")
+    _finish(axes, "What has changed (line: by chance alone)")
+    return figure
+
+
 def draw_class_map(
     class_of: NDArray[np.int64],
     shares: NDArray[np.float64],

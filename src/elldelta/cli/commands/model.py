@@ -10,7 +10,7 @@ import typer
 from elldelta.cli import options, output
 from elldelta.cli.app import command, family
 
-_FAMILY = family("model", "Look at models, and add them up.")
+_FAMILY = family("model", "Look at models, compare them, and add them up.")
 
 
 @command("show", example="model show model.parquet --picture model.png", home=_FAMILY)
@@ -71,3 +71,57 @@ def _merge(
         f"Merged {len(models)} models, {merged.n_records:,} records. Wrote {target}",
         as_json=json,
     )
+
+
+@command("compare", example="model compare past.parquet newer.parquet --plan plan.json", home=_FAMILY)
+def _compare(
+    past: Annotated[Path, typer.Argument(help="The model that plans were made from.")],
+    newer: Annotated[Path, typer.Argument(help="A model of newer records, with the same schema.")],
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", help="A plan: how many of its classes would have to be merged now."),
+    ] = None,
+    picture: options.Picture = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    """Is a model still good: what has changed by more than chance, and what that means for a plan."""
+    from elldelta.pages.charts import check_picture, write_picture
+    from elldelta.plan.drift import drift
+
+    check_picture(picture, overwrite=overwrite)
+    found = drift(past, newer, plan)
+    if picture is not None:
+        write_picture(found.plot(), picture, overwrite=overwrite)
+    if json:
+        output.print_json({**found.to_dict(), "words": found.words})
+        return
+    output.print_table(
+        "Distance from the past, each column with the sensitive one",
+        ("column", "distance", "by chance up to", ""),
+        [
+            (
+                each.name,
+                f"{each.distance:.4f}",
+                f"{each.by_chance:.4f}",
+                "changed" if each.has_changed else "",
+            )
+            for each in found.columns
+        ],
+    )
+    if found.plan is not None:
+        output.print_pairs(
+            f"{found.plan.classes:,} classes of the plan",
+            [
+                ("to be merged, by the past", f"{found.plan.failing_before:,.1f}"),
+                ("by the newer records, rather too many", f"{found.plan.failing_now:,.1f}"),
+                ("chance that all pass", f"{found.plan.passing_now:.3g}"),
+            ],
+        )
+        output.print_table(
+            "Classes most likely to be merged now",
+            ("class", "expected", "now"),
+            [(name, f"{before:.3f}", f"{now:.3f}") for name, before, now in found.plan.worst],
+        )
+    output.print_text(found.words)
+    output.print_written(picture)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from elldelta.engines import TableName
     from elldelta.ledger import Ledger
+    from elldelta.release.manifest import Manifest
 
 
 @command("release", example="release hospital_a.parquet --plan plan.json -o release_a.parquet")
@@ -215,6 +216,18 @@ def _release(
     if ledger_copy is not None:
         written.append("The ledger has room for it. Register it with the agency: elldelta remote register.")
     output.print_result(made.to_dict(), *made.manifest.sentences, *written, as_json=json)
+    _print_drift(plan, made.manifest, has_ledger=book is not None)
+
+
+def _print_drift(plan: Path, manifest: Manifest, *, has_ledger: bool) -> None:
+    """Warns if far more classes failed than the plan lets expect; what a ledger asks for is more."""
+    from elldelta.plan.drift import unexpected
+    from elldelta.plan.plan import read_plan
+
+    n_failing = 0 if manifest.coarsening is None else int(manifest.coarsening["base_classes_failing"])
+    if n_failing and not has_ledger:
+        said = unexpected(read_plan(plan), n_failing, manifest.records_read)
+        output.print_note(*([f"WARNING  {said}"] if said else []))
 
 
 def _mapped(texts: list[str] | None) -> tuple[dict[str, str], dict[str, dict[str, str]]]:

@@ -1,0 +1,245 @@
+"""Use case: is a model still good? How newer records differ from it, and what that means for a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.files import loaded
+from elldelta.model import Model, read_model, reordered
+from elldelta.plan.plan import Plan, read_plan
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike, NDArray
+
+N_DRAWS = 99
+"""How often both models are drawn again from what they have in common: alarms by chance are 1 in 100."""
+
+WORSE = 1.25
+"""By what factor more classes must be expected to fail before a plan is called old."""
+
+MOST_SHOWN = 10
+"""Classes that are listed."""
+
+
+@dataclass(frozen=True)
+class ColumnDrift:
+    """How a column, together with the sensitive one, is distributed now.
+
+    Attributes:
+        name: The column.
+        distance: Total variation between past and newer records: 0 is the same, 1 nothing in common.
+        by_chance: What samples of these sizes from one distribution reach in 1 of 100 cases.
+    """
+
+    name: str
+    distance: float
+    by_chance: float
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether it differs by more than chance."""
+        return self.distance > self.by_chance
+
+
+@dataclass(frozen=True)
+class PlanDrift:
+    """What newer records mean for a plan.
+
+    Attributes:
+        classes: The classes of the plan.
+        failing_before: Classes that an owner is expected to have to merge, if its records are like the past.
+        failing_now: The same if they are like the newer ones.
+        passing_now: The chance that all classes pass by themselves.
+        worst: Labels of the classes that have become most likely to fail, with both chances.
+    """
+
+    classes: int
+    failing_before: float
+    failing_now: float
+    passing_now: float
+    worst: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A model beside a newer one.
+
+    Attributes:
+        columns: Every quasi-identifier with the sensitive column, and that by itself.
+        plan: What it means for a plan, if one was given.
+    """
+
+    columns: tuple[ColumnDrift, ...]
+    plan: PlanDrift | None = None
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether some column differs by more than chance."""
+        return any(column.has_changed for column in self.columns)
+
+    @property
+    def is_old(self) -> bool:
+        """Whether a new model is needed: people have changed and, where there is a plan, it suffers."""
+        suffers = self.plan is None or self.plan.failing_now > WORSE * self.plan.failing_before + 1.0
+        return self.has_changed and suffers
+
+    @property
+    def words(self) -> str:
+        """The verdict, in a sentence."""
+        if not self.has_changed:
+            return "The model is still good: nothing differs by more than chance."
+        if not self.is_old:
+            return "People have changed, and the plan still fits them: about as many classes will be merged."
+        if self.plan is None:
+            return "People have changed by more than chance. Estimate again before the next plan."
+        return (
+            f"The model is out of date: about {self.plan.failing_now:,.0f} of {self.plan.classes:,} classes "
+            f"will have to be merged, and {self.plan.failing_before:,.0f} were expected. Estimate again, and "
+            "plan anew. What certified releases promise does not depend on it."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers as plain JSON values."""
+        return {
+            "columns": [{**vars(column), "changed": column.has_changed} for column in self.columns],
+            "changed": self.has_changed,
+            "old": self.is_old,
+            "plan": None
+            if self.plan is None
+            else {**vars(self.plan), "worst": [*map(list, self.plan.worst)]},
+        }
+
+    def plot(self) -> Figure:
+        """How far every column is from the past, beside what chance explains."""
+        from elldelta.pages.charts import draw_drift
+
+        return draw_drift(
+            [column.name for column in self.columns],
+            [column.distance for column in self.columns],
+            [column.by_chance for column in self.columns],
+        )
+
+
+def drift(
+    past: Model | str | os.PathLike[str],
+    newer: Model | str | os.PathLike[str],
+    plan: Plan | str | os.PathLike[str] | None = None,
+    *,
+    seed: int = 0,
+) -> Drift:
+    """Compares a model with a newer one of the same schema.
+
+    Args:
+        past: The model that plans were made from, or its file.
+        newer: A model of newer records, or its file.
+        plan: A plan, to see what it means for its classes.
+        seed: Of the draws that say what chance explains.
+    """
+    first = loaded(past, Model, read_model)
+    second = reordered(loaded(newer, Model, read_model), first.schema)
+    columns = tuple(_column_drift(first, second, np.random.default_rng(seed)))
+    if plan is None:
+        return Drift(columns)
+    known = loaded(plan, Plan, read_plan)
+    return Drift(columns, _plan_drift(known, *(reordered(model, known.schema) for model in (first, second))))
+
+
+def _column_drift(first: Model, second: Model, random: np.random.Generator) -> list[ColumnDrift]:
+    schema, found = first.schema, []
+    sizes = [model.n_records for model in (first, second)]
+    for place, name in enumerate((*schema.names, schema.sensitive.name)):
+        one, other = (_table(model, place) for model in (first, second))
+        pooled = (one * sizes[0] + other * sizes[1]) / sum(sizes)
+        drawn = [random.multinomial(size, pooled / pooled.sum(), N_DRAWS) / size for size in sizes]
+        by_chance = np.abs(drawn[0] - drawn[1]).sum(axis=1) / 2.0
+        found.append(ColumnDrift(name, float(np.abs(one - other).sum() / 2.0), float(by_chance.max())))
+    return found
+
+
+def _table(model: Model, place: int) -> NDArray[np.float64]:
+    """Shares of a column with the sensitive values; of these by themselves after the last column."""
+    counts, n_values = model.counts, model.schema.n_values
+    if place == len(model.schema.sizes):
+        return np.asarray(np.bincount(counts.values, counts.n, n_values) / counts.n.sum())
+    index = counts.positions[counts.rows, place] * n_values + counts.values
+    table = np.bincount(index, counts.n, model.schema.sizes[place] * n_values)
+    return np.asarray(table / counts.n.sum())
+
+
+def _plan_drift(plan: Plan, *models: Model) -> PlanDrift:
+    before, now = (
+        failing_chances(plan, _witness_cells(plan, model), plan.records, model.n_records) for model in models
+    )
+    worst = np.argsort(before - now, kind="stable")[:MOST_SHOWN].tolist()
+    labels = plan.labels
+    return PlanDrift(
+        plan.n_classes,
+        float(before.sum()),
+        float(now.sum()),
+        float(np.prod(1.0 - now)),
+        tuple(
+            (", ".join(labels[row]), float(before[row]), float(now[row]))
+            for row in worst
+            if now[row] > before[row]
+        ),
+    )
+
+
+def _witness_cells(plan: Plan, model: Model) -> list[NDArray[np.float64]]:
+    counts = model.counts
+    cells = counts.by_class(plan.class_of(counts.ranks), plan.n_classes) / counts.n.sum()
+    return [row[list(values)] for row, values in zip(cells, plan.witnesses, strict=True)]
+
+
+def failing_chances(
+    plan: Plan, cells: Sequence[ArrayLike], n_records: int, n_past: int | None = None
+) -> NDArray[np.float64]:
+    """The chance of every class to miss more witnesses than it may, about: values as if independent.
+
+    Args:
+        plan: The plan.
+        cells: Shares of the witnesses of every class.
+        n_records: The records of the owner.
+        n_past: How many records the shares come from: they are a sample, and a value that occurred five times
+            in it may be rarer (the predictive distribution, with Jeffreys' prior). None: they are exact.
+    """
+    from scipy.stats import binom, nbinom
+
+    chances, fewest = np.zeros(plan.n_classes), plan.min_records - 1
+    for row, (given, allowance) in enumerate(zip(cells, plan.allowances, strict=True)):
+        shares = np.asarray(given, np.float64)
+        if n_past is None:
+            missing = np.asarray(binom.cdf(fewest, n_records, shares))
+        else:
+            missing = np.asarray(nbinom.cdf(fewest, shares * n_past + 0.5, n_past / (n_past + n_records)))
+        passing = np.zeros(allowance + 1)  # of 0, 1, ... missing values, up to the allowance
+        passing[0] = 1.0
+        for chance in missing.tolist():
+            passing[1:] = passing[1:] * (1.0 - chance) + passing[:-1] * chance
+            passing[0] *= 1.0 - chance
+        chances[row] = max(0.0, 1.0 - float(passing.sum()))
+    return chances
+
+
+def unexpected(plan: Plan, n_failing: int, n_records: int) -> str:
+    """A warning if many more classes of a release failed than its plan lets expect; empty otherwise.
+
+    A model flatters the classes that were chosen with it, so twice as many are no surprise. For the same
+    reason an owner with more records than were planned for is not expected to do better.
+    """
+    if plan.guarantee != "certified" or not plan.promises_values:
+        return ""
+    expected = float(failing_chances(plan, plan.witness_cells, min(n_records, plan.records)).sum())
+    if n_failing <= 2.0 * expected + 3.0 * np.sqrt(expected) + 2.0:
+        return ""
+    return (
+        f"The model behind the plan may be out of date: {n_failing:,} classes did not pass, and about "
+        f"{expected:,.0f} were to be expected. 'elldelta model compare' tells what has changed."
+    )
