@@ -109,7 +109,8 @@ def test_every_public_name_is_in_the_reference():
 def test_every_page_is_in_the_navigation_and_every_entry_is_a_page():
     listed = NAV_PAGE.findall(CONFIG.partition("\nnav:\n")[2])
     assert len(listed) == len(set(listed))
-    assert set(listed) == {page.relative_to(DOCS).as_posix() for page in PAGES}
+    notebooks = {path.relative_to(DOCS).with_suffix(".md").as_posix() for path in DOCS.rglob("*.ipynb")}
+    assert set(listed) == {page.relative_to(DOCS).as_posix() for page in PAGES} | notebooks
 
 
 NETWORK_ASSET = re.compile(

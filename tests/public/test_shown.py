@@ -42,7 +42,7 @@ def test_a_notebook_shows_the_same_facts_and_needs_no_network(story, noun):
         assert f">{name}</th>" in shown
     assert "<script" not in shown
     assert 'src="http' not in shown
-    assert ("<svg" in shown) == (noun in {"Model", "Audit"})
+    assert ("<svg" in shown) == (noun in {"Model", "Plan", "Audit"})
 
 
 def test_what_is_shown_is_what_is_there(story):

@@ -11,6 +11,7 @@ from elldelta.core import diversity as measures
 from elldelta.engines import running, sql
 from elldelta.errors import DataError, ParameterError
 from elldelta.model import check_person, person_key
+from elldelta.pages.page import Shown
 from elldelta.release import count_release, values_shown
 from elldelta.schema.infer import repeated_people
 from elldelta.schema.label_columns import one_spelling
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from elldelta.files import CsvFormat
 
 
-@dataclass(frozen=True)
-class TableCheck:
+@dataclass(frozen=True, repr=False)
+class TableCheck(Shown):
     """The measures of the literature for one table; a class is a set of records with equal quasi-identifiers.
 
     Attributes:
@@ -64,6 +65,19 @@ class TableCheck:
     codes: tuple[str, ...]
     persons: int | None = None
     warnings: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, object]:
+        """What is worth knowing at a glance."""
+        return {
+            "records": self.records,
+            "classes": self.classes,
+            "k-anonymity": self.k,
+            "ell-diversity": self.ell,
+            "entropy": self.entropy_ell,
+            "t-closeness": self.t,
+            "beta-likeness": self.beta,
+            "best guess in the worst class": f"{self.best_guess:.1%}",
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -14,6 +14,7 @@ from elldelta.audit.releases import counted_missing
 from elldelta.audit.result import LIMITS
 from elldelta.core.exposure import fewest_in_any_group, smallest
 from elldelta.core.like_values import n_groups_left
+from elldelta.pages.page import Shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,8 +46,8 @@ class GateClass:
     too_far: bool = False
 
 
-@dataclass(frozen=True)
-class Gate:
+@dataclass(frozen=True, repr=False)
+class Gate(Shown):
     """The answer of the gate.
 
     Attributes:
@@ -71,6 +72,17 @@ class Gate:
     isolated: tuple[IsolatedGroup, ...]
     assumptions: tuple[str, ...]
     closeness: Closeness | None = None
+
+    def facts(self) -> dict[str, object]:
+        """What is worth knowing at a glance."""
+        return {
+            "verdict": self.verdict,
+            "new": self.before,
+            "published": ", ".join(self.published),
+            "fewest values left": self.diversity_min,
+            "wanted": self.ell,
+            "classes that fail": len(self.classes),
+        }
 
     @property
     def holds(self) -> bool:

@@ -11,12 +11,15 @@ from elldelta.engines.task import computed, part
 from elldelta.errors import RefusedError
 from elldelta.files import loaded
 from elldelta.model import Model, read_model
+from elldelta.pages.page import Shown
 from elldelta.plan.planner import Planner
 from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
+
+    from matplotlib.figure import Figure
 
     from elldelta.choices import PlanBound, ShapeName
     from elldelta.engines import Progress
@@ -53,8 +56,8 @@ class FrontierRow:
         ]
 
 
-@dataclass(frozen=True)
-class Frontier:
+@dataclass(frozen=True, repr=False)
+class Frontier(Shown):
     """Classes against records for one model, ell, delta and number of releases.
 
     Attributes:
@@ -72,6 +75,26 @@ class Frontier:
     shape: ShapeName
     exact: bool
     rows: tuple[FrontierRow, ...]
+
+    def facts(self) -> dict[str, object]:
+        """What is worth knowing at a glance."""
+        return {"ell": self.ell, "releases": self.releases, "delta": self.delta, "shape": self.shape}
+
+    def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+        """The classes for each number of records, by bound."""
+        bounds = tuple(self.rows[0].classes) if self.rows else ()
+        return ("records", *bounds), [(row.records, *map(row.classes.get, bounds)) for row in self.rows]
+
+    def plot(self) -> Figure:
+        """Classes against records."""
+        from elldelta.pages.charts import draw_frontier
+
+        curves = {str(bound): [row.classes[bound] for row in self.rows] for bound in self.rows[0].classes}
+        title = (
+            f"Classes against records: ℓ = {self.ell}, {self.releases} linked releases, "
+            f"δ = {self.delta:g} each"
+        )
+        return draw_frontier([row.records for row in self.rows], curves, title)
 
     def to_dict(self) -> dict[str, Any]:
         """The frontier as plain JSON values."""

@@ -19,15 +19,19 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
 
 
-def picture_of_classes(plan: Plan, model: Model, columns: Sequence[str] | None = None) -> Figure:
+def picture_of_classes(
+    plan: Plan, model: Model | None = None, columns: Sequence[str] | None = None
+) -> Figure:
     """Draws the classes over two quasi-identifiers; the others are held at their most frequent values.
+
+    Without a model, at values of the class in which the plan expects the most records.
 
     Args:
         plan: The plan.
-        model: The model it was made from, for the frequencies.
+        model: The model it was made from, for the frequencies; by default what the plan itself expects.
         columns: The two quasi-identifiers, horizontal first; by default those with most positions.
     """
-    schema, counts = plan.schema, reordered(model, plan.schema).counts
+    schema = plan.schema
     if len(schema.names) < 2:
         raise ParameterError(
             "A picture of classes needs two quasi-identifiers.", found="The plan has only one."
@@ -43,12 +47,22 @@ def picture_of_classes(plan: Plan, model: Model, columns: Sequence[str] | None =
             )
         largest = [schema.names.index(name) for name in columns]
     across, up = largest
-    held = {}
-    weights = counts.combination_totals
-    for place in range(len(schema.names)):
-        if place not in (across, up):
-            totals = np.bincount(counts.positions[:, place], weights, minlength=schema.sizes[place])
-            held[place] = int(totals.argmax())
+    others = [place for place in range(len(schema.names)) if place not in (across, up)]
+    if model is None:
+        expected = plan.hull_loss
+        most = int(expected.mass.argmax())
+        held = {place: int(expected.lows[most, place]) for place in others}
+        mass = expected.mass
+    else:
+        counts = reordered(model, schema).counts
+        weights = counts.combination_totals
+        held = {
+            place: int(
+                np.bincount(counts.positions[:, place], weights, minlength=schema.sizes[place]).argmax()
+            )
+            for place in others
+        }
+        mass = np.bincount(plan.class_of(counts.ranks), weights, minlength=plan.n_classes).astype(float)
     shape = (schema.sizes[up], schema.sizes[across])
     positions = np.zeros((shape[0] * shape[1], len(schema.names)), dtype=np.int64)
     for place, position in held.items():
@@ -56,7 +70,6 @@ def picture_of_classes(plan: Plan, model: Model, columns: Sequence[str] | None =
     grid_up, grid_across = np.divmod(np.arange(len(positions)), shape[1])
     positions[:, up], positions[:, across] = grid_up, grid_across
     class_of = plan.class_of(schema.ranks(positions))
-    mass = np.bincount(plan.class_of(counts.ranks), weights, minlength=plan.n_classes)
     spread = np.bincount(class_of, minlength=plan.n_classes)
     shares = mass[class_of] / np.maximum(1, spread[class_of])
     named = [schema.quasi_identifiers[place] for place in (across, up)]

@@ -22,10 +22,11 @@ from elldelta.plan.closeness import Closeness
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from elldelta.choices import Guarantee, PlanBound
@@ -237,6 +238,12 @@ class Plan(Shown):
     def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
         """What must be true for the promise to hold."""
         return ("what must be true",), [(condition,) for condition in self.conditions]
+
+    def plot(self, columns: Sequence[str] | None = None) -> Figure | None:
+        """The classes over two quasi-identifiers, by default the finest; None if there is only one."""
+        from elldelta.plan.picture import picture_of_classes
+
+        return picture_of_classes(self, columns=columns) if len(self.schema.names) > 1 else None
 
     @property
     def n_classes(self) -> int:

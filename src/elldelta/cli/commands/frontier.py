@@ -40,7 +40,7 @@ def _run(
 ) -> None:
     """How many classes how many records buy, under the paper's bound and ours."""
     from elldelta.model import read_model
-    from elldelta.pages.charts import check_picture, draw_frontier, write_picture
+    from elldelta.pages.charts import check_picture, write_picture
     from elldelta.plan.frontier import frontier
 
     check_picture(picture, overwrite=overwrite)
@@ -59,10 +59,7 @@ def _run(
         )
     bounds = tuple(reversed(BOUNDS))
     if picture is not None:
-        curves = {str(bound): [row.classes[bound] for row in result.rows] for bound in bounds}
-        title = f"Classes against records: ℓ = {ell}, {releases} linked releases, δ = {delta:g} each"
-        figure = draw_frontier([row.records for row in result.rows], curves, title)
-        write_picture(figure, picture, overwrite=overwrite)
+        write_picture(result.plot(), picture, overwrite=overwrite)
     if json:
         output.print_json(result.to_dict())
         return
