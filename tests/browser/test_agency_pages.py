@@ -215,7 +215,7 @@ def hospital_tables(plan):
     """
     spare = [len(witnesses) - plan.ell for witnesses in plan.witnesses]
     chosen = max(range(plan.n_classes), key=lambda number: spare[number])
-    allowance, room = plan.allowances[chosen], spare[chosen]
+    allowance, room = plan.terms.allowances[chosen], spare[chosen]
     n_last = room - 2 * allowance + 1
     assert 1 <= n_last <= allowance, (allowance, room)
     values = plan.witnesses[chosen]

@@ -290,6 +290,46 @@ class EngineContract(Placement):
                 found.append((made.manifest.content_digest, made.manifest.update, rows.to_numpy().tolist()))
         assert found[:2] == found[2:]
 
+    def test_several_sensitive_columns_are_counted_each_by_itself(self, engine):
+        values = [("x", "1"), ("y", "2"), ("x", "2"), ("z", None), ("?", "1"), ("y", "1"), (None, "2")] * 3
+        rows = [
+            {"age": str(place % 3), "s": first, "t": second, "u": "on" if place % 2 else "off"}
+            for place, (first, second) in enumerate(values)
+        ]
+        schema = Schema(
+            (Column("age", Integers(0, 9)),),
+            Column("s", Categories(("x", "y", "z")), "suppress"),
+            also_sensitive=(
+                Column("t", Integers(1, 2), "category"),
+                Column("u", Categories(("on", "off"))),
+            ),
+            tied=(("s", "u"),),
+        )
+        names = ["age", "s", "t", "u"]
+        counted = count(engine.open(self.place(engine, to_arrow(rows, names))), schema, unknown="quarantine")
+        usable = [row for row in rows if row["s"] in ("x", "y", "z")]
+        expected = Counter()
+        for row in usable:
+            place = 2 * "xyz".index(row["s"]) + ("on", "off").index(row["u"])
+            expected[int(row["age"]), place] += 1
+            expected[int(row["age"]), 6 + (2 if row["t"] is None else int(row["t"]) - 1)] += 1
+        counts = counted.counts
+        found = zip(
+            counts.ranks[counts.rows].tolist(), counts.values.tolist(), counts.n.tolist(), strict=True
+        )
+        assert expected == {(rank, value): n for rank, value, n in found}
+        assert counts.accounting.n_counted == len(usable)
+        assert counts.accounting.n_read == len(rows)
+        content = Publishable(counts, np.zeros(counts.n_combinations, np.int64), None, [("0-9",)])
+        table, _ = release_frame(counted, content)
+        shown = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table)
+        assert Counter(zip(shown["s"].to_pylist(), shown["u"].to_pylist(), strict=True)) == Counter(
+            (row["s"], row["u"]) for row in usable
+        )
+        assert Counter(shown["t"].to_pylist()) == Counter(
+            None if row["t"] is None else int(row["t"]) for row in usable
+        )
+
     @pytest.mark.parametrize("nobody", [None, "", " ", "NA"])
     def test_records_that_name_nobody_are_refused(self, engine, nobody):
         schema = Schema((Column("age", Integers(0, 9)),), Column("s", Categories(("x", "y"))))

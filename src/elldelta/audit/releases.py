@@ -219,7 +219,7 @@ def read_release(
         return ReadRelease(name, labels, found.values, found.counts, labels, n_left_out=n_left_out)
     unknown = set(found.values) - {*sensitive_texts(schema), None}
     if unknown:
-        raise unknown_values(schema, name, len(unknown))
+        raise unknown_values(schema.sensitive, name, len(unknown))
     whole = [column.whole for column in map(schema.quasi_identifier, columns.quasi_identifiers)]
     boxes = tuple(
         tuple(

@@ -146,6 +146,16 @@ class CertificateTerms:
         """The number of sensitive values, |S|."""
         return int(self.membership.shape[1])
 
+    @property
+    def parts(self) -> tuple[CertificateTerms, ...]:
+        """The terms of every sensitive column: of this one (`elldelta.core.several` has those of several)."""
+        return (self,)
+
+    @property
+    def columns(self) -> tuple[slice, ...]:
+        """Where the values of every sensitive column stand."""
+        return (slice(0, self.n_values),)
+
     @cached_property
     def n_witnesses(self) -> NDArray[np.int64]:
         """a_c, one per base class."""
@@ -228,6 +238,14 @@ class Certificate:
             said.append(f"{n_far} are up to {furthest:.3g} from their references, and may be {limit:.3g}")
         return tuple(said)
 
+    @property
+    def broken_promise(self) -> str:
+        """What a release that fails could do when it is linked, in words."""
+        fewer = f"show fewer than {self.terms.ell} values"
+        further = "lead further away from what the plan says than was promised"
+        parts = (self.misses_too_many.any(), fewer), (self.too_far.any(), further)
+        return ", and ".join(words for is_so, words in parts if is_so)
+
     @cached_property
     def n_missed(self) -> NDArray[np.int64]:
         """How many witnesses are missing, one per base class."""
@@ -268,9 +286,8 @@ class Certificate:
         """
         if self.is_certified:
             return self
-        what = broken_promise(self)
         raise RefusedError(
-            f"The release is not certified: linked with others it could {what}.",
+            f"The release is not certified: linked with others it could {self.broken_promise}.",
             found=f"{int(self.failing_groups.sum())} of {self.n_published} published classes fail; they hold "
             f"{self.n_failing_records} of {self.n_records} records. Of {self.terms.n_classes} base classes "
             f"{' and '.join(self.reasons)}.",
@@ -278,14 +295,6 @@ class Certificate:
             or "Merge the failing classes with others, leave their records out, or wait for a size or date "
             "that was announced beforehand (not record by record).",
         )
-
-
-def broken_promise(certificate: Certificate) -> str:
-    """What a release that fails could do when it is linked, in words."""
-    fewer = f"show fewer than {certificate.terms.ell} values"
-    further = "lead further away from what the plan says than was promised"
-    parts = (certificate.misses_too_many.any(), fewer), (certificate.too_far.any(), further)
-    return ", and ".join(words for is_so, words in parts if is_so)
 
 
 def certify(

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from elldelta.core.certificate import Certificate, CertificateTerms, certify
 from elldelta.core.checks import check_real
 from elldelta.core.hull_loss import HullLoss, MassOf
 from elldelta.core.partition import Partition, grouping_from_merged
+from elldelta.core.several import AnyCertificate, Terms, certify
 from elldelta.errors import InternalError, ParameterError, RefusedError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Coarsening:
         cost: What it cost to pass.
     """
 
-    certificate: Certificate
+    certificate: AnyCertificate
     cost: CoarseningCost
 
     @property
@@ -102,7 +102,7 @@ class Coarsening:
 
 def fit(
     counts: ArrayLike,
-    terms: CertificateTerms,
+    terms: Terms,
     loss: HullLoss,
     *,
     on_failure: OnFailure = "refuse",
@@ -146,6 +146,7 @@ def fit(
     price = check_real(price, lambda given: given > 0.0, "The price of leaving out must be above 0.")
     table = terms.check_counts(counts)
     _check_fits(terms, loss)
+    n_records = int(table[:, terms.columns[0]].sum())
     certificate = certify(table, terms, grouping)
     may_suppress = on_failure in ("suppress", "coarsen-suppress")
     may_merge = on_failure in ("coarsen", "coarsen-suppress") and grouping is None
@@ -162,21 +163,21 @@ def fit(
         merge = coarsen_runs if unions == "runs" else coarsen_boxes
         for at_price in (price, NEVER) if may_suppress else (NEVER,):
             found.append(merge(table, terms, loss, price=at_price, reserve=reserve))
-            if found[-1].n_suppressed <= allowed * table.sum():
+            if found[-1].n_suppressed <= allowed * n_records:
                 break
     if not all(certificate.is_certified for certificate in found):
         raise InternalError("A coarsening does not pass its own certificate.", remedy="Please report this.")
-    fitting = [one for one in found if one.n_suppressed <= allowed * table.sum()]
+    fitting = [one for one in found if one.n_suppressed <= allowed * n_records]
     if not fitting:
         least = min(found, key=lambda one: one.n_suppressed)
-        raise _too_much_left_out(least, int(table.sum()), allowed, may_suppress=may_suppress)
+        raise _too_much_left_out(least, n_records, allowed, may_suppress=may_suppress)
     return min(
         (_coarsening(table, terms, loss, one, price) for one in fitting), key=lambda one: one.cost.loss
     )
 
 
 def _too_much_left_out(
-    certificate: Certificate, n_records: int, allowed: float, *, may_suppress: bool
+    certificate: AnyCertificate, n_records: int, allowed: float, *, may_suppress: bool
 ) -> RefusedError:
     return RefusedError(
         f"More than {allowed:.3g} of the records would have to be left out."
@@ -191,9 +192,9 @@ def _too_much_left_out(
 
 def _coarsening(
     table: NDArray[np.int64],
-    terms: CertificateTerms,
+    terms: Terms,
     loss: HullLoss,
-    certificate: Certificate,
+    certificate: AnyCertificate,
     price: float,
 ) -> Coarsening:
     is_alone = certificate.grouping.n_classes == terms.n_classes and not certificate.suppressed.any()
@@ -208,7 +209,7 @@ def _coarsening(
         n_published_before=alone.n_published,
         n_failing=int(alone.fails.sum()),
         n_merged=int(sizes[sizes > 1].sum()),
-        n_records=int(table.sum()),
+        n_records=int(table[:, terms.columns[0]].sum()),
         n_suppressed=certificate.n_suppressed,
         ncp_before=loss.ncp(alone.grouping),
         ncp_after=ncp_after,
@@ -218,7 +219,7 @@ def _coarsening(
     return Coarsening(certificate, cost)
 
 
-def unmergeable(counts: NDArray[np.int64], terms: CertificateTerms) -> NDArray[np.bool_]:
+def unmergeable(counts: NDArray[np.int64], terms: Terms) -> NDArray[np.bool_]:
     """Base classes that no union can satisfy: the whole table misses more of their witnesses than allowed.
 
     Records in such classes can only be left out, which may take values from the table, and so on: computed
@@ -236,7 +237,13 @@ def unmergeable(counts: NDArray[np.int64], terms: CertificateTerms) -> NDArray[n
     out = np.zeros(terms.n_classes, dtype=np.bool_)
     while True:
         absent = counts[~out].sum(axis=0) < terms.min_records
-        found = (terms.membership & absent).sum(axis=1) > terms.allowances
+        found = np.any(
+            [
+                (part.membership & absent[own]).sum(axis=1) > part.allowances
+                for own, part in zip(terms.columns, terms.parts, strict=True)
+            ],
+            axis=0,
+        )
         if not (found & ~out).any():
             return out
         out |= found
@@ -244,13 +251,13 @@ def unmergeable(counts: NDArray[np.int64], terms: CertificateTerms) -> NDArray[n
 
 def coarsen_runs(
     counts: ArrayLike,
-    terms: CertificateTerms,
+    terms: Terms,
     loss: HullLoss,
     *,
     price: float = NEVER,
     reserve: Reserve | None = None,
     window: int = WINDOW,
-) -> Certificate:
+) -> AnyCertificate:
     """Merges neighbours in the order, or leaves records out, at the least cost.
 
     The least cost over all ways to cut the base classes into runs of up to `window` classes with records each
@@ -291,12 +298,12 @@ def coarsen_runs(
 
 def coarsen_boxes(
     counts: ArrayLike,
-    terms: CertificateTerms,
+    terms: Terms,
     loss: HullLoss,
     *,
     price: float = NEVER,
     reserve: Reserve | None = None,
-) -> Certificate:
+) -> AnyCertificate:
     """Merges failing classes with the partner that costs least loss for what is gained, again and again.
 
     The hulls of published classes stay disjoint: everything that the hull of a union touches joins it, so
@@ -320,7 +327,7 @@ def coarsen_boxes(
         reserve = replace(reserve, survival=reserve.survival[order], risks=reserve.risks[order])
     near = HullLoss(loss.lows[order], loss.highs[order], loss.sizes, loss.mass[order])
     found = []
-    for is_whole in (False,) if terms.closeness is None else (False, True):
+    for is_whole in (False, True) if _is_near(terms) else (False,):
         merged, is_out = _merge(table[order], terms.taken(order), near, price, reserve, is_whole=is_whole)
         grouping = grouping_from_merged([order[members].tolist() for members in merged], terms.n_classes)
         suppressed = np.zeros(grouping.n_classes, dtype=np.bool_)
@@ -344,7 +351,7 @@ def _near_order(loss: HullLoss) -> NDArray[np.intp]:
 
 def _merge(
     table: NDArray[np.int64],
-    terms: CertificateTerms,
+    terms: Terms,
     loss: HullLoss,
     price: float,
     reserve: Reserve | None,
@@ -372,7 +379,7 @@ def _merge(
     else:
         found = _unions(table, demands, shape, lacks)
     for members, is_stuck in found:
-        if is_stuck and terms.closeness is None:
+        if is_stuck and not _is_near(terms):
             merged.append(members)
             is_out[members] = True
             continue
@@ -383,8 +390,13 @@ def _merge(
     return merged, is_out
 
 
+def _is_near(terms: Terms) -> bool:
+    """Whether closeness is asked for in any sensitive column."""
+    return any(part.closeness is not None for part in terms.parts)
+
+
 def _unions(
-    table: NDArray[np.int64], demands: Demands, shape: Shape, lacks: NDArray[np.float64]
+    table: NDArray[np.int64], demands: tuple[Demands, ...], shape: Shape, lacks: NDArray[np.float64]
 ) -> list[tuple[NDArray[np.int64], bool]]:
     """Unions of several base classes so that nothing fails, and those that fail and have no partner left."""
     from elldelta.core.coarsen_kernels import Groups, merge_groups
@@ -392,7 +404,7 @@ def _unions(
     n_classes = table.shape[0]
     groups = Groups(
         alive=np.ones(n_classes, dtype=np.bool_),
-        blocked=demands.barred.copy(),
+        blocked=demands[0].barred.copy(),
         lows=shape.lows.copy(),
         highs=shape.highs.copy(),
         mass=shape.mass.copy(),
@@ -414,7 +426,7 @@ def _unions(
     return found
 
 
-def _check_fits(terms: CertificateTerms, loss: HullLoss) -> None:
+def _check_fits(terms: Terms, loss: HullLoss) -> None:
     """Refuses losses that are about other base classes than the terms."""
     if loss.mass.size != terms.n_classes:
         raise ParameterError(
@@ -422,40 +434,44 @@ def _check_fits(terms: CertificateTerms, loss: HullLoss) -> None:
         )
 
 
-def _demands(table: NDArray[np.int64], terms: CertificateTerms, reserve: Reserve | None) -> Demands:
+def _demands(table: NDArray[np.int64], terms: Terms, reserve: Reserve | None) -> tuple[Demands, ...]:
+    """What base classes ask for every sensitive column."""
     from elldelta.core.coarsen_kernels import Demands, lacking_of_each
 
-    padded = np.zeros((terms.n_classes, -(-terms.n_values // 64) * 64), dtype=np.bool_)
-    padded[:, : terms.n_values] = terms.membership
-    words = np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
     barred = unmergeable(table, terms)
-    demands = Demands(
-        words,
-        terms.allowances.copy(),
-        barred,
-        terms.min_records,
-        terms.ell,
-        np.zeros((0, 0)) if reserve is None else reserve.survival.copy(),
-        np.zeros(0) if reserve is None else reserve.risks.copy(),
-        np.zeros((0, 0)),
-        np.zeros((0, 0)),
-        1.0,
-        1.0,
-    )
+    demands = []
+    for own, part in zip(terms.columns, terms.parts, strict=True):
+        padded = np.zeros((terms.n_classes, -(-terms.n_values // 64) * 64), dtype=np.bool_)
+        padded[:, own] = part.membership
+        words = np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+        near = part.closeness
+        is_used = near is not None and near.smallest is not None
+        demands.append(
+            Demands(
+                own.start,
+                own.stop,
+                words,
+                part.allowances.copy(),
+                barred,
+                part.min_records,
+                part.ell,
+                np.zeros((0, 0)) if reserve is None else reserve.survival.copy(),
+                np.zeros(0) if reserve is None else reserve.risks.copy(),
+                np.zeros((0, 0)) if near is None else near.shares,
+                near.used if near is not None and is_used else np.zeros((0, 0)),
+                # What the search counts as close is so exactly: it stops short of the limit by more than
+                # rounding errs.
+                1.0 if near is None else float(near.limit) - 2.0 * near.rounding,
+                1.0 if near is None else float(near.alone or near.limit) - 2.0 * near.rounding,
+            )
+        )
     if reserve is not None:
         # What not even the union of everything would leave to those who follow cannot be asked for.
+        plain = tuple(each._replace(references=np.zeros((0, 0)), used=np.zeros((0, 0))) for each in demands)
         whole = np.broadcast_to(table[~barred].sum(axis=0), table.shape)
-        excess = np.where(barred, 0.0, lacking_of_each(demands, np.ascontiguousarray(whole)))
-        demands = demands._replace(risks=demands.risks + excess * (1.0 + 1e-9))
-    closeness = terms.closeness
-    if closeness is None:
-        return demands
-    # What the search counts as close is so exactly: it stops short of the limit by more than rounding errs.
-    used = np.zeros((0, 0)) if closeness.smallest is None else closeness.used
-    limit, alone = (
-        float(own) - 2.0 * closeness.rounding for own in (closeness.limit, closeness.alone or closeness.limit)
-    )
-    return demands._replace(references=closeness.shares, used=used, limit=limit, alone=alone)
+        excess = np.where(barred, 0.0, lacking_of_each(plain, np.ascontiguousarray(whole)))
+        demands = [each._replace(risks=each.risks + excess * (1.0 + 1e-9)) for each in demands]
+    return tuple(demands)
 
 
 def _records(table: NDArray[np.int64]) -> Records:

@@ -26,8 +26,10 @@ UNHELPFUL = 1e100
 
 
 class Demands(NamedTuple):
-    """What base classes ask of the class they are published in."""
+    """What base classes ask of the class they are published in, for one sensitive column."""
 
+    start: int  # the values of the column among all
+    stop: int
     witnesses: NDArray[np.uint64]  # R x words, the sets A_c
     allowances: NDArray[np.int64]  # R
     barred: NDArray[np.bool_]  # R, classes that must not be published together with a record
@@ -90,6 +92,21 @@ def fewer_than_ell(
 
 @compiled
 def lacking(
+    columns: tuple[Demands, ...],
+    base: int,
+    present: NDArray[np.uint64],
+    shown: NDArray[np.int64],
+    n_records: int,
+) -> float:
+    """What a base class lacks in all sensitive columns together; 0 if it is satisfied in each."""
+    total = 0.0
+    for demands in columns:
+        total += lacking_in_column(demands, base, present, shown[demands.start : demands.stop], n_records)
+    return total
+
+
+@compiled
+def lacking_in_column(
     demands: Demands, base: int, present: NDArray[np.uint64], shown: NDArray[np.int64], n_records: int
 ) -> float:
     """What a base class lacks if its published class shows these values; 0 if it is satisfied.
@@ -131,12 +148,13 @@ def distance(
 
 
 @compiled
-def lacking_of_each(demands: Demands, shown: NDArray[np.int64]) -> NDArray[np.float64]:
+def lacking_of_each(demands: tuple[Demands, ...], shown: NDArray[np.int64]) -> NDArray[np.float64]:
     """What each base class lacks if its published class shows so many records of each value, R x |S|."""
-    found = np.zeros(demands.allowances.size)
+    found = np.zeros(demands[0].allowances.size)
     for base in range(found.size):
-        present = present_values(shown[base], demands.min_records)
-        found[base] = lacking(demands, base, present, shown[base], max(1, shown[base].sum()))
+        present = present_values(shown[base], demands[0].min_records)
+        n_records = shown[base].sum() // len(demands)
+        found[base] = lacking(demands, base, present, shown[base], max(1, n_records))
     return found
 
 
@@ -154,7 +172,7 @@ def present_values(counts: NDArray[np.int64], min_records: int) -> NDArray[np.ui
 def best_runs(
     units: NDArray[np.int64],
     passes: NDArray[np.bool_],
-    demands: Demands,
+    demands: tuple[Demands, ...],
     records: Records,
     shape: Shape,
     price: float,
@@ -180,7 +198,10 @@ def best_runs(
         For every unit the unit at which its run begins, and whether its records are left out.
     """
     n_units = units.size
-    n_words = demands.witnesses.shape[1]
+    n_words = demands[0].witnesses.shape[1]
+    is_near = False
+    for column in demands:
+        is_near = is_near or column.references.size > 0
     n_attributes = shape.lows.shape[1]
     reach = np.full(n_units + 1, n_units, dtype=np.int64)  # the first unit from here on that does not pass
     for unit in range(n_units - 1, -1, -1):
@@ -191,7 +212,7 @@ def best_runs(
     loss[0] = 0.0
     tally = np.zeros(records.n_values, dtype=np.int64)
     present = np.zeros(n_words, dtype=np.uint64)
-    waiting = np.empty(demands.allowances.size, dtype=np.int64)
+    waiting = np.empty(demands[0].allowances.size, dtype=np.int64)
     low = np.empty(n_attributes, dtype=np.int64)
     high = np.empty(n_attributes, dtype=np.int64)
     for begin in range(n_units):
@@ -224,13 +245,13 @@ def best_runs(
                         value = records.values[place]
                         tally[value] += records.counts[place]
                         n_records += records.counts[place]
-                        if tally[value] >= demands.min_records:
+                        if tally[value] >= demands[0].min_records:
                             present[value >> 6] |= np.uint64(1) << np.uint64(value & 63)
-                    if demands.references.size > 0:  # what was close may not be so any more
+                    if is_near:  # what was close may not be so any more
                         n_waiting = next_class - base
                     is_barred = False
                     while next_class <= last:
-                        is_barred = is_barred or demands.barred[next_class]
+                        is_barred = is_barred or demands[0].barred[next_class]
                         mass += shape.mass[next_class]
                         has_records = records.places[next_class] < records.places[next_class + 1]
                         for attribute in range(n_attributes):
@@ -254,7 +275,10 @@ def best_runs(
                     # What is satisfied stays so while the run grows: look again only at the last one waiting.
                     while (
                         n_waiting > 0
-                        and lacking(demands, waiting[n_waiting - 1], present, tally, n_records) == 0.0
+                        and lacking(
+                            demands, waiting[n_waiting - 1], present, tally, n_records // len(demands)
+                        )
+                        == 0.0
                     ):
                         n_waiting -= 1
                     if n_waiting > 0:
@@ -310,15 +334,17 @@ class Groups(NamedTuple):
 
 
 @compiled
-def union_excess(chosen: NDArray[np.int64], n_chosen: int, groups: Groups, demands: Demands) -> float:
+def union_excess(
+    chosen: NDArray[np.int64], n_chosen: int, groups: Groups, demands: tuple[Demands, ...]
+) -> float:
     """What the base classes in the union of some groups lack, together."""
     shown = np.zeros(groups.counts.shape[1], dtype=np.int64)
     for place in range(n_chosen):
         shown += groups.counts[chosen[place]]
-    n_records = shown.sum()
+    n_records = shown.sum() // len(demands)
     if n_records == 0:
         return 0.0
-    present = present_values(shown, demands.min_records)
+    present = present_values(shown, demands[0].min_records)
     excess = 0.0
     for place in range(n_chosen):
         member = groups.heads[chosen[place]]
@@ -389,7 +415,7 @@ def close_union(
 def best_partner(
     group: int,
     groups: Groups,
-    demands: Demands,
+    demands: tuple[Demands, ...],
     weights: NDArray[np.float64],
     stamp: int,
     chosen: NDArray[np.int64],
@@ -403,6 +429,9 @@ def best_partner(
     n_attributes = weights.size
     low = np.empty(n_attributes, dtype=np.int64)
     high = np.empty(n_attributes, dtype=np.int64)
+    is_near = False
+    for column in demands:
+        is_near = is_near or column.references.size > 0
     best_score = np.inf
     best = -1
     own = hull_loss(groups.mass[group], groups.lows[group], groups.highs[group], weights)
@@ -438,7 +467,7 @@ def best_partner(
             kept += hull_loss(groups.mass[member], groups.lows[member], groups.highs[member], weights)
         added = max(0.0, hull_loss(mass, low, high, weights) - kept)
         resolved = before - union_excess(chosen, n_chosen, groups, demands)
-        if resolved <= 0.0 and demands.references.size > 0:
+        if resolved <= 0.0 and is_near:
             continue  # a larger union need not help either: what fails is rather left out
         score = added / resolved if resolved > 0.0 else UNHELPFUL * (1.0 + added)
         if score < best_score:
@@ -448,7 +477,9 @@ def best_partner(
 
 
 @compiled
-def merge_groups(groups: Groups, demands: Demands, weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+def merge_groups(
+    groups: Groups, demands: tuple[Demands, ...], weights: NDArray[np.float64]
+) -> NDArray[np.bool_]:
     """Merges failing groups with others, cheapest first, until none fails that has a partner left.
 
     Changes `groups`.

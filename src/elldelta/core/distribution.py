@@ -8,6 +8,7 @@ of whole numbers have no rounding.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
@@ -75,6 +76,28 @@ MassTable: TypeAlias = NDArray[Any] | SparseRows
 """A table of mass, one row per quasi-identifier or class, in either form: what compiled code takes."""
 
 
+class ValueUnit(NamedTuple):
+    """Which values of a table belong to one sensitive column, or to several that are tied together.
+
+    Attributes:
+        start: Its first value.
+        widths: The number of values of each of its columns; the last one counts fastest.
+    """
+
+    start: int
+    widths: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of its values: tuples, if columns are tied."""
+        return math.prod(self.widths)
+
+    @property
+    def values(self) -> slice:
+        """Where its values stand."""
+        return slice(self.start, self.start + self.size)
+
+
 @dataclass(frozen=True, eq=False)
 class JointDistribution:
     """P(Q, S) as a table with one row per quasi-identifier, in their fixed order, and one column per value.
@@ -87,11 +110,17 @@ class JointDistribution:
             sparse rows that store only the cells above zero.
         total: What turns a mass into a probability: the number of records, or 1.0.
         row_masses: P_Q, where the table holds only some of the values; None: what the table says.
+        units: The values of each sensitive column, if there are several: each of them sums to the total, and
+            the table to as many times that.
     """
 
     mass: MassTable
     total: float
     row_masses: NDArray[np.float64] | None = None
+    units: tuple[ValueUnit, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "units", tuple(self.units) or (ValueUnit(0, (int(self.mass.shape[1]),)),))
 
     @classmethod
     def from_counts(cls, counts: ArrayLike) -> JointDistribution:
@@ -178,7 +207,22 @@ class JointDistribution:
     @cached_property
     def quasi_identifier_marginal(self) -> NDArray[np.float64]:
         """P_Q, one probability per quasi-identifier."""
-        return _frozen(self.row_sums / self.total) if self.row_masses is None else self.row_masses
+        if self.row_masses is not None:
+            return self.row_masses
+        return _frozen(self.row_sums / (self.total * len(self.units)))
+
+    def unit(self, place: int) -> JointDistribution:
+        """P(Q, S) of one of several sensitive columns, or of those that are tied together."""
+        unit = self.units[place]
+        if len(self.units) == 1:
+            return self
+        own = (ValueUnit(0, unit.widths),)
+        if not isinstance(self.mass, SparseRows):
+            return JointDistribution(np.ascontiguousarray(self.mass[:, unit.values]), self.total, units=own)
+        values = self.mass.values - unit.start
+        return JointDistribution(
+            _kept_cells(self.mass, (values >= 0) & (values < unit.size), unit), self.total, units=own
+        )
 
     @cached_property
     def ranked_marginal(self) -> NDArray[np.float64]:
@@ -223,19 +267,19 @@ class JointDistribution:
                 f"The partition covers {partition.n_quasi_identifiers} quasi-identifiers.",
                 found=f"The distribution has {self.n_quasi_identifiers}.",
             )
-        return JointDistribution(sum_by_group(self.mass, partition.class_of, partition.n_classes), self.total)
+        mass = sum_by_group(self.mass, partition.class_of, partition.n_classes)
+        return JointDistribution(mass, self.total, units=self.units)
 
     def without_below(self, fewest: float) -> JointDistribution:
         """The same, with zero in the place of every cell that is smaller than `fewest`."""
         table = self.mass
         if not isinstance(table, SparseRows):
-            return JointDistribution(np.where(table < fewest, 0, table), self.total)
+            return JointDistribution(np.where(table < fewest, 0, table), self.total, units=self.units)
         keeps = table.cells >= fewest
         if keeps.all():
             return self
-        n_kept = np.concatenate(([0], np.cumsum(keeps)))
-        kept = _unchecked(n_kept[table.offsets], table.values[keeps], table.cells[keeps], self.n_values)
-        return JointDistribution(kept, self.total)
+        kept = _kept_cells(table, keeps, ValueUnit(0, (self.n_values,)))
+        return JointDistribution(kept, self.total, units=self.units)
 
     def dense_blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """The rows as dense arrays that fit into memory, one after the other, each with its first row."""
@@ -473,6 +517,12 @@ def _unchecked(offsets: NDArray[Any], values: NDArray[Any], cells: NDArray[Any],
     """Sparse rows that come from sparse rows."""
     shape = (int(offsets.size) - 1, n_values)
     return SparseRows(frozen(offsets, np.int64), frozen(values, np.int32), frozen(cells, cells.dtype), shape)
+
+
+def _kept_cells(table: SparseRows, keeps: NDArray[np.bool_], unit: ValueUnit) -> SparseRows:
+    """Some cells of sparse rows, those of one unit."""
+    n_kept = np.concatenate(([0], np.cumsum(keeps)))
+    return _unchecked(n_kept[table.offsets], table.values[keeps] - unit.start, table.cells[keeps], unit.size)
 
 
 def _contradicting(found: str) -> DistributionError:

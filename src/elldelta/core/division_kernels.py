@@ -23,7 +23,7 @@ def weigh_box(
     members: NDArray[np.int64],
     alone: NDArray[np.float64],
     counts: NDArray[np.int64],
-    demands: Demands,
+    demands: tuple[Demands, ...],
     shape: Shape,
 ) -> NDArray[np.int64]:
     """Divides a box of base classes again wherever that costs less.
@@ -108,7 +108,7 @@ def part_cost(
     part: NDArray[np.int64],
     alone: NDArray[np.float64],
     counts: NDArray[np.int64],
-    demands: Demands,
+    demands: tuple[Demands, ...],
     shape: Shape,
 ) -> tuple[float, bool]:
     """What a part costs, and whether it is cheaper as a whole than class by class."""
@@ -127,8 +127,9 @@ def part_cost(
     for base in part:
         shown += counts[base]
     if shown.any():
-        present = present_values(shown, demands.min_records)
+        present = present_values(shown, demands[0].min_records)
+        n_records = shown.sum() // len(demands)
         for base in part:
-            if demands.barred[base] or lacking(demands, base, present, shown, shown.sum()) > 0.0:
+            if demands[0].barred[base] or lacking(demands, base, present, shown, n_records) > 0.0:
                 return apart, False
     return whole, True

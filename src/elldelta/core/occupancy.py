@@ -18,6 +18,8 @@ from elldelta.core.distribution import SparseRows, take_rows, with_floats
 from elldelta.errors import DistributionError, ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.distribution import MassTable
@@ -72,6 +74,7 @@ def class_failures_upper(
     total: float = 1.0,
     certifiable: bool = False,
     shared_records_upper: int | None = None,
+    widths: Sequence[int] = (),
 ) -> ClassFailures:
     """Theorem C (any dependence between releases), or the smaller of C and D' with `shared_records_upper`.
 
@@ -89,6 +92,8 @@ def class_failures_upper(
             chosen without looking at their values, and that all other records are independent across
             releases. Theorem D' alone would allow shared records of any values; Theorem C asks that *all*
             records of a release are drawn from P. Leave it at None unless that is known; nothing checks it.
+        widths: If the values are tuples: how many values each of their components has. The witnesses of a
+            class then differ from each other in every component, so that ell tuples are ell values of each.
     """
     cells = _checked_cells(cells)
     ell = check_ell(ell, cells.shape[1])
@@ -101,7 +106,15 @@ def class_failures_upper(
 
     def evaluate(some: MassTable, poisson: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
         found: tuple[NDArray[Any], ...] = occupancy_kernels.class_failures(
-            some, 1.0 / total, float(n_records), n_apart, poisson, ell, releases, certifiable
+            some,
+            1.0 / total,
+            float(n_records),
+            n_apart,
+            poisson,
+            ell,
+            releases,
+            certifiable,
+            np.array(widths, dtype=np.int64),
         )
         return found
 

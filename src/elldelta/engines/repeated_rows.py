@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -25,31 +26,30 @@ ROWS_AT_ONCE = 1 << 20
 """Rows that are spelt out at a time: the memory needed does not grow with the release."""
 
 
-@dataclass(frozen=True, eq=False)
-class RepeatedRows:
-    """Distinct rows and how often each is to be written.
+class GeneratedRows(ABC):
+    """Rows that come from counts, in batches, and are written out in full."""
 
-    Attributes:
-        columns: For each column its name, the code of each row, and the value of each code.
-        n: How often each row occurs.
-        rows_at_once: Rows that are spelt out at a time.
-    """
-
-    columns: tuple[CodedColumn, ...]
-    n: NDArray[np.int64]
-    rows_at_once: int = ROWS_AT_ONCE
+    rows_at_once: int
 
     @property
+    @abstractmethod
     def n_rows(self) -> int:
         """The number of rows in full."""
-        return int(self.n.sum())
+
+    @abstractmethod
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows in their order; every column as codes and values."""
+
+    @abstractmethod
+    def _nothing(self) -> pa.RecordBatch:
+        """A batch without a row."""
 
     def write_parquet(self, path: Path, progress: Progress | None = None) -> None:
         """Writes the rows as Parquet; the same rows give the same bytes."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = self._batch(slice(0, 0), self.n[:0]).schema
+        schema = self._nothing().schema
         problem: OSError | None = None
         try:
             # Columns go in as codes and values, which is how Parquet stores them; without the stored Arrow
@@ -77,6 +77,65 @@ class RepeatedRows:
 
     def write_csv(self, path: Path, progress: Progress | None = None) -> None:
         """Writes the rows as CSV: commas, quotes where needed, nothing for a missing value."""
+        problem: OSError | None = None
+        try:
+            with path.open("wb") as file:
+                names = self._nothing().schema.names
+                file.write(",".join(map(_csv_field, names)).encode() + b"\n")
+                done = 0
+                for batch in self._batches():
+                    file.write(_csv_lines(batch))
+                    done += batch.num_rows
+                    if progress:
+                        progress(done / self.n_rows)
+        except OSError as error:
+            problem = error
+        if problem is not None:
+            raise unwritable(path, problem)
+
+    def to_table(self) -> pa.Table:
+        """The rows as an Arrow table of plain columns."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(map(_plain, self._batches()), _plain(self._nothing()).schema)
+
+    def to_reader(self, progress: Progress | None = None) -> pa.RecordBatchReader:
+        """The rows as a stream of plain columns, spelt out as they are asked for."""
+        import pyarrow as pa
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            done = 0
+            for batch in self._batches():
+                yield _plain(batch)
+                done += batch.num_rows
+                if progress:
+                    progress(done / self.n_rows)
+
+        schema = _plain(self._nothing()).schema
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedRows(GeneratedRows):
+    """Distinct rows and how often each is to be written.
+
+    Attributes:
+        columns: For each column its name, the code of each row, and the value of each code.
+        n: How often each row occurs.
+        rows_at_once: Rows that are spelt out at a time.
+    """
+
+    columns: tuple[CodedColumn, ...]
+    n: NDArray[np.int64]
+    rows_at_once: int = ROWS_AT_ONCE
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows in full."""
+        return int(self.n.sum())
+
+    def write_csv(self, path: Path, progress: Progress | None = None) -> None:
+        """Writes the rows as CSV: commas, quotes where needed, nothing for a missing value."""
         texts = [_csv_fields(values) for _, _, values in self.columns]
         codes = [codes.tolist() for _, codes, _ in self.columns]
         problem: OSError | None = None
@@ -98,26 +157,8 @@ class RepeatedRows:
         if problem is not None:
             raise unwritable(path, problem)
 
-    def to_table(self) -> pa.Table:
-        """The rows as an Arrow table of plain columns."""
-        import pyarrow as pa
-
-        return pa.Table.from_batches([_plain(self._batch(slice(0, self.n.size), self.n))])
-
-    def to_reader(self, progress: Progress | None = None) -> pa.RecordBatchReader:
-        """The rows as a stream of plain columns, spelt out as they are asked for."""
-        import pyarrow as pa
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            done = 0
-            for batch in self._batches():
-                yield _plain(batch)
-                done += batch.num_rows
-                if progress:
-                    progress(done / self.n_rows)
-
-        schema = _plain(self._batch(slice(0, 0), self.n[:0])).schema
-        return pa.RecordBatchReader.from_batches(schema, batches())
+    def _nothing(self) -> pa.RecordBatch:
+        return self._batch(slice(0, 0), self.n[:0])
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         ends = np.cumsum(self.n)
@@ -160,6 +201,20 @@ class RepeatedRows:
             code_of = pc.index_in(values, value_set=distinct).fill_null(-1).to_numpy(zero_copy_only=False)
             coded.append((code_of.astype(np.int64)[codes], distinct))
         return tuple(coded)
+
+
+def _csv_lines(batch: pa.RecordBatch) -> bytes:
+    """The lines of a batch of codes and values, joined by the thousand and not one by one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    comma, end, nothing = (pa.scalar(text, pa.large_string()) for text in (",", "\n", ""))
+    fields = [
+        pa.array(_csv_fields(column.dictionary), pa.large_string()).take(column.indices).fill_null("")
+        for column in batch.columns
+    ]
+    lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*fields, comma), end, nothing)
+    return "".join(lines.to_pylist()).encode()
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -198,13 +198,18 @@ class _Tally:
             self._n_quarantined += int(n_bad[unknown].sum())
             self._n_suppressed += int(n_bad[~unknown].sum())
             positions, n = [column[usable] for column in positions], n[usable]
-        self._parts.append((self._schema.ranks_of_columns(positions[:-1]), positions[-1], n))
+        first = len(self._schema.names)
+        ranks = self._schema.ranks_of_columns(positions[:first])
+        at = {column.name: place for place, column in enumerate(self._schema.counted_columns)}
+        for unit in self._schema.units:
+            own = [positions[at[column.name]] for column in unit.columns]
+            self._parts.append((ranks, unit.join(own), n))
 
     def accounting(self) -> Accounting:
         names = [column.name for column in self._schema.counted_columns]
         return Accounting(
             n_read=self._n_read,
-            n_counted=sum(int(n.sum()) for _, _, n in self._parts),
+            n_counted=sum(int(n.sum()) for _, _, n in self._parts) // len(self._schema.units),
             n_suppressed=self._n_suppressed,
             n_quarantined=self._n_quarantined,
             nulls=dict(zip(names, self._nulls.tolist(), strict=True)),

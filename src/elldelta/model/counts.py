@@ -117,7 +117,7 @@ class Counts:
             == (self.ranks.size, self.schema.n_values),
             "Some combinations hold no record.": (np.diff(offsets) > 0).all(),
             f"Its cells do not add up to the {self.n_records} records counted.": (
-                n.sum(dtype=np.float64) < 2.0**62 and int(n.sum()) == self.n_records
+                n.sum(dtype=np.float64) < 2.0**62 and self._adds_up()
             ),
         }
         problem = next((problem for problem, holds in checks.items() if not holds), None)
@@ -156,6 +156,26 @@ class Counts:
         table = sparse_rows(np.append(first, n.size), values, _frozen(n), schema.n_values)
         return cls(schema, ranks, table, accounting)
 
+    def face(self, place: int) -> Counts:
+        """The counts of one unit of sensitive columns."""
+        unit, values = self.schema.units[place], self.values
+        own = (values >= unit.start) & (values < unit.start + unit.size)
+        ranks = self.ranks[self.rows[own]]
+        return Counts.from_cells(
+            self.schema.face(place), ranks, values[own] - unit.start, self.n[own], self.accounting
+        )
+
+    def _adds_up(self) -> bool:
+        """Whether every record counts once in every sensitive column, or group of tied ones."""
+        units = self.schema.units
+        if len(units) == 1:
+            return int(self.n.sum()) == self.n_records
+        starts = [unit.start for unit in units]
+        unit_of = np.searchsorted(starts, self.values, side="right") - 1
+        sums = np.zeros((self.n_combinations, len(units)), dtype=np.int64)
+        np.add.at(sums, (self.rows, unit_of), self.n)
+        return bool((sums == sums[:, :1]).all()) and int(sums[:, 0].sum()) == self.n_records
+
     @property
     def n_records(self) -> int:
         """The number of records that were counted."""
@@ -191,7 +211,10 @@ class Counts:
     @property
     def combination_totals(self) -> NDArray[np.int64]:
         """Records per occupied combination."""
-        return np.add.reduceat(self.n, self.table.offsets[:-1]) if self.n.size else self.n
+        if not self.n.size:
+            return self.n
+        totals: NDArray[np.int64] = np.add.reduceat(self.n, self.table.offsets[:-1])
+        return totals // len(self.schema.units)
 
     def dense(self, *, most_cells: int = LARGEST_DENSE) -> NDArray[np.int64]:
         """The table of occupied combinations x all sensitive values, for what needs all cells at once."""
@@ -232,9 +255,10 @@ class Counts:
                 found=f"{self.accounting.n_read} records were read, none was counted.",
                 remedy="Give a table with records that fit the schema.",
             )
+        units = tuple(unit.place for unit in self.schema.units)
         if is_sparse_better(self.n_combinations, self.schema.n_values, self.n.size):
-            return JointDistribution(self.table, self.n_records)
-        return JointDistribution.from_counts(self.dense())
+            return JointDistribution(self.table, self.n_records, units=units)
+        return JointDistribution(frozen(self.dense(), np.int64), self.n_records, units=units)
 
 
 def merge_counts(parts: Iterable[Counts]) -> Counts:

@@ -82,6 +82,10 @@ class Model(Shown):
         """What became of every record that was read."""
         return self.counts.accounting
 
+    def face(self, place: int) -> Model:
+        """What is known about one of several sensitive columns, or about those that are tied together."""
+        return Model(self.counts.face(place))
+
     def to_distribution(self) -> JointDistribution:
         """P(Q, S) over the occupied combinations, in the order of `ranks`."""
         return self.counts.distribution
@@ -94,7 +98,7 @@ class Model(Shown):
             "left out": self.accounting.n_read - self.counts.n_records,
             "combinations": f"{self.counts.n_combinations:,} of {schema.n_combinations:,} occur",
             "quasi-identifiers": ", ".join(schema.names),
-            "sensitive": f"{schema.sensitive.name}, {schema.n_values:,} values",
+            "sensitive": "; ".join(f"{unit.name}, {unit.size:,} values" for unit in schema.units),
             "digest": self.digest,
             **({"protection": promise_to_the_past(self.noise)} if self.noise else {}),
         }
@@ -102,15 +106,21 @@ class Model(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Sizes, and how the sensitive values are distributed, as plain JSON values; not the counts."""
         schema, distribution = self.schema, self.to_distribution()
-        marginal = distribution.value_marginal.tolist()
+        first, *others = (
+            {
+                "sensitive": unit.name,
+                "marginal": dict(zip(unit.labels, own.value_marginal.tolist(), strict=True)),
+                "p_ell": own.ranked_marginal.tolist(),
+            }
+            for unit, own in zip(schema.units, map(distribution.unit, range(len(schema.units))), strict=True)
+        )
         return {
             "records": self.n_records,
             "combinations": self.counts.n_combinations,
             "combinations_possible": schema.n_combinations,
             "quasi_identifiers": dict(zip(schema.names, schema.sizes, strict=True)),
-            "sensitive": schema.sensitive.name,
-            "marginal": dict(zip(schema.sensitive.value_labels, marginal, strict=True)),
-            "p_ell": distribution.ranked_marginal.tolist(),
+            **first,
+            **({"also": others} if others else {}),
             "digest": self.digest,
             **self.noise_head(),
         }
@@ -127,14 +137,12 @@ class Model(Shown):
         return [promise_to_the_past(self.noise), ADDS_UP, *costs]
 
     def plot(self) -> Figure:
-        """How frequent the sensitive values are."""
+        """How frequent the sensitive values are; of several columns those of the first."""
         from elldelta.pages.charts import draw_marginal
 
-        sensitive = self.schema.sensitive
-        marginal = self.to_distribution().value_marginal.tolist()
-        return draw_marginal(
-            sensitive.value_labels, marginal, f"{sensitive.name}: {self.n_records:,} records"
-        )
+        sensitive = self.schema.units[0]
+        marginal = self.to_distribution().unit(0).value_marginal.tolist()
+        return draw_marginal(sensitive.labels, marginal, f"{sensitive.name}: {self.n_records:,} records")
 
     @property
     def format(self) -> int:
@@ -270,9 +278,21 @@ def reordered(model: Model, schema: Schema) -> Model:
     positions = np.empty_like(counts.positions)
     for place, (before, after) in enumerate(zip(old.quasi_identifiers, new.quasi_identifiers, strict=True)):
         positions[:, place] = _moved(before, after, counts.positions[:, place])
-    values = _moved(old.sensitive, new.sensitive, counts.values)
+    values = _moved_values(old, new, counts.values)
     ranks = new.ranks(positions)[counts.rows]
     return replace(model, counts=Counts.from_cells(new, ranks, values, counts.n, counts.accounting))
+
+
+def _moved_values(old: Schema, new: Schema, values: NDArray[Any]) -> NDArray[Any]:
+    """Positions of sensitive values as positions of the other schema."""
+    if old.tied != new.tied or len(old.sensitives) != len(new.sensitives):
+        raise _other_schema("Their sensitive columns differ.")
+    moved: NDArray[Any] = np.empty_like(values)
+    for before, after in zip(old.units, new.units, strict=True):
+        own = (values >= before.start) & (values < before.start + before.size)
+        places = zip(before.columns, after.columns, before.split(values[own]), strict=True)
+        moved[own] = after.join([_moved(*place) for place in places])
+    return moved
 
 
 def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

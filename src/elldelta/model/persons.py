@@ -43,6 +43,12 @@ def count_persons(
     """
     table, schema, accounting = counted.table, counted.schema, counted.counts.accounting
     check_person(person, schema.columns)
+    if schema.also_sensitive:
+        raise ParameterError(
+            "Persons are counted for one sensitive column.",
+            found=f"There are {len(schema.sensitives)}: {', '.join(map(repr, schema.sensitive_names))}.",
+            remedy="Make a plan and a release for each of them, or give each person one record.",
+        )
     engine, relations = table.engine, list[str]()
     try:
         import pyarrow as pa

@@ -41,7 +41,7 @@ def floored(masses: JointDistribution, step: int = STEP) -> JointDistribution:
     rungs = ladder(int(cells.max(initial=0)), step)
     low = rungs[np.searchsorted(rungs, cells, side="right") - 1]
     lower = table._replace(cells=frozen(low, np.int64)) if isinstance(table, SparseRows) else low
-    return JointDistribution(lower, masses.total)
+    return JointDistribution(lower, masses.total, units=masses.units)
 
 
 def rounded(model: Model, random: np.random.Generator) -> Model:

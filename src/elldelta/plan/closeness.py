@@ -118,7 +118,7 @@ class Closeness:
             )
         proved = wish.guarantee == "probabilistic"
         made = cls.of(
-            wish.closeness,
+            float(as_limit(wish.closeness)),
             wish.closeness_to,
             planner.distribution.generalized(partition),
             classes.hulls(planner.model.schema),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from elldelta.files import loaded
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.common_cells import common_cells
 from elldelta.plan.plan import Plan, read_plan
+from elldelta.plan.several import slicing_conditions
 
 if TYPE_CHECKING:
     import os
@@ -51,11 +52,21 @@ class LinkedCloseness:
 
 @dataclass(frozen=True, eq=False)
 class Composed:
-    """The profile of all releases together, what it assumes, and how close they stay to what plans say."""
+    """The profile of all releases together, what it assumes, and how close they stay to what plans say.
+
+    Attributes:
+        profile: For every ell the failure of all releases together.
+        conditions: What must be true.
+        closeness: How close they stay to what each plan says.
+        column: The sensitive column that it is about.
+        also: The same of further sensitive columns.
+    """
 
     profile: Profile
     conditions: tuple[str, ...] = CONDITIONS
     closeness: tuple[LinkedCloseness, ...] = ()
+    column: str = ""
+    also: tuple[Composed, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The profile as plain JSON values."""
@@ -65,6 +76,8 @@ class Composed:
             "profile": [{"ell": ell, "delta": failure} for ell, failure in enumerate(failures, start=1)],
             "conditions": list(self.conditions),
             **({"closeness": [asdict(item) for item in self.closeness]} if self.closeness else {}),
+            **({"column": self.column} if self.column else {}),
+            **({"also": [other.to_dict() for other in self.also]} if self.also else {}),
         }
 
 
@@ -95,12 +108,19 @@ def compose(releases: Sequence[tuple[Plan | str | os.PathLike[str], int]]) -> Co
             found="How likely releases miss values would be computed from numbers that noise has changed.",
             remedy="Rely on certificates, which add up without any model, or on a ledger.",
         )
+    numbers = [number for _, number in releases]
+    if plans[0].schema.also_sensitive:  # every sensitive column by itself
+        first, *others = (
+            replace(compose(list(zip(faces, numbers, strict=True))), column=faces[0].schema.sensitive.name)
+            for faces in zip(*(plan.faces for plan in plans), strict=True)
+        )
+        apart = slicing_conditions(plans[0].schema)
+        return replace(first, conditions=(*first.conditions, *apart), also=tuple(others))
     cells = common_cells(plans[0].schema, [plan.classes for plan in plans])
     made = [
         ReleaseEvent(Partition(class_of), plan.cells(), plan.records, number)
         for plan, (_, number), class_of in zip(plans, releases, cells, strict=True)
     ]
-    numbers = [number for _, number in releases]
     return Composed(
         profile_of(made, max(plan.eta for plan in plans)),
         CONDITIONS if all(plan.closeness is None for plan in plans) else (*CONDITIONS, Closeness.CONDITION),

@@ -34,6 +34,8 @@ _MOST_DENSE = 1 << 22
 
 def contradiction(plan: Plan) -> str | None:
     """What in a plan does not follow from the rest, in words; None if all of it does."""
+    if plan.schema.also_sensitive:  # every sensitive column by itself
+        return next((wrong for face in plan.faces if (wrong := contradiction(face)) is not None), None)
     total = float(sum(map(sum, plan.witness_cells)))
     if total > 1.0 + _SLACK:
         return f"Its witness cells add up to {total:.4g}, and probabilities to at most 1."

@@ -156,7 +156,9 @@ def frontier(
 
     planner, found = computed(rows, progress)
     drafted = planner.is_draft
-    return Frontier(wish.ell, wish.release_failure, wish.releases, planner.shape, not drafted, tuple(found))
+    return Frontier(
+        wish.largest_ell, wish.release_failure, wish.releases, planner.shape, not drafted, tuple(found)
+    )
 
 
 def frontier_rows(

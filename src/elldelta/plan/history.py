@@ -40,7 +40,7 @@ class HistoryPlanner(Planner):
             )
         learned, tested = split(self.model, np.random.default_rng(0))
         learner = Planner(learned, self.wish, is_draft=self.is_draft, progress=self.progress)
-        whole, found = self._bound(n_records), None
+        whole, found = self._column_bound(n_records), None
         for share in CANDIDATES:
             planned_for = max(1, round(share * n_records))
             try:

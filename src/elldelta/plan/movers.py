@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.generalize.bounds import JointBound
 from elldelta.core.movers import CommonWitnesses, common_boxes, common_runs, ranges_of
 from elldelta.errors import ParameterError
 from elldelta.plan.classes import Boxes, Runs
@@ -69,9 +70,11 @@ def common_of(plan: Plan) -> CommonWitnesses | None:
     return CommonWitnesses(moves, tuple(plan.witnesses[first] for first in firsts.tolist()))
 
 
-def drawn(planner: Planner, bound: SharpBound) -> tuple[Partition, Classes, CommonWitnesses | None]:
+def drawn(
+    planner: Planner, bound: SharpBound | JointBound
+) -> tuple[Partition, Classes, CommonWitnesses | None]:
     """Classes over the rows of the model and over everything; their common witnesses, if people move."""
-    if planner.movers is None:
+    if planner.movers is None or isinstance(bound, JointBound):
         return (*planner.classes(bound), None)
     model, distribution, fewest = planner.model, planner.distribution, planner.wish.fewest_past
     if planner.shape == "runs":

@@ -6,7 +6,7 @@ and an edited one is noticed. It is made from a model only, never from an owner'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -19,6 +19,13 @@ from elldelta.model.protection import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Shown
 from elldelta.plan.classes import Merged, Runs, class_labels, classes_from_dict
 from elldelta.plan.closeness import Closeness
+from elldelta.plan.several import (
+    check_faces,
+    face_from_dict,
+    face_to_dict,
+    faces_of,
+    slicing_conditions,
+)
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from elldelta.core.certificate import CertificateTerms
     from elldelta.core.coarsen import Unions
     from elldelta.core.hull_loss import HullLoss
+    from elldelta.core.several import Terms
     from elldelta.core.utility import Utility
     from elldelta.model.model import Model
     from elldelta.plan.classes import Classes
@@ -84,6 +92,8 @@ class Plan(Shown):
             None where the model is taken for the distribution.
         closeness: What is promised about belief, if that was asked for. With ell = 1 it is all that is
             promised, and there are no witnesses.
+        also: Where there are several sensitive columns: the plans of the further ones, with the same classes.
+            What this plan says of values is about the first.
     """
 
     schema: Schema
@@ -111,10 +121,12 @@ class Plan(Shown):
     past: tuple[Protection, ...] = ()
     history_confidence: float | None = None
     closeness: Closeness | None = None
+    also: tuple[Plan, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_types()
-        check_ell(self.ell, self.schema.n_groups)
+        n_values = self.schema.units[0].size  # of the first sensitive column
+        check_ell(self.ell, n_values if self.schema.also_sensitive else self.schema.n_groups)
         check_releases(self.releases)
         check_whole("the number of records", self.records)
         if self.bound not in PLAN_BOUNDS:
@@ -132,14 +144,17 @@ class Plan(Shown):
         if len(self.witnesses) != self.classes.n_classes or any(
             len(set(values)) != len(values)
             or len(values) < (self.ell if self.promises_values else 0)
-            or not set(values) <= set(range(self.schema.n_values))
+            or not set(values) <= set(range(n_values))
             for values in self.witnesses
         ):
             raise ParameterError("Every class of a plan needs at least ell different witness values.")
         if [len(values) for values in self.witnesses] != [len(cells) for cells in self.witness_cells]:
             raise ParameterError("Every witness value of a plan needs its probability.")
         if self.closeness is not None:
-            self.closeness.check(self.n_classes, self.schema.n_values)
+            self.closeness.check(self.n_classes, n_values)
+        object.__setattr__(self, "also", tuple(self.also))
+        if self.schema.also_sensitive or self.also:
+            check_faces(self)
         object.__setattr__(self, "promise", self.promise or self._promise())
         object.__setattr__(self, "conditions", tuple(self.conditions) or self._conditions())
 
@@ -164,11 +179,39 @@ class Plan(Shown):
         check_eta(self.eta)
 
     @cached_property
+    def faces(self) -> tuple[Plan, ...]:
+        """The plans of one sensitive column each that this one is made of; mostly itself."""
+        return faces_of(self)
+
+    @property
+    def ells(self) -> tuple[int, ...]:
+        """Ell of every sensitive column, or group of tied ones."""
+        return (self.ell, *(face.ell for face in self.also))
+
+    @cached_property
+    def all_terms(self) -> Terms:
+        """What a certified release must show, in every sensitive column."""
+        from elldelta.core.several import joint
+
+        return joint([face.terms for face in self.faces])
+
+    @cached_property
     def terms(self) -> CertificateTerms:
-        """What a certified release must show."""
+        """What a certified release must show, if there is one sensitive column.
+
+        Raises:
+            ParameterError: There are several.
+        """
         from elldelta.core.certificate import CertificateTerms
         from elldelta.plan.movers import range_numbers
 
+        if self.schema.also_sensitive:
+            raise ParameterError(
+                "Ledgers and agencies know plans for one sensitive column.",
+                found=f"This one has {len(self.schema.sensitives)}: "
+                f"{', '.join(map(repr, self.schema.sensitive_names))}.",
+                remedy="Publish without them: certificates allow for as many releases as the plan says.",
+            )
         return CertificateTerms.from_lists(
             self.witnesses,
             self.schema.n_values,
@@ -225,7 +268,11 @@ class Plan(Shown):
         """What is worth knowing at a glance."""
         return {
             "promise": self.promise,
-            **({"ell": self.ell} if self.promises_values else {}),
+            **(
+                {"ell": ", ".join(map(str, self.ells)) if self.also else self.ell}
+                if self.promises_values
+                else {}
+            ),
             **({} if self.closeness is None else {"closeness": self.closeness.limit}),
             "releases": self.releases,
             "records": self.records,
@@ -259,6 +306,8 @@ class Plan(Shown):
         """P(c, s), classes x values; 0 for values that are no witnesses, which errs on the safe side."""
         import numpy as np
 
+        if self.schema.also_sensitive:
+            return np.concatenate([face.cells() for face in self.faces], axis=1)
         table = np.zeros((self.n_classes, self.schema.n_values))
         for row, (values, cells) in enumerate(zip(self.witnesses, self.witness_cells, strict=True)):
             table[row, list(values)] = cells
@@ -269,16 +318,16 @@ class Plan(Shown):
         return self.classes.class_of(self.schema, ranks)
 
     @property
-    def allowances(self) -> tuple[int, ...]:
-        """Per class, how many witnesses each of t releases may miss: t b <= a - ell (Theorem E)."""
-        return tuple(max(0, len(values) - self.ell) // self.releases for values in self.witnesses)
-
-    @property
     def past_promise(self) -> str:
         """The second promise, to the people in the past records; empty where nothing protects them."""
         return f"{promise_to_the_past(self.past)} {ADDS_UP}" if self.past else ""
 
     def _promise(self, *, names_missing: bool = True) -> str:
+        if self.schema.also_sensitive:
+            return " ".join(dict.fromkeys(part for face in self.faces for part in face._sentences()))
+        return " ".join(self._sentences(names_missing=names_missing))
+
+    def _sentences(self, *, names_missing: bool = True) -> list[str]:
         from elldelta.plan.movers import who_moves
 
         is_certified, t = self.guarantee == "certified", self.releases
@@ -305,14 +354,14 @@ class Plan(Shown):
             told = [f"{part}, for certain." for part in parts]
             if self.closeness is not None:
                 told[-1] = f"For certain: {parts[-1][0].lower()}{parts[-1][1:]}."
-            return " ".join([*told, self._chance_of_passing()])
+            return [*told, self._chance_of_passing()]
         told = [f"{part}." for part in parts[:-1]]
         both = "Both hold, except" if len(parts) > 1 else "except"
         chance = (
             f"{both} with probability at most {rounded_up(self.failure_upper)} "
             f"(asked for: {self.delta:g} per release). Each release needs at least {self.records} records."
         )
-        return " ".join([*told, f"{parts[-1]}{'. ' if len(parts) > 1 else ', '}{chance}"])
+        return [*told, f"{parts[-1]}{'. ' if len(parts) > 1 else ', '}{chance}"]
 
     def _chance_of_passing(self) -> str:
         if self.owners is not None:
@@ -347,8 +396,10 @@ class Plan(Shown):
         own = self._own_conditions(version)
         if self.movers is not None:
             own = (*own, self.about_changes)
-        if self.closeness is not None:
-            own = (*own, self.closeness.CONDITION)
+        if any(face.closeness is not None for face in (self, *self.also)):
+            own = (*own, Closeness.CONDITION)
+        if self.schema.also_sensitive:
+            own = (*own, *slicing_conditions(self.schema))
         if not self.schema.kept:
             return own
         kept = ", ".join(repr(name) for name in self.schema.kept)
@@ -419,6 +470,8 @@ class Plan(Shown):
             content["history_confidence"], version = self.history_confidence, 3
         if self.closeness is not None:
             content["closeness"], version = self.closeness.to_dict(), FORMAT_VERSION
+        if self.schema.also_sensitive:
+            content["also"], version = [face_to_dict(face) for face in self.also], FORMAT_VERSION
         return seal(KIND, version, content)
 
     def summary(self) -> dict[str, Any]:
@@ -469,7 +522,7 @@ class Plan(Shown):
         try:
             schema = Schema.from_dict(content["schema"])
             plan = cls(
-                schema=schema,
+                schema=schema.face(0) if schema.also_sensitive else schema,
                 classes=classes_from_dict(content["classes"], schema),
                 witnesses=tuple(tuple(values) for values in content["witnesses"]),
                 witness_cells=tuple(tuple(cells) for cells in content["witness_cells"]),
@@ -482,6 +535,10 @@ class Plan(Shown):
                 closeness=Closeness.from_dict(content["closeness"]) if "closeness" in content else None,
                 **{name: content[name] for name in _PLAIN},
             )
+            if schema.also_sensitive:
+                further = enumerate(content["also"], start=1)
+                also = tuple(face_from_dict(plan, schema.face(place), own) for place, own in further)
+                plan = replace(plan, schema=schema, also=also)
             # The words must be those that this format has for the numbers: nobody else's promise counts.
             # Before schemas had words for missing values, promises did not speak of them.
             intact = (

@@ -10,7 +10,7 @@ import numpy as np
 from elldelta.choices import BOUNDS
 from elldelta.core.checks import MOST_RECORDS
 from elldelta.core.distribution import RELATIVE_TOLERANCE
-from elldelta.core.generalize.bounds import Admissible, SharpBound
+from elldelta.core.generalize.bounds import Admissible, JointBound, SharpBound
 from elldelta.core.generalize.boxes import boxes
 from elldelta.core.generalize.runs import greedy, near_runs, sharp_runs
 from elldelta.core.like_values import largest_of_each
@@ -26,6 +26,7 @@ from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.like_values import plan_groups
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
+from elldelta.plan.several import check_wish, wish_of
 from elldelta.plan.wish import Wish, check_noisy, promised_ell
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from elldelta.choices import Bound, CategoryOrder, ClosenessTo, Guarantee, Movers, PlanBound, ShapeName
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import Criterion, SharpPlan
+    from elldelta.core.movers import CommonWitnesses
     from elldelta.core.partition import Partition
     from elldelta.core.utility import Utility
     from elldelta.engines import Progress
@@ -50,8 +52,8 @@ TRIES = 5
 def plan(
     model: Model | str | os.PathLike[str],
     *,
-    ell: int | None = None,
-    closeness: float | None = None,
+    ell: int | Mapping[str, int] | None = None,
+    closeness: float | Mapping[str, float] | None = None,
     closeness_to: ClosenessTo = "class",
     exact_references: bool = False,
     history_confidence: float | None = None,
@@ -256,6 +258,7 @@ class Planner:
         progress: Progress | None = None,
         *,
         is_draft: bool = False,
+        widths: tuple[int, ...] = (),
     ) -> None:
         self.model = model
         self.progress = progress
@@ -266,8 +269,20 @@ class Planner:
         if model.noise:
             check_noisy(wish)
         self.distribution, self._groups = plan_groups(model, wish)
+        self.widths = widths
         self.shape: ShapeName = wish.shape or default_shape(model)
+        if model.schema.also_sensitive:
+            check_wish(wish, model.schema, self.shape, self.movers)
         self._risk = wish.waiting_risk if wish.waiting_risk != "auto" else self._chosen_risk()
+        self.columns: tuple[Planner, ...] = ()
+        if model.schema.also_sensitive:
+            self.columns = tuple(self._column(place) for place in range(len(model.schema.units)))
+
+    def _column(self, place: int) -> Planner:
+        """The planner of one of several sensitive columns, or of those that are tied together."""
+        wish = replace(wish_of(self.wish, self.model.schema, place), waiting_risk=self._risk)
+        face, widths = self.model.face(place), self.distribution.units[place].widths
+        return Planner(face, wish, self.notes, is_draft=self.is_draft, widths=widths)
 
     @property
     def bounds(self) -> tuple[PlanBound, ...]:
@@ -304,7 +319,7 @@ class Planner:
         partition, classes = self._paper_classes(n_records)
         masses, p = self._shown(partition), self._snapped(partition)
         failure = self.wish.releases * self._mechanism(p).delta_reached(n_records)
-        witnesses = most_probable(masses, self.wish.ell)
+        witnesses = most_probable(masses, self._ell)
         return self._finished(bound, n_records, classes, masses, witnesses, failure, p)
 
     def _sharp(self, n_records: int) -> Plan:
@@ -320,16 +335,48 @@ class Planner:
             for _ in range(TRIES):
                 bound = self._bound(n_records, share).with_records(planned_for // self.wish.min_records)
                 partition, classes, common = drawn(self, bound)
-                masses, whole = self._told(partition), self._bound(n_records)
-                sharp = whole.evaluate(masses) if common is None else common.evaluate(masses, whole)
-                near, failure = Closeness.promised(self, sharp, partition, classes, n_records)
-                excess = self._excess(sharp, failure)
-                if excess <= 1.0:
-                    told = sharp.witnesses, failure
-                    return self._finished("sharp", n_records, classes, masses, *told, None, near)
+                found, excess = self._promised(n_records, partition, classes, common)
+                if found is not None and excess <= 1.0:
+                    return found
                 share *= max(0.1, 0.95 / excess)
             planned_for //= 2
         raise self._model_too_small()
+
+    def _promised(
+        self, n_records: int, partition: Partition, classes: Classes, common: CommonWitnesses | None = None
+    ) -> tuple[Plan | None, float]:
+        """The plan with given classes, if they keep what is allowed, and by what factor they exceed it."""
+        if self.columns:
+            return self._promised_together(n_records, partition, classes)
+        masses, whole = self._told(partition), self._column_bound(n_records)
+        sharp = whole.evaluate(masses) if common is None else common.evaluate(masses, whole)
+        near, failure = Closeness.promised(self, sharp, partition, classes, n_records)
+        excess = self._excess(sharp, failure)
+        if excess > 1.0:
+            return None, excess
+        witnesses = sharp.witnesses
+        return self._finished("sharp", n_records, classes, masses, witnesses, failure, None, near), excess
+
+    def _promised_together(
+        self, n_records: int, partition: Partition, classes: Classes
+    ) -> tuple[Plan | None, float]:
+        """The same for several sensitive columns, whose failures add up."""
+        made = [column._promised(n_records, partition, classes) for column in self.columns]
+        faces = [face for face, _ in made if face is not None]
+        excess = sum(excess for _, excess in made)
+        if len(faces) < len(made):
+            return None, excess
+        first, model = faces[0], self.model
+        joined = replace(
+            first,
+            schema=model.schema,
+            model_digest=model.digest,
+            also=tuple(faces[1:]),
+            promise="",
+            conditions=(),
+        )
+        # Distances do not add up: every column keeps its own.
+        return joined, excess if self.wish.closeness is None else max(own for _, own in made)
 
     def _chosen_risk(self) -> float:
         from elldelta.plan.waiting_risk import choose_waiting_risk
@@ -337,13 +384,18 @@ class Planner:
         progress, self.progress = self.progress, part(self.progress, 0.8, 1.0)
         return choose_waiting_risk(self.model, self.wish, part(progress, 0.0, 0.8))
 
-    def _bound(self, n_records: int, share: float = 1.0) -> SharpBound:
+    def _bound(self, n_records: int, share: float = 1.0) -> SharpBound | JointBound:
         """What sharp classes must promise, with a share of the failure that is allowed."""
+        if self.columns:
+            return JointBound(tuple(column._column_bound(n_records, share) for column in self.columns))
+        return self._column_bound(n_records, share)
+
+    def _column_bound(self, n_records: int, share: float = 1.0) -> SharpBound:
         wish, parts = self.wish, self.wish.min_records
         # r records of a value: cut a release into r parts of N / r records. If the value is in every part, it
         # has r records, so t releases that need r records each fail no more often than r t that need one.
         return SharpBound(
-            wish.ell,
+            self._ell,
             n_records // parts,
             (wish.owners or wish.releases) * parts,
             wish.budget * share if self._risk is None else self._risk * share / parts,
@@ -358,6 +410,7 @@ class Planner:
                 n_records,
                 None if self._risk is None else self._risk * share,
             ),
+            widths=self.widths,
         )
 
     def _excess(self, sharp: SharpPlan, failure: float) -> float:
@@ -386,6 +439,8 @@ class Planner:
             return partition, Boxes(tiling)
         if isinstance(criterion, Admissible):
             partition = greedy(distribution, criterion.ell, criterion.p)
+        elif isinstance(criterion, JointBound):
+            raise InternalError("Runs are made for one sensitive column.")
         elif criterion.closeness is not None:
             partition = near_runs(distribution, criterion)
         else:
@@ -428,7 +483,7 @@ class Planner:
         return Plan(
             schema=self.model.schema,
             classes=classes,
-            ell=wish.ell,
+            ell=self._ell,
             delta=wish.delta if self._risk is None else None,
             releases=wish.releases,
             records=n_records,
@@ -469,7 +524,7 @@ class Planner:
         smallest = smallest_p(
             distribution.value_marginal,
             distribution.n_quasi_identifiers,
-            wish.ell,
+            self._ell,
             wish.release_failure,
             n_records,
             wish.eta,
@@ -492,7 +547,7 @@ class Planner:
                 return None
             return found if found.n_classes >= n_classes else None
 
-        high = max(1, self.wish.ell)
+        high = max(1, self._ell)
         while (best := enough(high)) is None:
             high *= 2
             if high > MOST_RECORDS:
@@ -512,24 +567,29 @@ class Planner:
         return best
 
     @property
+    def _ell(self) -> int:
+        """Ell of the only sensitive column, or the largest of several."""
+        return self.wish.largest_ell
+
+    @property
     def _p_ell(self) -> float:
-        return p_ell(self.distribution.value_marginal, self.wish.ell)
+        return p_ell(self.distribution.value_marginal, self._ell)
 
     def _admissible(self, p: float) -> tuple[Partition, Classes]:
         """Classes with ell cells >= p, and no witness that is rare in the past records."""
         fewest = self.wish.fewest_past / self.distribution.total
         if fewest > self._p_ell:
             raise self._model_too_small()
-        return self.classes(Admissible(self.wish.ell, max(p, fewest)))
+        return self.classes(Admissible(self._ell, max(p, fewest)))
 
     def _snapped(self, partition: Partition) -> float:
-        return min(partition.snapped_p(self.distribution, self.wish.ell), self._p_ell)
+        return min(partition.snapped_p(self.distribution, self._ell), self._p_ell)
 
     def _mechanism(self, p: float | None = None, *, beta: float | None = None) -> Mechanism:
         marginal, n_rows = self.distribution.value_marginal, self.distribution.n_quasi_identifiers
         if p is None:
-            return Mechanism.from_beta(marginal, n_rows, self.wish.ell, beta or 0.0, self.wish.eta)
-        return Mechanism.create(marginal, n_rows, self.wish.ell, p, self.wish.eta)
+            return Mechanism.from_beta(marginal, n_rows, self._ell, beta or 0.0, self.wish.eta)
+        return Mechanism.create(marginal, n_rows, self._ell, p, self.wish.eta)
 
 
 def most_probable(masses: JointDistribution, ell: int) -> tuple[tuple[int, ...], ...]:
@@ -542,6 +602,10 @@ def most_probable(masses: JointDistribution, ell: int) -> tuple[tuple[int, ...],
 
 
 def default_shape(model: Model) -> ShapeName:
-    """Boxes for two or more quasi-identifiers, or one with a hierarchy; otherwise runs are all there is."""
+    """Boxes for two or more quasi-identifiers, or one with a hierarchy; otherwise runs are all there is.
+
+    Runs are made for one sensitive column; of one quasi-identifier they are boxes.
+    """
     columns = model.schema.quasi_identifiers
-    return "boxes" if len(columns) > 1 or columns[0].hierarchy is not None else "runs"
+    is_plain = len(columns) == 1 and columns[0].hierarchy is None and not model.schema.also_sensitive
+    return "runs" if is_plain else "boxes"

@@ -84,10 +84,10 @@ def _losses(plan: Plan, model: Model, owners: int | None, seed: int) -> Iterator
     rng = np.random.default_rng(seed)
     for number in range(owners or 1):
         table = _drawn(plan, model, rng)
-        terms, reserve = plan.terms, None
+        terms, reserve = plan.all_terms, None
         if state is not None and owners is not None:
-            terms = state.terms_left()
-            reserve = Reserve.keep(plan.cells(), terms, n_records=plan.records, followers=owners - 1 - number)
+            terms = left = state.terms_left()
+            reserve = Reserve.keep(plan.cells(), left, n_records=plan.records, followers=owners - 1 - number)
         fitted = fit(
             table, terms, plan.hull_loss, on_failure="coarsen-suppress", unions=plan.unions, reserve=reserve
         )
@@ -99,12 +99,28 @@ def _losses(plan: Plan, model: Model, owners: int | None, seed: int) -> Iterator
 
 def _drawn(plan: Plan, model: Model, rng: np.random.Generator) -> NDArray[np.int64]:
     """The records of an owner by class and value; the same combinations whatever the classes are."""
+    if model.schema.also_sensitive:
+        return _drawn_apart(plan, model, rng)
     table, counts = model.counts.table, model.counts
     drawn = rng.multinomial(plan.records, table.cells / table.cells.sum())
     class_of = plan.class_of(counts.ranks)
     cells = np.zeros((plan.n_classes, plan.schema.n_values), dtype=np.int64)
     np.add.at(cells, (np.repeat(class_of, np.diff(table.offsets)), table.values), drawn)
     return cells
+
+
+def _drawn_apart(plan: Plan, model: Model, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The same for several sensitive columns: the combinations of records, then every column by itself."""
+    totals = model.counts.combination_totals
+    drawn = rng.multinomial(plan.records, totals / totals.sum())
+    class_of = plan.class_of(model.ranks)
+    parts = []
+    for table in model.schema.by_unit(model.counts.dense()):
+        values = rng.multinomial(drawn, table / totals[:, np.newaxis])
+        cells = np.zeros((plan.n_classes, table.shape[1]), dtype=np.int64)
+        np.add.at(cells, class_of, values)
+        parts.append(cells)
+    return np.concatenate(parts, axis=1)
 
 
 def choose_waiting_risk(model: Model, wish: Wish, progress: Progress | None = None) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from elldelta.choices import (
@@ -28,7 +30,7 @@ from elldelta.core.closeness import as_limit
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 USUAL_DELTA = 0.01
 """The failure probability of one release, where one is needed and none was given."""
@@ -56,7 +58,8 @@ class Wish:
     Exactly one of records, p, beta and classes must be given, and ell, closeness or both.
 
     Attributes:
-        ell: Sensitive values to be left for everybody; 1 if only closeness is asked for.
+        ell: Sensitive values to be left for everybody; 1 if only closeness is asked for. Of several sensitive
+            columns one number for all, or one for each by its name.
         delta: Failure probability of one release. By default the waiting risk of a certified plan is chosen
             instead, as with "auto"; where there is none to choose (another guarantee, bound or eta, or
             another way than records), delta is 0.01.
@@ -90,7 +93,7 @@ class Wish:
         history_confidence: How sure a probabilistic promise must be that the past records do not mislead.
     """
 
-    ell: int = 1
+    ell: int | Mapping[str, int] = 1
     delta: float | None = None
     releases: int = 1
     records: int | None = None
@@ -108,7 +111,7 @@ class Wish:
     fewest_past: int = 1
     category_order: CategoryOrder = "given"
     movers: Movers = "declared"
-    closeness: float | None = None
+    closeness: float | Mapping[str, float] | None = None
     closeness_to: ClosenessTo = "class"
     exact_references: bool = False
     history_confidence: float | None = None
@@ -116,7 +119,10 @@ class Wish:
     def __post_init__(self) -> None:
         for name, (words, least, most) in _WHOLE.items():
             value = getattr(self, name)
-            if value is not None or name not in ("records", "classes", "shared_records", "owners"):
+            if isinstance(value, Mapping) and name == "ell":
+                own = {str(column): check_whole(words, number, least) for column, number in value.items()}
+                object.__setattr__(self, name, MappingProxyType(own))
+            elif value is not None or name not in ("records", "classes", "shared_records", "owners"):
                 object.__setattr__(self, name, check_whole(words, value, least, most))
         if self.owners is not None and self.waiting_risk is None:
             object.__setattr__(self, "waiting_risk", "auto")
@@ -133,7 +139,12 @@ class Wish:
         _check_choice("word for who moves", self.movers, get_args(Movers))
         _check_choice("closeness", self.closeness_to, get_args(ClosenessTo))
         if self.closeness is not None:
-            object.__setattr__(self, "closeness", float(as_limit(self.closeness)))
+            near = self.closeness
+            if isinstance(near, Mapping):
+                limits = {str(column): float(as_limit(limit)) for column, limit in near.items()}
+                object.__setattr__(self, "closeness", MappingProxyType(limits))
+            else:
+                object.__setattr__(self, "closeness", float(as_limit(near)))
         if self.history_confidence is not None:
             confidence = check_real(
                 self.history_confidence,
@@ -234,6 +245,11 @@ class Wish:
                 raise ParameterError(problem, found=f"bound is {self.bound}, guarantee is {self.guarantee}.")
 
     @property
+    def largest_ell(self) -> int:
+        """ell, or the largest of several sensitive columns."""
+        return max(self.ell.values(), default=1) if isinstance(self.ell, Mapping) else self.ell
+
+    @property
     def release_failure(self) -> float:
         """delta, or the usual one where a waiting risk stands in its place."""
         return USUAL_DELTA if self.delta is None else self.delta
@@ -245,7 +261,8 @@ class Wish:
 
     def to_dict(self) -> dict[str, Any]:
         """The wish as plain JSON values; `from_dict` is the inverse."""
-        return asdict(self)
+        document = {field.name: getattr(self, field.name) for field in fields(self)}
+        return document | {name: dict(own) for name, own in document.items() if isinstance(own, Mapping)}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Wish:
@@ -260,7 +277,9 @@ class Wish:
         return cls(**document)
 
 
-def promised_ell(ell: int | None, closeness: float | None) -> int:
+def promised_ell(
+    ell: int | Mapping[str, int] | None, closeness: float | Mapping[str, float] | None
+) -> int | Mapping[str, int]:
     """ell, or 1 if only closeness is asked for; refuses a plan that promises neither."""
     if ell is None and closeness is None:
         raise ParameterError(

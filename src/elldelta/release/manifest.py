@@ -14,12 +14,12 @@ import numpy as np
 
 from elldelta._version import __version__
 from elldelta.choices import ClosenessTo
-from elldelta.core.diversity import class_diversities
 from elldelta.core.partition import Partition, merged_classes
 from elldelta.engines.table import ValueKind
 from elldelta.errors import ElldeltaError
 from elldelta.files import canonical_json, changed, digest_of_parts, is_digest, read_json, seal, unseal
 from elldelta.plan.classes import Classes, Merged, class_labels, classes_from_dict
+from elldelta.release.sliced import diversities_by_unit
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 3
 """Version of the file; old versions are read for ever, newer ones refused. A release is described in the
-lowest format that has what it uses: 1, 2 with kept columns, 3 with persons or closeness."""
+lowest format that has what it uses: 1, 2 with kept columns, 3 with persons, closeness or several sensitive
+columns."""
 
 KIND = "manifest"
 
@@ -98,6 +99,8 @@ class Manifest:
             its classes are from the plan's references. None otherwise.
         update: Where the table is published again and again: numbers of classes and records that have
             changed, stayed, wait or are withheld, and what is assumed of who comes and goes. Otherwise None.
+        also: Further sensitive columns: the name, the diversity that is promised, that of the release, and
+            the same of closeness.
     """
 
     schema: Schema
@@ -128,6 +131,7 @@ class Manifest:
     persons: Mapping[str, int] | None = None
     closeness: Mapping[str, Any] | None = None
     update: Mapping[str, int] | None = None
+    also: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def labels(self) -> list[tuple[str, ...]]:
@@ -149,6 +153,11 @@ class Manifest:
                 f"Every class shows at least {self.diversity} values; {self.ell} were promised."
                 + (" A missing value counts as one." if self.schema.sensitive.has_missing else "")
             )
+        said += [
+            f"Of {unit['column']!r} every class shows at least {unit['diversity']} values; "
+            f"{unit['ell']} were promised. Which values of two columns are one person's is not told."
+            for unit in self.also
+        ]
         if self.closeness is not None and self.diversity is not None:
             near = self.closeness
             linked = (
@@ -197,6 +206,8 @@ class Manifest:
         for own, name in ((2, "kept"), (3, "persons"), (3, "closeness"), (3, "update")):
             if getattr(self, name) is not None:
                 version, content[name] = own, dict(getattr(self, name))
+        if self.schema.also_sensitive:
+            version, content["also"] = FORMAT_VERSION, [dict(unit) for unit in self.also]
         return seal(KIND, version, content)
 
     @classmethod
@@ -218,6 +229,7 @@ class Manifest:
                 persons=_checked_numbers(content.get("persons"), PERSONS),
                 closeness=_checked_closeness(content.get("closeness")),
                 update=_checked_numbers(content.get("update"), UPDATE, BEGUN),
+                also=_checked_also(content.get("also", []), schema),
                 **{name: content[name] for name in _PLAIN},
             )
         except (ElldeltaError, AttributeError, KeyError, TypeError, ValueError):
@@ -227,7 +239,8 @@ class Manifest:
 _PLAIN = tuple(
     field.name
     for field in fields(Manifest)
-    if field.name not in ("schema", "classes", "nulls", "unknown", "kept", "persons", "closeness", "update")
+    if field.name
+    not in ("schema", "classes", "nulls", "unknown", "kept", "persons", "closeness", "update", "also")
 )
 
 
@@ -292,6 +305,19 @@ def _checked_closeness(closeness: Any) -> Mapping[str, Any] | None:  # noqa: ANN
     return dict(closeness)
 
 
+def _checked_also(also: Any, schema: Schema) -> tuple[Mapping[str, Any], ...]:  # noqa: ANN401 (from a file)
+    for unit, said in zip(schema.units[1:], also, strict=True):
+        if (
+            said.keys() != {"column", "ell", "diversity", "closeness"}
+            or said["column"] != unit.name
+            or type(said["ell"]) is not int
+            or type(said["diversity"]) not in (int, type(None))
+        ):
+            raise ValueError
+        _checked_closeness(said["closeness"])
+    return tuple(dict(said) for said in also)
+
+
 def describe(
     plan: Plan, content: Publishable, order: str, ledger: Mapping[str, Any] | None = None
 ) -> Manifest:
@@ -327,7 +353,7 @@ def _persons(content: Publishable) -> dict[str, int] | None:
 
 def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str) -> Manifest:
     """A manifest of counts with what follows from them and the plan, and nothing that only an owner knows."""
-    n_records = int(counts.sum())
+    n_records = int(plan.schema.by_unit(counts)[0].sum())
     return Manifest(
         **_following(plan, classes, counts, content_digest),
         software="",
@@ -347,18 +373,27 @@ def _following(
     plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str
 ) -> dict[str, Any]:
     """The parts of a manifest that follow from the plan and from what the release shows."""
-    diversities = class_diversities(counts, plan.schema.value_groups)
-    diversities = diversities[diversities > 0]
+    tables = plan.schema.by_unit(counts)
+    first, *others = ([int(n) for n in own[own > 0]] for own in diversities_by_unit(plan.schema, counts))
     return {
         "schema": plan.schema,
         "classes": classes,
         "plan_digest": plan.digest,
         "content_digest": content_digest,
-        "records_released": int(counts.sum()),
-        "classes_published": int(diversities.size),
-        "diversity": int(diversities.min()) if diversities.size else None,
+        "records_released": int(tables[0].sum()),
+        "classes_published": len(first),
+        "diversity": min(first, default=None),
+        "also": tuple(
+            {
+                "column": face.schema.sensitive.name,
+                "ell": face.ell,
+                "diversity": min(shown, default=None),
+                "closeness": closeness_shown(face, classes, own),
+            }
+            for face, shown, own in zip(plan.also, others, tables[1:], strict=True)
+        ),
         "utility": utility(plan.schema, classes, counts, plan.ell),
-        "closeness": closeness_shown(plan, classes, counts),
+        "closeness": closeness_shown(plan, classes, tables[0]),
         **{name: getattr(plan, name) for name in TERMS},
     }
 
@@ -402,7 +437,7 @@ def utility(
 
     Where the records lie inside their classes would make the classes look better, and give that away.
     """
-    sizes = counts.sum(axis=1)
+    sizes = schema.by_unit(counts)[0].sum(axis=1)
     if not sizes.any():
         return None
     lows, highs = classes.hulls(schema)
@@ -431,9 +466,24 @@ def read_manifest(path: Path) -> Manifest:
     return Manifest.from_dict(read_json(path, KIND), source=f"The manifest {path}")
 
 
+def released_values(schema: Schema) -> list[Any]:
+    """The sensitive values as releases show them; of several columns with the name of their own."""
+    if not schema.also_sensitive:
+        return list(schema.sensitive.released_values().to_pylist())
+    shown = []
+    for unit in schema.units:
+        places = unit.split(unit.start + np.arange(unit.size))
+        written = [
+            [column.released_values().to_pylist()[place] for place in own.tolist()]
+            for column, own in zip(unit.columns, places, strict=True)
+        ]
+        shown += [[unit.name, *values] for values in zip(*written, strict=True)]
+    return shown
+
+
 def content_digest(
     labels: Sequence[tuple[str, ...]],
-    values: Sequence[str | int | None],
+    values: Sequence[Any],
     counts: NDArray[np.int64],
     *,
     at_once: int = CELLS_AT_ONCE,

@@ -8,25 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import (
-    Certificate,
-    CertificateTerms,
-    broken_promise,
-    certify,
-    certify_shown,
-)
 from elldelta.core.coarsen import Coarsening, fit
 from elldelta.core.distribution import JointDistribution
-from elldelta.core.diversity import class_diversities
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.partition import Partition
 from elldelta.core.reserve import Reserve
+from elldelta.core.several import AnyCertificate, Terms, certify, certify_shown
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.plan.movers import common_of
-from elldelta.release.manifest import content_digest
+from elldelta.release.manifest import content_digest, released_values
+from elldelta.release.sliced import diversities_by_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +93,7 @@ class Publishable:
     @property
     def n_records(self) -> int:
         """The number of records that are released."""
-        return int(self.counts.sum())
+        return int(self.schema.by_unit(self.counts)[0].sum())
 
     @cached_property
     def persons_lower(self) -> NDArray[np.int64] | None:
@@ -115,23 +109,16 @@ class Publishable:
         return lower
 
     @property
-    def certificate(self) -> Certificate:
+    def certificate(self) -> AnyCertificate:
         """The certificate of what is published."""
         if self.coarsening is None:
             raise InternalError("A probabilistic release has no certificate.")
         return self.coarsening.certificate
 
     @cached_property
-    def diversities(self) -> NDArray[np.int64]:
-        """Distinct values per class with a record."""
-        present = class_diversities(self.counts, self.schema.value_groups)
-        return present[present > 0]
-
-    @cached_property
     def digest(self) -> str:
         """The digest of the content, by which manifest and ledger know it."""
-        values = self.schema.sensitive.released_values().to_pylist()
-        return content_digest(self.labels, values, self.counts)
+        return content_digest(self.labels, released_values(self.schema), self.counts)
 
 
 def publishable(
@@ -174,26 +161,25 @@ def publishable(
             )
         return _require_persons(_as_planned(counts, plan), plan)
     # Fine plans are made to be coarsened; others are meant to pass as they are.
-    if on_failure is None and plan.closeness is not None:
+    if on_failure is None and any(face.closeness is not None for face in plan.faces):
         on_failure = "coarsen-suppress"  # a union need not be closer to what the plan says of its classes
     on_failure = on_failure or ("refuse" if plan.waiting_risk is None else "coarsen")
     if on_failure == "refuse":
         _require_records(counts, plan)
     fitted = partial(_fitted, counts, plan, on_failure, most_suppressed, price_left_out, grouping)
-    own, reserve = plan.terms, None
+    own, reserve = plan.all_terms, None
     attempts = [own]
     if plan.owners is not None and state is None:  # for a ledger that is kept elsewhere: as the first of them
-        state, to_come = LedgerState.empty(own), plan.owners - 1
-    if state is not None and to_come is not None:
+        state, to_come = LedgerState.empty(plan.terms), plan.owners - 1
+    left = None if state is None else state.terms_left()
+    if left is not None and to_come is not None:
         _require_one_release(plan)
-        attempts = [state.terms_left()]
-        reserve = Reserve.keep(plan.cells(), attempts[0], n_records=plan.records, followers=to_come)
-    elif state is not None and grouping is None and on_failure != "refuse":
-        left = state.terms_left()
-        least = np.minimum(own.allowances, left.allowances)
-        strict = replace(own, allowances=least)
-        if left.closeness is not None and own.closeness is not None:
-            strict = replace(strict, closeness=replace(left.closeness, alone=own.closeness.limit))
+        attempts = [left]
+        reserve = Reserve.keep(plan.cells(), left, n_records=plan.records, followers=to_come)
+    elif left is not None and grouping is None and on_failure != "refuse":
+        strict = replace(plan.terms, allowances=np.minimum(plan.terms.allowances, left.allowances))
+        if left.closeness is not None and plan.terms.closeness is not None:
+            strict = replace(strict, closeness=replace(left.closeness, alone=plan.terms.closeness.limit))
         attempts += [left, strict]
     for terms in attempts:
         made = fitted(terms, reserve)
@@ -227,7 +213,7 @@ def _fitted(
     most_suppressed: float | None,
     price_left_out: float,
     grouping: Partition | None,
-    terms: CertificateTerms,
+    terms: Terms,
     reserve: Reserve | None,
 ) -> Publishable:
     class_of = plan.class_of(counts.ranks)
@@ -287,14 +273,15 @@ def _as_planned(counts: Counts, plan: Plan) -> Publishable:
     """A probabilistic plan: N records, and every class must show ell values, or nothing is published."""
     _require_records(counts, plan)
     made = Publishable(counts, plan.class_of(counts.ranks), plan.classes, plan.labels)
-    n_below = int((made.diversities < plan.ell).sum())
-    verdict = certify_shown(made.counts, plan.terms, Partition(np.arange(plan.n_classes)))
+    shown = np.array(diversities_by_unit(made.schema, made.counts))
+    n_below = int(((shown > 0) & (shown < np.array(plan.ells)[:, None])).any(axis=0).sum())
+    verdict = certify_shown(made.counts, plan.all_terms, Partition(np.arange(plan.n_classes)))
     n_far = int(verdict.too_far.sum())
     if n_below or n_far:
-        few = f"{n_below} of {made.diversities.size} classes show fewer" if n_below else ""
+        few = f"{n_below} of {int((shown[0] > 0).sum())} classes show fewer" if n_below else ""
         far = f"{n_far} of {plan.n_classes} classes are further away" if n_far else ""
         raise RefusedError(
-            f"The release would not show {plan.ell} values in every class."
+            f"The release would not show {', '.join(map(str, plan.ells))} values in every class."
             if n_below
             else "The release would be further from what the plan says of its classes than it may be.",
             found=f"{few or far}; "
@@ -305,7 +292,7 @@ def _as_planned(counts: Counts, plan: Plan) -> Publishable:
     return made
 
 
-def _not_certified(certificate: Certificate, plan: Plan) -> RefusedError:
+def _not_certified(certificate: AnyCertificate, plan: Plan) -> RefusedError:
     """The refusal of a table that does not pass: which classes fail, how many records are likely needed."""
     failing = np.flatnonzero(certificate.fails)
     named = "; ".join(
@@ -315,18 +302,19 @@ def _not_certified(certificate: Certificate, plan: Plan) -> RefusedError:
         for index in failing[:MOST_NAMED].tolist()
     )
     more = f", and {failing.size - MOST_NAMED} more" if failing.size > MOST_NAMED else ""
-    enough = None if plan.closeness is not None else likely_enough(plan)
+    is_close = any(face.closeness is not None for face in plan.faces)
+    enough = None if is_close else likely_enough(plan)
     wait = (
         f"About {enough} records are likely to be enough: wait for a size that was announced beforehand, "
         "not record by record"
         if enough is not None
         else "More records alone are unlikely to help"
-        if plan.closeness is None
+        if not is_close
         else "Wait for a size that was announced beforehand, not record by record"
     )
     return RefusedError(
         "The release does not pass the certificate of its plan: linked with others it could "
-        f"{broken_promise(certificate)}.",
+        f"{certificate.broken_promise}.",
         found=f"Of {plan.n_classes} classes {' and '.join(certificate.reasons)}: {named}{more}.",
         remedy=f'{wait}. Or merge failing classes (`on_failure="coarsen"`), or leave their records out '
         '(`on_failure="suppress"`).',
@@ -338,16 +326,19 @@ def likely_enough(plan: Plan, chance: float = 0.1) -> int | None:
 
     Multiples of N, because those can be announced beforehand; None if not even 64 N are enough.
     """
-    cells, common = plan.cells(), common_of(plan)
     for multiple in (2, 3, 4, 6, 8, 16, 32, 64):
         # As in planning: r records of a value in a release are one in each of r parts of it.
         part, releases = multiple * plan.records // plan.min_records, plan.releases * plan.min_records
-        if common is None:
-            failures = class_failures_upper(cells, plan.ell, part, releases, certifiable=True)
-        else:
-            bound = SharpBound(plan.ell, part, releases, certifiable=True)
-            failures = common.evaluate(JointDistribution(cells, 1.0), bound).classes
-        if plan.min_records * failures.failures_upper.sum() <= chance:
+        failure = 0.0
+        for face in plan.faces:
+            cells, common = face.cells(), common_of(face)
+            if common is None:
+                failures = class_failures_upper(cells, face.ell, part, releases, certifiable=True)
+            else:
+                bound = SharpBound(face.ell, part, releases, certifiable=True)
+                failures = common.evaluate(JointDistribution(cells, 1.0), bound).classes
+            failure += float(failures.failures_upper.sum())
+        if plan.min_records * failure <= chance:
             return multiple * plan.records
     return None
 

@@ -16,7 +16,7 @@ from elldelta.core.partition import Partition
 from elldelta.engines import Query, TableName, is_frame, running
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.plan.classes import Classes, Merged, class_labels
-from elldelta.release.manifest import Manifest, content_digest, manifest_path, read_manifest
+from elldelta.release.manifest import Manifest, content_digest, manifest_path, read_manifest, released_values
 from elldelta.release.row_checks import (
     file_digest,
     is_in_order,
@@ -24,6 +24,7 @@ from elldelta.release.row_checks import (
     unknown_columns,
     unreadable_files,
 )
+from elldelta.release.sliced import is_sliced
 from elldelta.schema.domains import NULL
 from elldelta.schema.labels import shows_nothing
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from elldelta.engines import Engine, Progress, Table
     from elldelta.files import CsvFormat
-    from elldelta.schema.schema import Schema
+    from elldelta.schema.schema import Column, Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,23 +83,8 @@ def count_release(
     table: Table, quasi_identifiers: Sequence[str], sensitive: str, *, progress: Progress | None = None
 ) -> ReleaseCounts:
     """Counts a release by (labels, sensitive value); the file is read once."""
-    import pyarrow as pa
-
-    names = (*quasi_identifiers, sensitive)
-    cells = pa.Table.from_batches(table.count_texts(names, progress))
-    coded = [_coded(cells.column(place)) for place in range(len(names))]
-    n = cells.column(len(names)).to_numpy().astype(np.int64)
-    table.check_read(int(n.sum()))
-    rows = np.stack([codes for codes, _ in coded[:-1]], axis=1)
-    # Numbers the rows one column at a time: numbers stay small, and sorting rows is slow.
-    classes, examples = np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.intp)
-    for codes, texts in coded[:-1]:
-        keys = classes * max(len(texts), 1) + codes
-        _, examples, classes = np.unique(keys, return_index=True, return_inverse=True)
-    value_of, values = coded[-1]
-    labels = tuple(
-        tuple(texts[code] for code, (_, texts) in zip(row, coded[:-1], strict=True))
-        for row in rows[examples].tolist()
+    labels, classes, [(value_of, values)], n = _different_rows(
+        table, quasi_identifiers, [sensitive], progress
     )
     counts = np.zeros((len(labels), len(values)), dtype=np.int64)
     counts[classes, value_of] = n
@@ -106,11 +92,42 @@ def count_release(
     return ReleaseCounts(labels, values, counts)
 
 
+_Coded = tuple["NDArray[np.int64]", tuple[str | None, ...]]
+
+
+def _different_rows(
+    table: Table, quasi_identifiers: Sequence[str], sensitive: Sequence[str], progress: Progress | None
+) -> tuple[tuple[tuple[str | None, ...], ...], NDArray[np.int64], list[_Coded], NDArray[np.int64]]:
+    """The labels of classes; of every different row its class, its coded values, and how often it occurs."""
+    import pyarrow as pa
+
+    names = (*quasi_identifiers, *sensitive)
+    cells = pa.Table.from_batches(table.count_texts(names, progress))
+    coded = [_coded(cells.column(place)) for place in range(len(names))]
+    n = cells.column(len(names)).to_numpy().astype(np.int64)
+    table.check_read(int(n.sum()))
+    known, values = coded[: len(quasi_identifiers)], coded[len(quasi_identifiers) :]
+    rows = np.stack([codes for codes, _ in known], axis=1)
+    # Numbers the rows one column at a time: numbers stay small, and sorting rows is slow.
+    classes, examples = np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.intp)
+    for codes, texts in known:
+        keys = classes * max(len(texts), 1) + codes
+        _, examples, classes = np.unique(keys, return_index=True, return_inverse=True)
+    labels = tuple(
+        tuple(texts[code] for code, (_, texts) in zip(row, known, strict=True))
+        for row in rows[examples].tolist()
+    )
+    return labels, classes, values, n
+
+
 def sensitive_texts(schema: Schema) -> tuple[str | None, ...]:
     """The sensitive values of a schema, as releases spell them."""
-    return tuple(
-        None if value is None else str(value) for value in schema.sensitive.released_values().to_pylist()
-    )
+    return column_texts(schema.sensitive)
+
+
+def column_texts(column: Column) -> tuple[str | None, ...]:
+    """The values of a sensitive column, as releases spell them."""
+    return tuple(None if value is None else str(value) for value in column.released_values().to_pylist())
 
 
 def values_of_schema(schema: Schema, values: Sequence[str | None]) -> list[str | None]:
@@ -126,10 +143,10 @@ def values_of_schema(schema: Schema, values: Sequence[str | None]) -> list[str |
     ]
 
 
-def unknown_values(schema: Schema, name: str, n_values: int) -> DataError:
+def unknown_values(column: Column, name: str, n_values: int) -> DataError:
     """The error for a release with sensitive values that its schema does not hold."""
     return DataError(
-        f"The sensitive column {schema.sensitive.name!r} holds values that the schema does not know.",
+        f"The sensitive column {column.name!r} holds values that the schema does not know.",
         found=f"{n_values} different values in {name}.",
         remedy="Use the schema that the release was made with.",
     )
@@ -170,7 +187,11 @@ class Published:
     @property
     def n_records(self) -> int:
         """The number of records."""
-        return int(self.counts.sum())
+        return int(self.schema.by_unit(self.counts)[0].sum())
+
+    def face(self, place: int) -> Published:
+        """What it shows of one of several sensitive columns, or of those that are tied together."""
+        return replace(self, schema=self.schema.face(place), counts=self.schema.by_unit(self.counts)[place])
 
     @cached_property
     def labels(self) -> list[tuple[str, ...]]:
@@ -186,8 +207,7 @@ class Published:
     @cached_property
     def digest(self) -> str:
         """The digest of its content."""
-        values = self.schema.sensitive.released_values().to_pylist()
-        return content_digest(self.labels, values, self.counts)
+        return content_digest(self.labels, released_values(self.schema), self.counts)
 
 
 def read_published(
@@ -206,27 +226,42 @@ def read_published(
     schema, classes = manifest.schema, manifest.classes
     n_unknown = unknown_columns(table, manifest)
     if n_unknown:
-        described = ", ".join(map(repr, (*schema.names, schema.sensitive.name, *schema.kept)))
+        described = ", ".join(map(repr, schema.columns))
         raise not_as_described(
             name, f"It has {n_unknown} columns that the manifest does not describe; it describes {described}."
         )
-    found = count_release(table, schema.names, schema.sensitive.name, progress=progress)
+    found, class_of, coded, n = _different_rows(table, schema.names, schema.sensitive_names, progress)
     number = {labels: index for index, labels in enumerate(manifest.labels)}
     if len(number) < classes.n_classes:
         raise not_as_described(name, "Two of its classes have the same labels.")
-    known: list[int | None] = [number.get(labels) for labels in found.labels]  # type: ignore[arg-type]
+    known: list[int | None] = [number.get(labels) for labels in found]  # type: ignore[arg-type]
     if None in known:
         raise not_as_described(name, f"{known.count(None)} sets of labels name no class of the manifest.")
-    position = {text: place for place, text in enumerate(sensitive_texts(schema))}
-    if not position.keys() >= set(found.values):
-        raise unknown_values(schema, name, len(set(found.values) - position.keys()))
-    columns = [position[value] for value in found.values]
+    rows = np.array(known, dtype=np.int64)[class_of]
+    at = {
+        column.name: _positions(column, own, name)
+        for column, own in zip(schema.sensitives, coded, strict=True)
+    }
+    values = [unit.join([at[column.name] for column in unit.columns]) for unit in schema.units]
     counts = np.zeros((classes.n_classes, schema.n_values), dtype=np.int64)
-    counts[np.ix_(np.array(known, dtype=np.int64), np.array(columns, dtype=np.int64))] = found.counts
+    for own in values:
+        np.add.at(counts, (rows, own), n)
     published = Published(name, schema, classes, counts, manifest)
     if published.digest != manifest.content_digest:
         raise not_as_described(name, "Its records are not those that the manifest describes.")
+    if schema.also_sensitive and not is_sliced(schema, counts, rows, values, n):
+        raise not_as_described(name, "Its rows tie sensitive columns together that the plan keeps apart.")
     return replace(published, unchecked=_check_rows(table, name, manifest, csv_format, progress))
+
+
+def _positions(column: Column, coded: _Coded, name: str) -> NDArray[np.int64]:
+    """Where the values of a release stand in the domain of their column."""
+    codes, texts = coded
+    position = {text: place for place, text in enumerate(column_texts(column))}
+    if not position.keys() >= set(texts):
+        raise unknown_values(column, name, len(set(texts) - position.keys()))
+    places: NDArray[np.int64] = np.array([position[text] for text in texts], dtype=np.int64)[codes]
+    return places
 
 
 def _check_rows(
@@ -237,7 +272,7 @@ def _check_rows(
     table.require(schema.kept)
     kept = manifest.kept
     if kept is not None and (table.files or kept["of"] == "rows"):
-        names = (*schema.names, schema.sensitive.name, *schema.kept)
+        names = schema.columns
         is_file = kept["of"] == "file"
         found = file_digest(table.files) if is_file else kept_digest(table, names, progress)
         if found != kept["digest"]:

@@ -35,8 +35,7 @@ _END = "\x1f"
 def unknown_columns(table: Table, manifest: Manifest) -> int:
     """How many columns a release has that its manifest does not describe."""
     schema = manifest.schema
-    described = {*schema.names, schema.sensitive.name, *schema.kept}
-    return len({*table.names, *table.hidden, *table.partial} - described)
+    return len({*table.names, *table.hidden, *table.partial} - {*schema.columns})
 
 
 def unreadable_files(source: object, files: Sequence[Path]) -> str | None:
@@ -256,7 +255,7 @@ def _flags(values: pa.Array) -> NDArray[np.bool_]:
 def _batches(table: Table, manifest: Manifest, csv_format: CsvFormat) -> Iterator[pa.RecordBatch] | None:
     """The rows of a release in the order in which they stand."""
     schema = manifest.schema
-    names = [*schema.names, schema.sensitive.name, *schema.kept]
+    names = list(schema.columns)
     if table.given is not None:
         rows = to_arrow(table.given).select(names)
         in_memory: Iterator[pa.RecordBatch] = iter(rows.to_batches(max_chunksize=_ROWS_AT_ONCE))

@@ -28,11 +28,12 @@ from elldelta.engines import (
     require,
     sql,
 )
-from elldelta.engines.repeated_rows import RepeatedRows
+from elldelta.engines.repeated_rows import GeneratedRows, RepeatedRows
 from elldelta.errors import DataError, InternalError, ParameterError
 from elldelta.files import AtomicFiles, part_name
 from elldelta.release.published import count_release, sensitive_texts
 from elldelta.release.row_checks import file_digest, kept_digest
+from elldelta.release.sliced import sliced_rows
 from elldelta.schema.domains import UNKNOWN
 
 if TYPE_CHECKING:
@@ -167,8 +168,10 @@ def check_number(of: str, expected: int, written: int) -> None:
         )
 
 
-def generated_rows(content: Publishable) -> RepeatedRows:
+def generated_rows(content: Publishable) -> GeneratedRows:
     """The rows of a release without kept columns: every (class, sensitive value) as often as it occurs."""
+    if content.schema.also_sensitive:
+        return sliced_rows(content.schema, content.labels, content.counts)
     import pyarrow as pa
 
     classes, values = np.nonzero(content.counts)

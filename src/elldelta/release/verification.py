@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.certificate import certify_shown
-from elldelta.core.diversity import diversity, k_anonymity
+from elldelta.core.diversity import k_anonymity
+from elldelta.core.several import certify_shown
 from elldelta.errors import FileError, RefusedError
 from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged, Runs
 from elldelta.plan.signature import given_plan
 from elldelta.release.manifest import TERMS, Manifest, closeness_shown, coarsened, utility
 from elldelta.release.published import Published, not_as_described, open_published
+from elldelta.release.sliced import diversities_by_unit
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
@@ -113,27 +115,29 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
             found="The digest of the plan is not the one in the manifest.",
             remedy="Give the plan that the release was made with.",
         )
-    realised = diversity(published.counts)
+    shown = [own[own > 0].tolist() for own in diversities_by_unit(published.schema, published.counts)]
+    realised, *others = (min(own, default=None) for own in shown)
     n_classes = int(published.counts.any(axis=1).sum())
-    _check_claims(published, manifest, n_classes, realised)
+    _check_claims(published, manifest, n_classes, [realised, *others])
     if plan is not None:
         _check_plan(published, manifest, plan)
     if not _alike(
         manifest.utility, utility(published.schema, published.classes, published.counts, manifest.ell)
     ):
         raise not_as_described(name, "The manifest is wrong about the information that is kept.")
-    if realised is not None and realised < manifest.ell:
-        raise _unreliable(
-            f"The release {name} does not show {manifest.ell} values in every class.",
-            f"A class shows {realised}.",
-        )
+    promised = [manifest.ell, *(unit["ell"] for unit in manifest.also)]
+    for ell, found in zip(promised, (realised, *others), strict=True):
+        if found is not None and found < ell:
+            raise _unreliable(
+                f"The release {name} does not show {ell} values in every class.", f"A class shows {found}."
+            )
     return Verification(
         name,
         published.n_records,
         n_classes,
         manifest.ell,
         realised,
-        k_anonymity(published.counts),
+        k_anonymity(published.schema.by_unit(published.counts)[0]),
         manifest.plan_digest,
         is_certified=plan is not None and plan.guarantee == "certified",
         claimed=_claimed(manifest, plan),
@@ -144,12 +148,17 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
     )
 
 
-def _check_claims(published: Published, manifest: Manifest, n_classes: int, realised: int | None) -> None:
+def _check_claims(
+    published: Published, manifest: Manifest, n_classes: int, realised: Sequence[int | None]
+) -> None:
     """Refuses a manifest that claims what the table does not show, wherever the table can tell."""
     claims = {
         "the number of records": (manifest.records_released, published.n_records),
         "the number of classes": (manifest.classes_published, n_classes),
-        "the diversity": (manifest.diversity, realised),
+        "the diversity": (
+            [manifest.diversity, *(unit["diversity"] for unit in manifest.also)],
+            list(realised),
+        ),
     }
     wrong = [name for name, (claimed, found) in claims.items() if claimed != found]
     lost = (manifest.records_left_out, manifest.records_suppressed, manifest.records_quarantined)
@@ -194,6 +203,8 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
     classes, name = published.classes, published.name
     base = classes.base if isinstance(classes, Merged) else classes
     other = [term for term in TERMS if getattr(manifest, term) != getattr(plan, term)]
+    if [unit["ell"] for unit in manifest.also] != list(plan.ells[1:]):
+        other.append("ell")
     is_merged = isinstance(classes, Merged)
     problems = {
         "It describes its columns differently.": published.schema.digest != plan.schema.digest,
@@ -213,8 +224,11 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
             remedy="Do not rely on it, or give the plan that it was made with.",
         )
     _check_coarsening(published, manifest, plan)
-    certificate = certify_shown(published.counts, plan.terms, published.grouping)
-    if not _alike(manifest.closeness, closeness_shown(plan, classes, published.counts)):
+    certificate = certify_shown(published.counts, plan.all_terms, published.grouping)
+    said = [manifest.closeness, *(unit["closeness"] for unit in manifest.also)]
+    tables = published.schema.by_unit(published.counts)
+    near = [closeness_shown(face, classes, own) for face, own in zip(plan.faces, tables, strict=True)]
+    if not all(_alike(*pair) for pair in zip(said, near, strict=True)):
         raise not_as_described(name, "The manifest is wrong about how close it is to the references.")
     if plan.guarantee == "probabilistic":
         if published.n_records < plan.records:

@@ -42,7 +42,7 @@ class Proposal:
 
     Attributes:
         schema: The schema.
-        profiles: What each counted column holds, the sensitive one last.
+        profiles: What each counted column holds, the sensitive ones last.
         warnings: What may be wrong, in sentences; what endangers people comes first.
     """
 
@@ -53,13 +53,13 @@ class Proposal:
     @property
     def is_dangerous(self) -> bool:
         """Whether a sensitive value may be no value at all."""
-        return bool(self.profiles[-1].codes)
+        return any(profile.codes for profile in self.profiles[len(self.schema.names) :])
 
 
 def propose(
     table: Table,
     quasi_identifiers: Sequence[str],
-    sensitive: str,
+    sensitive: str | Sequence[str],
     *,
     kept: Sequence[str] = (),
     bins: Mapping[str, str] | None = None,
@@ -81,7 +81,8 @@ def propose(
     Args:
         table: The table.
         quasi_identifiers: Columns that an outsider may know, in the order of comparison.
-        sensitive: The column that must not be learnt.
+        sensitive: The column that must not be learnt, or several. Columns that stay tied together are one
+            entry, with a plus between them: "disease+stage".
         kept: Columns that a release shows unchanged.
         bins: For columns of numbers: "width:10000", "quantile:8", "edges:0,10,20", or "values" for one
             position per value that occurs.
@@ -98,13 +99,17 @@ def propose(
         DataError: A column is missing.
         SchemaError: A column has no value, too many different texts, or a hierarchy that does not fit.
     """
-    if isinstance(quasi_identifiers, str) or not isinstance(sensitive, str):
+    entries = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    if isinstance(quasi_identifiers, str) or not entries or any(type(e) is not str for e in entries):
         raise ParameterError(
-            "Quasi-identifiers are a list of columns, and the sensitive column is given by its name.",
+            "Quasi-identifiers are a list of columns, and sensitive columns are given by their names.",
             found=f"They are of type {type(quasi_identifiers).__name__} and {type(sensitive).__name__}.",
-            remedy='Give a list of names, such as ["age", "sex"], and one name.',
+            remedy='Give a list of names, such as ["age", "sex"], and one name or a list.',
         )
-    names = (*quasi_identifiers, sensitive)
+    # A name may hold a plus itself.
+    groups = [(entry,) if entry in table.names else tuple(entry.split("+")) for entry in entries]
+    hidden = tuple(name for group in groups for name in group)
+    names = (*quasi_identifiers, *hidden)
     table.require((*names, *kept))
     bins, hierarchies, widen = dict(bins or {}), dict(hierarchies or {}), dict(widen or {})
     na, not_na = dict(na or {}), dict(not_na or {})
@@ -118,7 +123,7 @@ def propose(
         rows.checked()  # what is wrong without looking at the table is told before it is read
     columns, profiles, warnings = [], [], list[str]()
     for place, name in enumerate(names):
-        is_sensitive = name == sensitive
+        is_sensitive = place >= len(quasi_identifiers)
         tokens = missing_tokens(na.get(name, ()), not_na.get(name, ()))
         profile = Profiler(table, name, tokens).profile(bins.get(name), most_categories)
         if is_sensitive and isinstance(profile.domain, Categories):
@@ -145,7 +150,15 @@ def propose(
         warnings = [*told, *warnings] if is_sensitive else [*warnings, *told]
         if progress:
             progress((place + 1) / len(names))
-    schema = Schema(tuple(columns[:-1]), columns[-1], tuple(kept), _dropped(table, (*names, *kept)))
+    first = len(quasi_identifiers)
+    schema = Schema(
+        tuple(columns[:first]),
+        columns[first],
+        tuple(kept),
+        _dropped(table, (*names, *kept)),
+        also_sensitive=tuple(columns[first + 1 :]),
+        tied=tuple(group for group in groups if len(group) > 1),
+    )
     return Proposal(schema, tuple(profiles), (*warnings, *repeated_people(table, (*kept, *schema.dropped))))
 
 

@@ -22,6 +22,7 @@ from elldelta.pages.page import Shown
 from elldelta.schema import labels
 from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.hierarchy import FittedHierarchy, Hierarchy
+from elldelta.schema.sensitive import SensitiveUnit, sensitive_units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,8 +40,9 @@ __all__ = ["NULL", "UNKNOWN", "Bins", "Categories", "Column", "Dates", "Integers
 
 NullPolicy = Literal["category", "refuse", "suppress"]
 
-FORMAT_VERSION = 1
-"""Version of the schema's dictionary and TOML form; old versions are read for ever, newer ones refused."""
+FORMAT_VERSION = 2
+"""Version of the schema's dictionary and TOML form; old versions are read for ever, newer ones refused.
+Format 2 lists several sensitive columns; a schema with one is written in format 1, as ever."""
 
 
 @dataclass(frozen=True)
@@ -205,18 +207,25 @@ class Schema(Shown):
     Attributes:
         quasi_identifiers: What an outsider may know about a person, in the order in which combinations are
             compared.
-        sensitive: What must not be learnt.
+        sensitive: What must not be learnt; the first column of it.
         kept: Columns that a release shows unchanged; empty unless somebody named them.
         dropped: Columns that were seen and are not used, listed for the record.
+        also_sensitive: Further columns that must not be learnt. Each has its own promise, and releases do not
+            tell which of their values belong to one person.
+        tied: Groups of sensitive columns whose values stay together in releases: each group is one composite
+            column, whose values are tuples.
     """
 
     quasi_identifiers: tuple[Column, ...]
     sensitive: Column
     kept: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    also_sensitive: tuple[Column, ...] = ()
+    tied: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("quasi_identifiers", "kept", "dropped"):
+        object.__setattr__(self, "tied", tuple(tuple(group) for group in self.tied))
+        for name in ("quasi_identifiers", "kept", "dropped", "also_sensitive"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not self.quasi_identifiers:
             raise SchemaError(
@@ -226,24 +235,25 @@ class Schema(Shown):
             )
         for name in self.kept + self.dropped:
             _check_name(name)
-        identifying = {column.name.casefold() for column in self.quasi_identifiers}
-        if self.sensitive.name.casefold() in identifying:
+        for column in self.sensitives:
+            self._check_sensitive(column)
+        if self.n_values >= 2**31:
             raise SchemaError(
-                f"Column {self.sensitive.name!r} cannot be sensitive and a quasi-identifier.",
-                found="It has both roles.",
-                remedy="Remove one of the roles.",
+                "There are too many sensitive values to number them.",
+                found=f"{self.n_values} with all tuples of tied columns; 2^31 is the limit.",
+                remedy="Tie fewer columns, or put their values into bins.",
             )
-        if self.sensitive.changes:
+        if self.also_sensitive and any(column.hierarchy is not None for column in self.sensitives):
             raise SchemaError(
-                f"The sensitive column {self.sensitive.name!r} is said to change.",
-                found="Only quasi-identifiers are: what linking leaves is a value that stays the same.",
-                remedy="Remove changes = true.",
+                "Groups of like values go with one sensitive column.",
+                found=f"There are {len(self.sensitives)}, and one of them has a hierarchy.",
+                remedy="Remove the hierarchy, or declare one sensitive column.",
             )
-        if isinstance(self.sensitive.domain, Dates):
+        if self.kept and self.also_sensitive:
             raise SchemaError(
-                f"The sensitive column {self.sensitive.name!r} cannot hold dates.",
-                found="Its domain is dates.",
-                remedy="Use categories, integers or bins.",
+                "Columns cannot be kept beside several sensitive ones.",
+                found=f"{len(self.kept)} are kept: they would tie the sensitive values of a person together.",
+                remedy="Keep none, or declare one sensitive column.",
             )
         seen: set[str] = set()
         for name in (*self.columns, *self.dropped):
@@ -262,11 +272,31 @@ class Schema(Shown):
                 remedy="Use fewer quasi-identifiers, wider ranges or coarser dates.",
             )
 
+    def _check_sensitive(self, column: Column) -> None:
+        if column.name.casefold() in {name.casefold() for name in self.names}:
+            raise SchemaError(
+                f"Column {column.name!r} cannot be sensitive and a quasi-identifier.",
+                found="It has both roles.",
+                remedy="Remove one of the roles.",
+            )
+        if column.changes:
+            raise SchemaError(
+                f"The sensitive column {column.name!r} is said to change.",
+                found="Only quasi-identifiers are: what linking leaves is a value that stays the same.",
+                remedy="Remove changes = true.",
+            )
+        if isinstance(column.domain, Dates):
+            raise SchemaError(
+                f"The sensitive column {column.name!r} cannot hold dates.",
+                found="Its domain is dates.",
+                remedy="Use categories, integers or bins.",
+            )
+
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
         return {
             "quasi-identifiers": ", ".join(self.names),
-            "sensitive": f"{self.sensitive.name}, {self.n_values:,} values",
+            "sensitive": "; ".join(f"{unit.name}, {unit.size:,} values" for unit in self.units),
             "kept": ", ".join(self.kept) or None,
             "dropped": ", ".join(self.dropped) or None,
             "combinations": self.n_combinations,
@@ -275,7 +305,7 @@ class Schema(Shown):
 
     def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
         """Every counted column: its role, its kind of values, how many positions it has."""
-        roles = [*(["quasi-identifier"] * len(self.names)), "sensitive"]
+        roles = [*(["quasi-identifier"] * len(self.names)), *(["sensitive"] * len(self.sensitives))]
         rows: list[tuple[object, ...]] = [
             (column.name, role, type(column.domain).__name__.lower(), column.size, column.nulls)
             for column, role in zip(self.counted_columns, roles, strict=True)
@@ -295,12 +325,22 @@ class Schema(Shown):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns of a release: quasi-identifiers, sensitive, kept."""
-        return (*self.names, self.sensitive.name, *self.kept)
+        return (*self.names, *self.sensitive_names, *self.kept)
+
+    @property
+    def sensitives(self) -> tuple[Column, ...]:
+        """All sensitive columns."""
+        return (self.sensitive, *self.also_sensitive)
+
+    @property
+    def sensitive_names(self) -> tuple[str, ...]:
+        """The names of the sensitive columns."""
+        return tuple(column.name for column in self.sensitives)
 
     @property
     def counted_columns(self) -> tuple[Column, ...]:
-        """The quasi-identifiers and the sensitive column."""
-        return (*self.quasi_identifiers, self.sensitive)
+        """The quasi-identifiers and the sensitive columns."""
+        return (*self.quasi_identifiers, *self.sensitives)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -314,8 +354,25 @@ class Schema(Shown):
 
     @property
     def n_values(self) -> int:
-        """|S|: the number of sensitive values, seen or not."""
-        return self.sensitive.size
+        """|S|: the number of sensitive values, seen or not: those of the first column, then of the next."""
+        return sum(unit.size for unit in self.units)
+
+    @cached_property
+    def units(self) -> tuple[SensitiveUnit, ...]:
+        """What has a promise of its own: every sensitive column, or those that are tied together."""
+        return sensitive_units(self.sensitives, self.tied)
+
+    def face(self, place: int) -> Schema:
+        """The schema of a table that shows one unit only: tied columns are one column of tuples."""
+        columns = self.units[place].columns
+        column = columns[0]
+        if len(columns) > 1:
+            column = Column(self.units[place].name, Categories(self.units[place].labels))
+        return Schema(self.quasi_identifiers, column, self.kept)
+
+    def by_unit(self, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """A table of counts by sensitive value, cut into those of every unit; each holds all records."""
+        return [counts[..., unit.place.values] for unit in self.units]
 
     @cached_property
     def value_groups(self) -> NDArray[np.int64] | None:
@@ -376,9 +433,12 @@ class Schema(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The schema as plain JSON values; `from_dict` is the inverse."""
         return {
-            "format": FORMAT_VERSION,
+            "format": FORMAT_VERSION if self.also_sensitive else 1,
+            **({"tied": [list(group) for group in self.tied]} if self.tied else {}),
             "quasi_identifiers": [_column_to_dict(column) for column in self.quasi_identifiers],
-            "sensitive": _column_to_dict(self.sensitive),
+            "sensitive": [_column_to_dict(column) for column in self.sensitives]
+            if self.also_sensitive
+            else _column_to_dict(self.sensitive),
             "kept": list(self.kept),
             "dropped": list(self.dropped),
         }
@@ -388,7 +448,7 @@ class Schema(Shown):
         cls,
         source: Any,  # noqa: ANN401 (files, or any table in memory)
         quasi_identifiers: Sequence[str],
-        sensitive: str,
+        sensitive: str | Sequence[str],
         *,
         kept: Sequence[str] = (),
         bins: Mapping[str, str] | None = None,
@@ -407,7 +467,8 @@ class Schema(Shown):
         Args:
             source: Files, folders, globs, or a table in memory (pandas, Polars, Arrow).
             quasi_identifiers: Columns that an outsider may know, in the order of comparison.
-            sensitive: The column that must not be learnt.
+            sensitive: The column that must not be learnt, or several. Columns that stay tied together are one
+                entry, with a plus between them: "disease+stage".
             kept: Columns that a release shows unchanged.
             bins: For columns of numbers: "width:10000", "quantile:8", "edges:0,10,20", or "values" for one
                 position per value that occurs.

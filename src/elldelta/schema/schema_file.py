@@ -60,6 +60,7 @@ _DOCUMENT_KEYS = {
     "sensitive": True,
     "kept": False,
     "dropped": False,
+    "tied": False,
 }
 
 
@@ -155,10 +156,23 @@ class _Reader:
         with self.at("quasi_identifiers"):
             entries = _sequence(document["quasi_identifiers"], "quasi_identifiers")
         columns = tuple(self.column(e, ("quasi_identifiers", place)) for place, e in enumerate(entries))
-        sensitive = self.column(document["sensitive"], ("sensitive",))
+        sensitives = self.sensitives(document["sensitive"])
         names = {key: self.names(document.get(key, ()), key) for key in ("kept", "dropped")}
-        with self.at(*_place_of_clash(columns, sensitive, names)):
-            return Schema(columns, sensitive, **names)
+        also = tuple(column for column, _ in sensitives[1:])
+        with self.at("tied"):
+            groups = _sequence(document.get("tied", ()), "tied")
+            tied = tuple(_sequence(group, "A group of tied columns") for group in groups)
+        with self.at(*_place_of_clash(columns, sensitives, names)):
+            return Schema(columns, sensitives[0][0], also_sensitive=also, tied=tied, **names)
+
+    def sensitives(self, given: Any) -> list[tuple[Column, Path]]:  # noqa: ANN401
+        """The sensitive columns and where they stand: one table, or a list of them."""
+        if not isinstance(given, list | tuple):
+            return [(self.column(given, ("sensitive",)), ("sensitive",))]
+        with self.at("sensitive"):
+            _must(bool(given), "A schema needs a sensitive column.", "The list is empty.", "Name one.")
+        places: list[Path] = [("sensitive", place) for place in range(len(given))]
+        return [(self.column(entry, path), path) for entry, path in zip(given, places, strict=True)]
 
     def column(self, entry: Any, path: Path) -> Column:  # noqa: ANN401
         with self.at(*path):
@@ -288,12 +302,12 @@ def _sequence(value: object, name: str) -> tuple[Any, ...]:
 
 
 def _place_of_clash(
-    columns: tuple[Column, ...], sensitive: Column, names: dict[str, tuple[str, ...]]
+    columns: tuple[Column, ...], sensitives: list[tuple[Column, Path]], names: dict[str, tuple[str, ...]]
 ) -> Path:
     """Where the second use of a name stands; the top of the document if every name is used once."""
     used: list[tuple[str, Path]] = [
         *((column.name, ("quasi_identifiers", place, "name")) for place, column in enumerate(columns)),
-        (sensitive.name, ("sensitive", "name")),
+        *((column.name, (*path, "name")) for column, path in sensitives),
         *((name, (key,)) for key, listed in names.items() for name in listed),
     ]
     seen: set[str] = set()
@@ -301,7 +315,8 @@ def _place_of_clash(
         if name.casefold() in seen:
             return path
         seen.add(name.casefold())
-    return ("sensitive", "kind") if isinstance(sensitive.domain, Dates) else ()
+    dates = [(*path, "kind") for column, path in sensitives if isinstance(column.domain, Dates)]
+    return dates[0] if dates else ()
 
 
 def _dotted(path: Path) -> str:
@@ -312,19 +327,23 @@ def _dotted(path: Path) -> str:
 
 
 def _lines(schema: Schema) -> Iterator[str]:
-    yield _HEADER + f"format = {FORMAT_VERSION}"
+    yield _HEADER + f"format = {schema.to_dict()['format']}"
     yield ""
     yield "# Columns that a release shows unchanged. Each can identify people: name none without a reason."
     yield f"kept = {_toml(list(schema.kept))}"
     yield "# Columns that were found and are never used."
     yield f"dropped = {_toml(list(schema.dropped))}"
+    if schema.tied:
+        yield "# Sensitive columns whose values stay together in releases; others are shuffled apart."
+        yield f"tied = {_toml([list(group) for group in schema.tied])}"
     for column in schema.quasi_identifiers:
         yield ""
         yield "[[quasi_identifiers]]"
         yield from _column_lines(column)
-    yield ""
-    yield "[sensitive]"
-    yield from _column_lines(schema.sensitive)
+    for column in schema.sensitives:
+        yield ""
+        yield "[[sensitive]]" if schema.also_sensitive else "[sensitive]"
+        yield from _column_lines(column)
 
 
 def _column_lines(column: Column) -> Iterator[str]:

@@ -207,7 +207,7 @@ def test_the_whole_protocol(world):
     plan = read_plan(world.path("hospital-a", "plan.json"))
     # A class where all six values are witnesses: each release may miss two; these three would leave one.
     base = next(number for number, own in enumerate(plan.witnesses) if len(own) == 6)
-    assert plan.allowances[base] == 2
+    assert plan.terms.allowances[base] == 2
 
     seen = world.remote("hospital-a", "progress", digest, "--records", plan.records - 1)
     assert (seen["needed"], seen["own"], seen["owners_reached"]) == (plan.records, plan.records - 1, 0)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 from elldelta.agency.admission import ledger_chain
 from elldelta.agency.registration import Examined, Registration, examine
 from elldelta.agency.server.errors import BusyError, TooLargeError
-from elldelta.errors import RefusedError
+from elldelta.errors import ParameterError, RefusedError
 from elldelta.files import json_object
 from elldelta.model import model_from_bytes, promise_to_the_past, rounded
 from elldelta.plan.plan import Plan
@@ -197,6 +197,12 @@ def read_limited(content: bytes, most_cells: int) -> Model:
     with contextlib.suppress(pa.ArrowException, OSError):  # what reads the model says what is wrong
         _check_size(pq.read_metadata(pa.BufferReader(content)).num_rows, most_cells)
     model = model_from_bytes(content)
+    if model.schema.also_sensitive:
+        raise ParameterError(
+            "The service plans for one sensitive column.",
+            found=f"The model has {len(model.schema.sensitives)}.",
+            remedy="Estimate a model for each of them, or make the plan with the command line.",
+        )
     _check_size(len(model.ranks) * model.schema.n_values, most_cells)
     return model
 

@@ -33,21 +33,23 @@ def _run(
     if json:
         output.print_json(composed.to_dict())
         return
-    output.print_table(
-        f"Linking {composed.profile.releases} releases",
-        ("ell", "fewer than ell values left for somebody, probability at most"),
-        [
-            (str(ell), f"{failure:.3g}" if failure < 1.0 else "no promise")
-            for ell, failure in enumerate(composed.profile.failures_upper.tolist(), start=1)
-        ],
-    )
-    for item in composed.closeness:
-        far = item.distance_upper
-        output.print_text(
-            f"Closeness to what plan {item.plan[:15]} says: "
-            + ("no promise" if far is None else f"at most {far:.3g}")
-            + f" for these releases; {item.promised:g} is what it promises by itself."
+    for column in (composed, *composed.also):
+        about = f", {column.column}" if column.column else ""
+        output.print_table(
+            f"Linking {column.profile.releases} releases{about}",
+            ("ell", "fewer than ell values left for somebody, probability at most"),
+            [
+                (str(ell), f"{failure:.3g}" if failure < 1.0 else "no promise")
+                for ell, failure in enumerate(column.profile.failures_upper.tolist(), start=1)
+            ],
         )
+        for item in column.closeness:
+            far = item.distance_upper
+            output.print_text(
+                f"Closeness to what plan {item.plan[:15]} says: "
+                + ("no promise" if far is None else f"at most {far:.3g}")
+                + f" for these releases; {item.promised:g} is what it promises by itself."
+            )
     output.print_text("What must be true:", *(f"  - {condition}" for condition in composed.conditions))
 
 

@@ -32,25 +32,29 @@ def _show(
     if json:
         output.print_json(shown)
         return
-    sizes, marginal = shown["quasi_identifiers"], shown["marginal"]
+    sizes = shown["quasi_identifiers"]
+    columns = [(own["sensitive"], own["marginal"]) for own in (shown, *shown.get("also", ()))]
     output.print_pairs(
         str(model),
         [
             ("records", f"{shown['records']:,}"),
             ("combinations", f"{shown['combinations']:,} of {shown['combinations_possible']:,} occur"),
             *((name, f"{size:,} positions") for name, size in sizes.items()),
-            (shown["sensitive"], f"{len(marginal)} values (sensitive)"),
+            *((name, f"{len(marginal)} values (sensitive)") for name, marginal in columns),
             ("digest", shown["digest"]),
         ],
     )
     for line in loaded.protection_lines():
         output.print_text(line)
-    frequent = sorted(marginal.items(), key=lambda item: -item[1])
-    output.print_table(
-        "Sensitive values, most frequent first",
-        ("ell", "p_ell", "value"),
-        [(str(rank), f"{share:.6f}", name) for rank, (name, share) in enumerate(frequent, start=1)],
-    )
+    for name, marginal in columns:
+        frequent = sorted(marginal.items(), key=lambda item: -item[1])
+        output.print_table(
+            f"Values of {name}, most frequent first"
+            if len(columns) > 1
+            else "Sensitive values, most frequent first",
+            ("ell", "p_ell", "value"),
+            [(str(rank), f"{share:.6f}", value) for rank, (value, share) in enumerate(frequent, start=1)],
+        )
     output.print_written(picture)
 
 

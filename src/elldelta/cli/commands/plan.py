@@ -20,19 +20,20 @@ class Wishes:
     """What is asked for."""
 
     ell: Annotated[
-        int | None,
+        str | None,
         typer.Option(
             "--ell",
-            help="Sensitive values that must be left for everybody. Required without --closeness.",
-            callback=options.said_if_nothing,
+            help="Sensitive values that must be left for everybody. Required without --closeness. For "
+            "several sensitive columns one number for all, or one for each: disease=5,income=3.",
         ),
     ] = None
     closeness: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             "--closeness",
             help="How far linking may lead beliefs away from what the plan says, between 0 and 1: 0.2 is 20 "
-            "percentage points, for every set of values. With --ell or instead of it.",
+            "percentage points, for every set of values. With --ell or instead of it. For several sensitive "
+            "columns as with --ell.",
         ),
     ] = None
     closeness_to: Annotated[
@@ -176,7 +177,10 @@ def _run(
     from elldelta.plan.planner import plan_to_file
     from elldelta.plan.wish import Wish, promised_ell
 
-    asked = vars(wishes) | {"ell": promised_ell(wishes.ell, wishes.closeness)}
+    ell = options.by_column(wishes.ell, "--ell", int)
+    closeness = options.by_column(wishes.closeness, "--closeness", float)
+    options.said_if_nothing(ell if isinstance(ell, int) else None)
+    asked = vars(wishes) | {"ell": promised_ell(ell, closeness), "closeness": closeness}
     wish = Wish(**{**asked, "waiting_risk": _risk(wishes.waiting_risk)})
     groups = options.named_files(hierarchy, "--hierarchy")
     with progress_bar("Planning") as progress:

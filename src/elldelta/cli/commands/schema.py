@@ -28,7 +28,14 @@ def _infer(
     qi: Annotated[
         str, typer.Option("--qi", help="The quasi-identifiers in their order, separated by commas.")
     ],
-    sensitive: Annotated[str, typer.Option("--sensitive", help="The sensitive column.")],
+    sensitive: Annotated[
+        list[str],
+        typer.Option(
+            "--sensitive",
+            help="The sensitive column, or several: disease,income. Columns whose values stay together in "
+            "releases: disease+stage.",
+        ),
+    ],
     target: options.Output,
     keep: Annotated[
         str, typer.Option("--keep", help="Columns that releases show unchanged, separated by commas.")
@@ -83,7 +90,7 @@ def _infer(
         proposal = propose(
             with_birth_year(engine.open(source, csv.format), options.birth_year(birth_year)),
             _names(qi),
-            sensitive,
+            [name for given in sensitive for name in _names(given)],
             kept=_names(keep) if keep else (),
             bins=rules,
             hierarchies=hierarchies,
@@ -105,7 +112,7 @@ def _document(proposal: Proposal) -> dict[str, Any]:
     schema = proposal.schema
     return {
         "quasi_identifiers": dict(zip(schema.names, schema.sizes, strict=True)),
-        "sensitive": {schema.sensitive.name: schema.n_values},
+        "sensitive": {unit.name: unit.size for unit in schema.units},
         "kept": list(schema.kept),
         "dropped": list(schema.dropped),
         "combinations": schema.n_combinations,
@@ -127,7 +134,7 @@ def _document(proposal: Proposal) -> dict[str, Any]:
 
 def _print(proposal: Proposal) -> None:
     schema = proposal.schema
-    roles = [*(["quasi-identifier"] * len(schema.names)), "sensitive"]
+    roles = [*(["quasi-identifier"] * len(schema.names)), *(["sensitive"] * len(schema.sensitives))]
     counted = zip(schema.counted_columns, roles, proposal.profiles, strict=True)
     rows = [
         (

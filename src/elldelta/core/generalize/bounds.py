@@ -112,6 +112,7 @@ class SharpBound:
             any dependence (Theorem C).
         eta: The error of P in total variation, paid for once.
         closeness: How close classes must stay to their references besides; ell = 1 then asks for nothing.
+        widths: If values are tuples of tied columns: how many values each of these has (`ValueUnit`).
     """
 
     ell: int
@@ -123,6 +124,7 @@ class SharpBound:
     shared_records: int | None = None
     eta: float = 0.0
     closeness: ClosenessBound | None = None
+    widths: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_whole("the number of records", self.n_records)
@@ -140,6 +142,11 @@ class SharpBound:
                 found="A number of shared records was given as well.",
                 remedy="Leave out one of the two.",
             )
+
+    @property
+    def parts(self) -> tuple[SharpBound, ...]:
+        """The bound of every sensitive column: of this one."""
+        return (self,)
 
     @property
     def asks_values(self) -> bool:
@@ -164,6 +171,7 @@ class SharpBound:
                 total=classes.total,
                 certifiable=self.certifiable,
                 shared_records_upper=self.shared_records,
+                widths=self.widths,
             )
             if self.asks_values
             else no_witnesses(classes.n_quasi_identifiers)
@@ -198,7 +206,63 @@ class Admissible:
     p: float
 
 
-Criterion = SharpBound | Admissible
+@dataclass(frozen=True)
+class JointBound:
+    """What the classes of several sensitive columns must fulfil: a class fails if one of them does.
+
+    Attributes:
+        parts: The bound of every column. They differ in ell and closeness, not in the rest.
+    """
+
+    parts: tuple[SharpBound, ...]
+
+    @property
+    def ell(self) -> int:
+        """The largest ell."""
+        return max(part.ell for part in self.parts)
+
+    @property
+    def n_records(self) -> int:
+        """N."""
+        return self.parts[0].n_records
+
+    @property
+    def releases(self) -> int:
+        """T."""
+        return self.parts[0].releases
+
+    @property
+    def limit(self) -> float | None:
+        """What the failures of all columns may add up to."""
+        return self.parts[0].limit
+
+    @property
+    def per_class(self) -> bool:
+        """Whether the limit is for each class."""
+        return self.parts[0].per_class
+
+    @property
+    def closeness(self) -> ClosenessBound | None:
+        """The strictest closeness of any column, if there is one."""
+        asked = [part.closeness for part in self.parts if part.closeness is not None]
+        return min(asked, key=lambda near: near.limit, default=None)
+
+    @property
+    def certifiable(self) -> bool:
+        """Whether class failures are per release."""
+        return self.parts[0].certifiable
+
+    def evaluate(self, classes: JointDistribution) -> JointPlan:
+        """Every column by itself."""
+        found = [part.evaluate(classes.unit(place)) for place, part in enumerate(self.parts)]
+        return JointPlan(self, tuple(found))
+
+    def with_records(self, n_records: int) -> JointBound:
+        """The same for releases of another size."""
+        return JointBound(tuple(part.with_records(n_records) for part in self.parts))
+
+
+Criterion = SharpBound | JointBound | Admissible
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +309,38 @@ class SharpPlan:
         return self.bound.limit is not None and self.reached <= self.bound.limit and self.strain <= 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class JointPlan:
+    """What classes promise for several sensitive columns.
+
+    Attributes:
+        bound: What the bounds assume.
+        parts: What they promise for every column.
+    """
+
+    bound: JointBound
+    parts: tuple[SharpPlan, ...]
+
+    @property
+    def reached(self) -> float:
+        """What has a limit: the failure of the worst class, or of all classes together."""
+        if not self.bound.per_class:
+            return sum(part.failure_upper for part in self.parts)
+        import numpy as np
+
+        return float(np.sum([part.classes.failures_upper for part in self.parts], axis=0).max())
+
+    @property
+    def strain(self) -> float:
+        """How far the worst class of any column is likely to be from its reference (`SharpPlan.strain`)."""
+        return max(part.strain for part in self.parts)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the classes keep the limit."""
+        return self.bound.limit is not None and self.reached <= self.bound.limit and self.strain <= 1.0
+
+
 def keeps(distribution: JointDistribution, partition: Partition, criterion: Criterion) -> bool:
     """Whether the classes of a partition keep a criterion, from scratch."""
     if isinstance(criterion, Admissible):
@@ -252,7 +348,9 @@ def keeps(distribution: JointDistribution, partition: Partition, criterion: Crit
     return criterion.evaluate(distribution.generalized(partition)).holds
 
 
-def fewest_records(distribution: JointDistribution, partition: Partition, bound: SharpBound) -> int:
+def fewest_records(
+    distribution: JointDistribution, partition: Partition, bound: SharpBound | JointBound
+) -> int:
     """The fewest records for which given classes keep the limit.
 
     With eta the failure no longer falls for ever as N grows: the N found is the smallest up to which the
@@ -298,7 +396,7 @@ def refuse_if_impossible(distribution: JointDistribution, criterion: Criterion) 
         raise refusal(distribution, single)
 
 
-def refusal(distribution: JointDistribution, single: SharpPlan) -> RefusedError:
+def refusal(distribution: JointDistribution, single: SharpPlan | JointPlan) -> RefusedError:
     """The refusal of a bound that the single class of everything does not keep: says what would do."""
     bound = single.bound
     found = f"Even one class of everything is only known to fail with at most {min(1.0, single.reached):.3g}."

@@ -18,7 +18,6 @@ from elldelta.core.distribution import take_rows, with_floats
 from elldelta.core.generalize.bounds import (
     Admissible,
     ClosenessBound,
-    SharpBound,
     keeps,
     refuse_if_impossible,
 )
@@ -163,11 +162,12 @@ class _Search:
         self.sizes = sizes
         self.criterion = criterion
         self.budget = (  # what all classes share, if they do
-            criterion.limit if isinstance(criterion, SharpBound) and not criterion.per_class else None
+            criterion.limit if not isinstance(criterion, Admissible) and not criterion.per_class else None
         )
-        closeness = criterion.closeness if isinstance(criterion, SharpBound) else None
-        self.near = (closeness or ClosenessBound(0.0, 1)).nearness(
-            criterion.releases if isinstance(criterion, SharpBound) else 1
+        near = None if isinstance(criterion, Admissible) else criterion.closeness
+        # Several sensitive columns are given up together or not at all: not at all.
+        self.spare = (
+            0.0 if near is None or len(distribution.units) > 1 else near.nearness(criterion.releases).spare
         )
         marginal, weights = weighed or (distribution.quasi_identifier_marginal, position_weights(sizes))
         self.occupied = np.flatnonzero(marginal > 0.0)
@@ -237,16 +237,16 @@ class _Search:
         weights.setflags(write=False)
         box_of, lows, highs = self.kernels.split(
             self.grid._replace(weights=weights),
-            self._rule(trade_off.floor, trade_off.power, slack),
+            self._rules(trade_off.floor, trade_off.power, slack),
             np.array(self.sizes, dtype=np.int32),
         )
         self.n_runs += 1
         if self.progress is not None:
             self.progress(min(1.0, self.n_runs / (len(FLOORS) + self.n_emphases)))
         loss = loss_of_boxes(box_of, self.grid.positions, self.grid.row_mass, self.grid.weights)
-        if self.near.spare > 0.0:  # what is given up costs its mass
+        if self.spare > 0.0:  # what is given up costs its mass
             masses = np.bincount(box_of, self.grid.row_mass)
-            loss += float(masses[masses <= self.near.spare].sum())
+            loss += float(masses[masses <= self.spare].sum())
         return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), loss, trade_off)
 
     def result(self, found: _Found) -> tuple[Partition, Tiling]:
@@ -263,48 +263,60 @@ class _Search:
                 return partition, tiling
         raise InternalError("Boxes did not keep their own criterion when it was recomputed.")
 
-    def _rule(self, floor: float, power: float, slack: float) -> Any:  # noqa: ANN401 (a compiled type)
+    def _rules(self, floor: float, power: float, slack: float) -> tuple[Any, ...]:
+        """What is asked of each sensitive column, as compiled types."""
         kernels, distribution, criterion = self.kernels, self.distribution, self.criterion
         shared: tuple[Any, ...] = (floor, power, FEW_TRIES if self.many else 1 << 30)
         nothing = np.empty((0, 4), dtype=np.float64)  # Lemma B gains next to nothing here
         if isinstance(criterion, Admissible):
             threshold = float(distribution.threshold(criterion.p))
             limit = 1.0 if distribution.is_counted else 1.0 - 1e-3 * slack
-            return kernels.Rule(
-                kernels.CELLS,
-                limit,
-                1.0,
-                threshold,
-                0.0,
-                1.0,
-                -1.0,
-                nothing,
-                criterion.ell,
-                1,
-                False,
-                self.near,
-                *shared,
+            return (
+                kernels.Rule(
+                    0,
+                    distribution.n_values,
+                    np.empty(0, dtype=np.int64),
+                    kernels.CELLS,
+                    limit,
+                    1.0,
+                    threshold,
+                    0.0,
+                    1.0,
+                    -1.0,
+                    nothing,
+                    criterion.ell,
+                    1,
+                    False,
+                    ClosenessBound(0.0, 1).nearness(1),
+                    *shared,
+                ),
             )
         limit = (criterion.limit or 0.0) * (1.0 - slack)
         if self.budget is not None and criterion.certifiable:
             limit /= criterion.releases
         mode, threshold = kernels.EACH if criterion.per_class else kernels.TOTAL, 0.0
-        if criterion.closeness is not None and criterion.per_class:
-            mode, limit, threshold = kernels.NEAR, 1.0 - slack, math.log(limit)
-        return kernels.Rule(
-            mode,
-            limit,
-            1.0 / distribution.total,
-            threshold,
-            criterion.eta,
-            float(criterion.n_records),
-            records_apart(criterion.n_records, criterion.shared_records),
-            nothing,
-            criterion.ell if criterion.asks_values else 0,
-            criterion.releases,
-            criterion.certifiable,
-            self.near,
-            *shared,
+        if criterion.per_class and any(part.closeness is not None for part in criterion.parts):
+            mode, limit, threshold = kernels.NEAR, 1.0 - slack, math.log(limit / len(criterion.parts))
+        return tuple(
+            kernels.Rule(
+                unit.start,
+                unit.start + unit.size,
+                np.array(part.widths, dtype=np.int64),
+                mode,
+                limit,
+                1.0 / distribution.total,
+                threshold,
+                part.eta,
+                float(part.n_records),
+                records_apart(part.n_records, part.shared_records),
+                nothing,
+                part.ell if part.asks_values else 0,
+                part.releases,
+                part.certifiable,
+                (part.closeness or ClosenessBound(0.0, 1)).nearness(part.releases)._replace(spare=self.spare),
+                *shared,
+            )
+            for part, unit in zip(criterion.parts, distribution.units, strict=True)
         )
 
 

@@ -76,7 +76,7 @@ def divide(grid: Grid, rows: NDArray[np.int64], buffer: NDArray[np.int64], attri
 
 @compiled
 def split(
-    grid: Grid, rule: Rule, sizes: NDArray[np.int32]
+    grid: Grid, rules: tuple[Rule, ...], sizes: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Cuts boxes, best first, from the box of everything until no cut keeps the limit.
 
@@ -86,8 +86,12 @@ def split(
     """
     n_rows, n_attributes = grid.positions.shape
     n_values = grid.table.shape[1]
+    rule = rules[0]
+    ranks = np.arange(n_values).astype(np.int32)
+    for own in rules:  # every sensitive column ranks its own values
+        ranks[own.start : own.stop] -= own.start
     scratch = Scratch(
-        np.arange(n_values).astype(np.int32),
+        ranks,
         np.empty(n_values, dtype=np.float64),
         np.empty(n_values + 3, dtype=np.float64),
         np.empty((2, n_values), dtype=np.float64),
@@ -106,7 +110,7 @@ def split(
     cells = empty_row(grid.table)
     for row in range(n_rows):
         add_row(grid.table, row, cells)
-    strain, price = strain_of(cells, rule, scratch)
+    strain, price = strain_of(cells, rules, scratch)
     facts[0, 0] = loss_of(grid, order)
     facts[0, 1] = strain
     spent = strain
@@ -121,7 +125,7 @@ def split(
             start, stop = stretches[box]
             attributes[box, 0] = best_cut(
                 grid,
-                rule,
+                rules,
                 scratch,
                 order[start:stop],
                 lows[box],

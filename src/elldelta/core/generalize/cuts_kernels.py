@@ -16,7 +16,7 @@ import numpy as np
 
 from elldelta.core.closeness_kernels import Nearness, failure_of, likely_distance
 from elldelta.core.kernels import add_row, compiled, n_stored
-from elldelta.core.occupancy_kernels import class_failure
+from elldelta.core.occupancy_kernels import class_failure, keep_matching
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,6 +49,9 @@ class Grid(NamedTuple):
 class Rule(NamedTuple):
     """What classes must fulfil and how cuts are scored."""
 
+    start: int  # the values of this sensitive column, of which there may be several
+    stop: int
+    widths: NDArray[np.int64]  # of tied columns the number of values of each; else empty
     mode: int  # TOTAL, EACH, CELLS or NEAR
     limit: float  # of the sum of the strains, or of each
     scale: float  # turns a mass into a probability
@@ -91,16 +94,38 @@ def ell_th_cell(cells: NDArray[np.float64], ell: int, largest: NDArray[np.float6
 
 
 @compiled
-def strain_of(cells: NDArray[Any], rule: Rule, scratch: Scratch) -> tuple[float, float]:
-    """The strain of a class, and what an error eta of P can add to it (`total_failure_upper`)."""
+def strain_of(cells: NDArray[Any], rules: tuple[Rule, ...], scratch: Scratch) -> tuple[float, float]:
+    """The strain of a class, and what an error eta of P can add to it (`total_failure_upper`).
+
+    The failures of several sensitive columns add up: a class fails if one of them does. Of distances, and of
+    what the paper asks, the largest counts.
+    """
+    strain, price = 0.0, 0.0
+    for rule in rules:
+        own = cells[rule.start : rule.stop]
+        if rule.widths.size > 1:
+            own = own.copy()
+            keep_matching(own, rule.widths)
+        found, added = column_strain(own, cells[rule.start : rule.stop], rule, scratch)
+        strain = max(strain, found) if rule.mode in (NEAR, CELLS) else strain + found
+        price += added
+    return strain, price
+
+
+@compiled
+def column_strain(
+    counted: NDArray[Any], cells: NDArray[Any], rule: Rule, scratch: Scratch
+) -> tuple[float, float]:
+    """The same of one sensitive column; of its cells only some may be counted as witnesses."""
     if rule.mode == CELLS:
-        cell = ell_th_cell(cells, rule.ell, scratch.tails)
+        cell = ell_th_cell(counted, rule.ell, scratch.tails)
         return (rule.threshold / cell if cell > 0.0 else inf), 0.0
     failure = 0.0
+    ranks = scratch.ranks[rule.start : rule.stop]
     if rule.ell > 0:
         failure, _ = class_failure(
-            cells,
-            scratch.ranks,
+            counted,
+            ranks,
             rule.scale,
             rule.n_records,
             rule.n_apart,
@@ -111,11 +136,11 @@ def strain_of(cells: NDArray[Any], rule: Rule, scratch: Scratch) -> tuple[float,
             scratch.missing,
             scratch.tails,
         )
-    if rule.near.limit > 0.0:
+    if rule.near.limit > 0.0 or rule.mode == NEAR:
         return with_nearness(cells, failure, rule), 0.0
     if rule.eta == 0.0:
         return failure, 0.0
-    peak = cells[scratch.ranks[0]] * rule.scale
+    peak = counted[ranks[0]] * rule.scale
     return failure, (failure * expm1(rule.n_records * rule.eta / (1.0 - peak)) if peak < 1.0 else inf)
 
 
@@ -128,7 +153,9 @@ def with_nearness(cells: NDArray[Any], failure: float, rule: Rule) -> float:
     mass = total * rule.scale
     if rule.mode == TOTAL:
         return failure + rule.near.weight * failure_of(cells, total, mass, rule.near)
-    distance = likely_distance(cells, total, rule.near.n_records * mass, rule.near) / rule.near.limit
+    distance = 0.0
+    if rule.near.limit > 0.0:
+        distance = likely_distance(cells, total, rule.near.n_records * mass, rule.near) / rule.near.limit
     if failure >= 1.0:
         return inf
     # Both are at most 1 if the class may be published, and fall about like 1 / n.
@@ -350,7 +377,7 @@ def score_of(gain: float, added: float, below: float, above: float, strain: floa
 @compiled
 def best_cut(
     grid: Grid,
-    rule: Rule,
+    rules: tuple[Rule, ...],
     scratch: Scratch,
     rows: NDArray[np.int64],
     lows: NDArray[np.int32],
@@ -368,6 +395,7 @@ def best_cut(
     The loss that a cut removes is cheap to know, the failure it adds is not. Cuts are tried from the largest
     loss removed downwards, and no further than a cut that adds no failure at all could still win.
     """
+    rule = rules[0]
     n_attributes = grid.weights.size
     n_values = grid.table.shape[1]
     room = 0
@@ -437,7 +465,7 @@ def best_cut(
         passes = True
         for turn in range(2):
             cells = cells_below if side == 0 else cells_above
-            strains[side], prices[side] = strain_of(cells, rule, scratch)
+            strains[side], prices[side] = strain_of(cells, rules, scratch)
             if rule.mode == TOTAL:
                 added = strains[side] - strain if turn == 0 else strains[0] + strains[1] - strain
                 passes = (

@@ -139,7 +139,7 @@ def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> C
 
     return Cost(
         population=population,
-        ell=wish.ell,
+        ell=wish.largest_ell,
         delta=wish.delta,
         releases=wish.releases,
         records=wish.records or 0,

@@ -1,0 +1,174 @@
+"""Several sensitive columns under one plan: each has its own promise, all have the same classes.
+
+Releases are *sliced*: inside a class they show the values of every column, but not which of them belong to
+one person. Then what linking tells about one column is what it would tell if the others were not there, and
+the promises hold side by side. So such a plan is several plans of one column each, its *faces*, with the same
+classes. Columns that are tied together are one composite column of tuples. Its witnesses differ from each
+other in every component, so that ell tuples are ell values of each column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from elldelta.choices import Movers, ShapeName
+    from elldelta.plan.plan import Plan
+    from elldelta.plan.wish import Wish
+    from elldelta.schema.schema import Schema
+    from elldelta.schema.sensitive import SensitiveUnit
+
+OWN = ("ell", "failure_upper", "p", "waiting_risk", "witnesses", "witness_cells")
+"""What each face says for itself, besides its closeness."""
+
+APART = (
+    "All linked releases show their sensitive columns apart: which values of different columns belong to one "
+    "person is not told, and nothing public ties them (a drug that names its disease)."
+)
+
+
+def faces_of(plan: Plan) -> tuple[Plan, ...]:
+    """The plans of one sensitive column each that a plan is made of."""
+    if not plan.schema.also_sensitive:
+        return (plan,)
+    first = replace(plan, schema=plan.schema.face(0), promise="", conditions=(), also=())
+    return (first, *plan.also)
+
+
+def check_faces(plan: Plan) -> None:
+    """Refuses faces of other classes or columns, and witnesses of tied columns that share a value."""
+    units = plan.schema.units
+    if len(plan.also) + 1 != len(units):
+        raise ParameterError("A plan makes one promise for every sensitive column.")
+    for place, face in enumerate(plan.also, start=1):
+        shared = ("classes", "releases", "records", "delta", "guarantee", "min_records", "bound", "eta")
+        if face.schema != plan.schema.face(place) or any(
+            getattr(face, name) is not getattr(plan, name) and getattr(face, name) != getattr(plan, name)
+            for name in shared
+        ):
+            raise ParameterError("The promises of a plan are about other classes or columns.")
+    for unit, face in zip(units, (plan, *plan.also), strict=True):
+        _check_tied(unit, face.witnesses)
+
+
+def _check_tied(unit: SensitiveUnit, witnesses: Sequence[Sequence[int]]) -> None:
+    if len(unit.columns) == 1:
+        return
+    for values in witnesses:
+        places = unit.split(np.array(values, dtype=np.int64) + unit.start)
+        if any(np.unique(part).size < len(values) for part in places):
+            raise ParameterError(
+                "Witnesses of tied columns must differ in every one of them.", found="Two share a value."
+            )
+
+
+def face_to_dict(face: Plan) -> dict[str, Any]:
+    """What a face says for itself, as plain JSON values."""
+    content: dict[str, Any] = {name: getattr(face, name) for name in OWN}
+    content["witnesses"] = [list(values) for values in face.witnesses]
+    content["witness_cells"] = [list(cells) for cells in face.witness_cells]
+    if face.closeness is not None:
+        content["closeness"] = face.closeness.to_dict()
+    return content
+
+
+def face_from_dict(first: Plan, schema: Schema, document: Mapping[str, Any]) -> Plan:
+    """The inverse of `face_to_dict`.
+
+    Args:
+        first: The first face, with which it shares the rest.
+        schema: The schema of this face.
+        document: What it says for itself.
+    """
+    from elldelta.plan.closeness import Closeness
+
+    if set(document) - {*OWN, "closeness"}:
+        raise ParameterError("A promise has a field that is not known.", remedy="Update elldelta.")
+    near = document.get("closeness")
+    return replace(
+        first,
+        schema=schema,
+        ell=document["ell"],
+        failure_upper=document["failure_upper"],
+        p=document["p"],
+        waiting_risk=document["waiting_risk"],
+        witnesses=tuple(tuple(values) for values in document["witnesses"]),
+        witness_cells=tuple(tuple(cells) for cells in document["witness_cells"]),
+        closeness=None if near is None else Closeness.from_dict(near),
+        promise="",
+        conditions=(),
+    )
+
+
+def slicing_conditions(schema: Schema) -> tuple[str, ...]:
+    """What must be true where there are several sensitive columns."""
+    tied = tuple(
+        f"The values of {unit.name!r} stay together and are linked as tuples; those that are counted differ "
+        "in every one of these columns."
+        for unit in schema.units
+        if len(unit.columns) > 1
+    )
+    return (*((APART,) if len(schema.units) > 1 else ()), *tied)
+
+
+def wish_of(wish: Wish, schema: Schema, place: int) -> Wish:
+    """What a wish asks of one of several sensitive columns.
+
+    Raises:
+        ParameterError: A number is given for some columns only, a name is not known, or tied columns have
+            fewer values than are asked for.
+    """
+    unit = schema.units[place]
+    own = {name: _own(name, getattr(wish, name), schema, place) for name in ("ell", "closeness")}
+    fewest = min(unit.columns, key=lambda column: column.size)
+    if len(unit.columns) > 1 and own["ell"] > fewest.size:
+        raise ParameterError(
+            f"{own['ell']} tuples of {unit.name!r} that differ in every column do not exist.",
+            found=f"Column {fewest.name!r} has {fewest.size} values.",
+            remedy=f"Ask for an ell of at most {fewest.size}, or do not tie {fewest.name!r} to the others.",
+        )
+    return replace(wish, **own)
+
+
+def check_wish(wish: Wish, schema: Schema, shape: ShapeName, movers: Movers | None) -> None:
+    """Refuses what is not computed for several sensitive columns, and numbers that do not fit them."""
+    others = {
+        "bound": wish.bound != "sharp",
+        "eta": wish.eta > 0.0,
+        "p": wish.p is not None,
+        "beta": wish.beta is not None,
+        "shape": shape == "runs",
+        "owners": wish.owners is not None,
+        "movers": movers is not None,
+        "history_confidence": wish.history_confidence is not None,
+    }
+    if any(others.values()):
+        raise ParameterError(
+            "For several sensitive columns plans are made by the sharp bound, as boxes, for people who stay.",
+            found=f"{', '.join(name for name in others if others[name])} asks for something else; "
+            f"the sensitive columns are {', '.join(map(repr, schema.sensitive_names))}.",
+            remedy="Leave these choices out, or make a plan for one sensitive column.",
+        )
+    for place in range(len(schema.units)):
+        wish_of(wish, schema, place)
+
+
+def _own(name: str, value: Any, schema: Schema, place: int) -> Any:  # noqa: ANN401 (a number of some kind)
+    if not isinstance(value, Mapping):
+        return value
+    names = [unit.name for unit in schema.units]
+    if set(value) != set(names):
+        raise ParameterError(
+            f"Give {name} for every sensitive column by its name, or one number for all.",
+            found=f"It is given for {', '.join(map(repr, value)) or 'none'}.",
+            remedy=f"The sensitive columns are {', '.join(map(repr, names))}.",
+        )
+    return value[names[place]]

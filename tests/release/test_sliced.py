@@ -1,0 +1,242 @@
+"""Several sensitive columns: releases that do not tie them together, and what tied rows would give away."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elldelta as ed
+from elldelta.engines.sliced_rows import SlicedRows
+from elldelta.errors import FileError, ParameterError, RefusedError, SchemaError
+from elldelta.plan.plan import Plan
+from elldelta.release.sliced import is_sliced, sliced_rows
+from elldelta.schema.schema import Categories, Column, Integers, Schema
+
+AGE = Column("age", Integers(0, 3))
+SCHEMA = Schema(
+    (AGE,),
+    Column("disease", Categories(("flu", "gout", "HIV"))),
+    also_sensitive=(Column("stage", Categories(("I", "II"))), Column("income", Integers(1, 3))),
+    tied=(("disease", "stage"),),
+)
+
+
+def drawn(rng, n=2500):
+    """A table in which income follows from the disease, and the stage from nothing."""
+    disease = rng.integers(0, 6, n)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(0, 40, n),
+            "sex": rng.choice(["F", "M"], n),
+            "disease": np.array(["flu", "gout", "HIV", "burn", "rash", "cold"])[disease],
+            "stage": rng.choice(["I", "II", "III", "IV"], n),
+            "income": disease + rng.integers(0, 2, n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def past():
+    return drawn(np.random.default_rng(1), 6000)
+
+
+@pytest.fixture(scope="module")
+def plan(past):
+    schema = Schema.infer(past, ["age", "sex"], ["disease", "income"], widen={"age": "no"})
+    model = ed.estimate(past[["age", "sex", "disease", "income"]], schema)
+    return ed.plan(model, ell={"disease": 3, "income": 2}, releases=2, records=2500, waiting_risk=0.05)
+
+
+def survivors(tables, columns):
+    """What is left of columns for every combination of the first table, if rows are linked on all of them."""
+    left = {}
+    for key in {key for table in tables for key in table["class"]}:
+        rows = [set(table.loc[table["class"] == key, columns].itertuples(index=False)) for table in tables]
+        common = set.intersection(*rows)
+        left[key] = [len({row[place] for row in common}) for place in range(len(columns))]
+    return left
+
+
+def test_tied_rows_break_promises_that_columns_keep():
+    """Two tables show both diseases and both incomes in common; the only row in common shows one of each."""
+    first = pd.DataFrame({"class": "c", "disease": ["flu", "HIV"], "income": ["low", "high"]})
+    second = pd.DataFrame({"class": "c", "disease": ["flu", "HIV", "flu"], "income": ["high", "low", "low"]})
+    for column in ("disease", "income"):
+        assert survivors([first, second], [column]) == {"c": [2]}
+    assert survivors([first, second], ["disease", "income"]) == {"c": [1, 1]}
+
+
+counts_of_classes = st.lists(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=12), min_size=1, max_size=4
+)
+
+
+def table_of(records):
+    table = np.zeros((len(records), 9), dtype=np.int64)
+    for row, own in enumerate(records):
+        for first, second in own:
+            table[row, first] += 1
+            table[row, 6 + second] += 1
+    return table
+
+
+@given(counts_of_classes, st.integers(1, 9))
+@settings(max_examples=60)
+def test_rows_have_the_counts_of_every_column_whatever_is_written_at_once(records, rows_at_once):
+    table = table_of(records)
+    rows = sliced_rows(SCHEMA, [(str(place),) for place in range(len(records))], table)
+    whole = rows.to_table().to_pandas()
+    parts = SlicedRows(rows.labels, rows.columns, rows.counts, rows_at_once).to_table().to_pandas()
+    assert whole.equals(parts)
+    assert len(whole) == sum(map(len, records))
+    for place, own in enumerate(records):
+        shown = whole[whole["age"] == str(place)]
+        pairs = [f"{['flu', 'gout', 'HIV'][value // 2]} {['I', 'II'][value % 2]}" for value, _ in own]
+        assert sorted(shown["disease"] + " " + shown["stage"]) == sorted(pairs)
+        assert sorted(shown["income"]) == sorted(1 + value for _, value in own)
+
+
+@given(counts_of_classes, st.randoms(use_true_random=False))
+@settings(max_examples=60)
+def test_rows_depend_on_the_counts_of_each_column_alone(records, random):
+    """However the values of people were tied together, the rows are the same."""
+    other = []
+    for own in records:
+        incomes = [value for _, value in own]
+        random.shuffle(incomes)
+        other.append([(first, income) for (first, _), income in zip(own, incomes, strict=True)])
+    tables = [
+        sliced_rows(SCHEMA, [(str(place),) for place in range(len(records))], table_of(each)).to_table()
+        for each in (records, other)
+    ]
+    assert tables[0] == tables[1]
+
+
+def test_rows_that_tie_values_together_are_recognized():
+    counts = table_of([[(0, 0), (1, 1), (2, 2), (3, 0), (4, 1), (5, 2)] * 3])
+    [(classes, values)] = sliced_rows(SCHEMA, [("0",)], counts).coded()
+    starts = [unit.start for unit in SCHEMA.units]
+    columns = [own + start for own, start in zip(values, starts, strict=True)]
+    n = np.ones(classes.size, dtype=np.int64)
+    assert is_sliced(SCHEMA, counts, classes, columns, n)
+    tied = [columns[0], np.sort(columns[1])]
+    assert not is_sliced(SCHEMA, counts, classes, tied, n)
+
+
+def test_a_plan_for_several_columns_is_read_back_and_says_what_it_promises(plan):
+    assert Plan.from_dict(plan.to_dict()) == plan
+    assert plan.to_dict()["format"] == 3
+    for words in ("at least 3 values of 'disease'", "at least 2 values of 'income'"):
+        assert words in plan.promise
+    assert any("show their sensitive columns apart" in condition for condition in plan.conditions)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_release_shows_columns_apart_and_is_verified(plan, tmp_path, ending):
+    table = drawn(np.random.default_rng(2))
+    path = tmp_path / f"release.{ending}"
+    made = ed.release(table, plan, to=path)
+    shown = pd.read_parquet(path) if ending == "parquet" else pd.read_csv(path)
+    assert sorted(shown["disease"]) == sorted(table["disease"])
+    assert sorted(shown["income"]) == sorted(table["income"])
+    assert made.manifest.also[0]["column"] == "income"
+    assert made.manifest.also[0]["diversity"] >= 2
+    checked = ed.verify(path, plan)
+    assert checked.records == len(table)
+    # In the records income follows from the disease; in the release it does not.
+    order = {name: place for place, name in enumerate(["flu", "gout", "HIV", "burn", "rash", "cold"])}
+    fits = [(row.income - order[row.disease]) in (0, 1) for row in shown.itertuples()]
+    assert np.mean(fits) < 0.6
+
+
+def test_a_release_whose_rows_were_tied_again_is_refused(plan, tmp_path):
+    table = drawn(np.random.default_rng(3))
+    path = tmp_path / "release.parquet"
+    ed.release(table, plan, to=path)
+    shown = pd.read_parquet(path)
+    shown["income"] = shown.groupby(["age", "sex"])["income"].transform(sorted)
+    pq.write_table(pa.Table.from_pandas(shown, preserve_index=False), path)
+    with pytest.raises(FileError, match="not the one its manifest describes") as refused:
+        ed.verify(path, plan)
+    assert "tie sensitive columns together" in refused.value.found
+
+
+def test_linked_releases_leave_ell_values_of_every_column(plan):
+    """An outsider who reads labels only, and links two releases in every column."""
+    rng = np.random.default_rng(4)
+    shown = []
+    for _ in range(2):
+        table = ed.release(drawn(rng), plan, on_failure="suppress").table
+        table["class"] = table["age"] + "|" + table["sex"]
+        shown.append(table)
+    both = set(shown[0]["class"]) & set(shown[1]["class"])
+    for column, ell in (("disease", 3), ("income", 2)):
+        left = survivors([table[table["class"].isin(both)] for table in shown], [column])
+        assert min(n for [n] in left.values()) >= ell
+
+
+def test_every_column_stays_close_to_its_own_reference(past):
+    schema = Schema.infer(past, ["age", "sex"], ["disease", "income"], widen={"age": "no"})
+    wish = {"closeness": {"disease": 0.5, "income": 0.4}, "releases": 2, "records": 2500}
+    plan = ed.plan(ed.estimate(past, schema), ell=2, **wish)
+    assert Plan.from_dict(plan.to_dict()) == plan
+    made = ed.release(drawn(np.random.default_rng(5)), plan)
+    assert ed.verify(made, plan).is_certified
+    said = [made.manifest.closeness, made.manifest.also[0]["closeness"]]
+    assert [each["limit"] for each in said] == [0.5, 0.4]
+    assert all(each["distance"] <= each["allowed"] for each in said)
+
+
+def test_classes_are_merged_until_every_column_passes(plan):
+    """Few records: many classes fail, and a union must satisfy both columns."""
+    made = ed.release(drawn(np.random.default_rng(6), 300), plan, on_failure="coarsen-suppress")
+    certificate = made.manifest.coarsening
+    assert certificate["base_classes_failing"] > 0
+    assert ed.verify(made, plan).is_certified
+    assert made.manifest.diversity >= 3
+    assert made.manifest.also[0]["diversity"] >= 2
+
+
+def test_tied_columns_have_witnesses_that_differ_in_each(past):
+    schema = Schema.infer(past, ["age", "sex"], ["disease+stage", "income"], widen={"age": "no"})
+    plan = ed.plan(ed.estimate(past, schema), ell=2, releases=2, records=2500, waiting_risk=0.1)
+    unit = schema.units[0]
+    for values in plan.witnesses:
+        for part in unit.split(np.array(values)):
+            assert len(set(part.tolist())) == len(values)
+    # Any t b tuples may go: at least ell values of each column are left.
+    for values, allowance in zip(plan.witnesses, plan.all_terms.parts[0].allowances.tolist(), strict=True):
+        kept = values[: len(values) - plan.releases * allowance]
+        assert all(len(set(part.tolist())) >= 2 for part in unit.split(np.array(kept)))
+    made = ed.release(past, plan, on_failure="suppress")
+    shown = set(zip(made.table["disease"], made.table["stage"], strict=True))
+    assert shown <= set(product(past["disease"], past["stage"]))
+    assert ed.verify(made, plan).is_certified
+
+
+def test_what_tied_columns_cannot_promise_is_told(past):
+    schema = Schema.infer(past, ["age", "sex"], ["disease+stage"])
+    with pytest.raises(ParameterError, match="do not exist") as refused:
+        ed.plan(ed.estimate(past, schema), ell=5, records=2500)
+    assert "'stage' has 4 values" in refused.value.found
+
+
+def test_what_several_columns_do_not_go_with_is_refused(past):
+    with pytest.raises(SchemaError, match="cannot be kept"):
+        Schema.infer(past, ["age"], ["disease", "income"], kept=["sex"])
+    schema = Schema.infer(past, ["age", "sex"], ["disease", "income"])
+    model = ed.estimate(past, schema)
+    with pytest.raises(ParameterError, match="sharp bound"):
+        ed.plan(model, ell=2, records=2500, bound="paper")
+    with pytest.raises(ParameterError, match="by its name"):
+        ed.plan(model, ell={"disease": 3}, records=2500)
+    with pytest.raises(ParameterError, match="one sensitive column"):
+        ed.estimate(past.assign(who=range(len(past))), schema, person="who")
+    probabilistic = ed.plan(model, ell=3, records=2500, guarantee="probabilistic")
+    with pytest.raises(RefusedError, match="asks for 2500 records"):
+        ed.release(past.iloc[:100], probabilistic)
