@@ -24,8 +24,8 @@ WRONG = {
     "names in one text": lambda g: ed.Schema.infer(
         g["past"], quasi_identifiers="gender,age", sensitive=SENSITIVE
     ),
-    "two sensitive columns": lambda g: ed.Schema.infer(
-        g["past"], quasi_identifiers=["age"], sensitive=["a", "b"]
+    "sensitive columns that are no names": lambda g: ed.Schema.infer(
+        g["past"], quasi_identifiers=["age"], sensitive=["disease", 3]
     ),
     "an array to infer from": lambda g: ed.Schema.infer(
         ARRAY, quasi_identifiers=["age"], sensitive=SENSITIVE

@@ -162,7 +162,7 @@ def test_a_schema_written_by_hand_is_read():
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ("format = 1", "format = 2", 1),
+        ("format = 1", "format = 3", 1),
         ("format = 1", "format = 0", 1),
         ("kept = []", "keep = []", 2),
         ("kept = []", 'kept = "a"', 2),

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from elldelta.audit.belief import Asked
 from elldelta.audit.evidence import Evidence, check_schemas
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
 from elldelta.audit.releases import PROMISED, ForeignColumns, ReadRelease, read_release, understand
 from elldelta.audit.targets import audit_targets, candidate_values, known_columns, read_people, values_left
+from elldelta.audit.tied import SEPARATOR, part_numbers, with_tuples
 from elldelta.core.checks import check_whole
 from elldelta.engines.task import computed, part
 from elldelta.errors import DataError, ParameterError
@@ -91,17 +94,29 @@ def audit(
     asked = Asked.of(closeness, closeness_to)
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
     reading = Reading(schema, foreign, csv_format, engine, progress)
-    evidence = reading.gather(releases, people, known, asked)
-    wanted = _wanted(ell, evidence, asked)
-    totals = None
-    if people is not None:
-        totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
-    return computed(
-        lambda _: summarize(
-            evidence, wanted, model=known, closeness=asked, same_records=same, targets=totals
-        ),
-        part(progress, 1.0, 1.0),  # the releases are read; what is left shows that it goes on
-    )
+    units = reading.units(releases)
+    if len(units) > 1 and not (people is None and known is None and asked is None):
+        raise ParameterError(
+            "Targets, models and closeness are about one sensitive column.",
+            found=f"The releases have {len(units)}.",
+            remedy="Name the one to ask about (`sensitive`).",
+        )
+
+    def one(unit: int) -> Audit:
+        evidence = replace(reading, unit=unit).gather(releases, people, known, asked)
+        wanted = _wanted(ell, evidence, asked)
+        totals = None
+        if people is not None:
+            totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
+        return computed(
+            lambda _: summarize(
+                evidence, wanted, model=known, closeness=asked, same_records=same, targets=totals
+            ),
+            part(progress, 1.0, 1.0),  # the releases are read; what is left shows that it goes on
+        )
+
+    first, *others = map(one, units)
+    return replace(first, also=tuple(others))
 
 
 def targets(
@@ -152,8 +167,12 @@ def audit_before(
     """Whether publishing a new release would take anybody below ell, or beliefs too far from a reference."""
     asked = Asked.of(closeness, closeness_to)
     reading = Reading(schema, foreign, csv_format, engine, progress)
-    evidence = reading.gather([*published, new], asked=asked)
-    return gate(evidence, _wanted(ell, evidence, asked), asked)
+    answers = []
+    for unit in reading.units([*published, new]):
+        evidence = replace(reading, unit=unit).gather([*published, new], asked=asked)
+        answers.append(gate(evidence, _wanted(ell, evidence, asked), asked))
+    # Every sensitive column must hold; the first that does not says why.
+    return next((answer for answer in answers if not answer.holds), answers[0])
 
 
 def explain(
@@ -179,6 +198,7 @@ class Reading:
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
+        unit: Which of several sensitive columns of sliced releases is read.
     """
 
     schema: SchemaOrPath | None = None
@@ -186,6 +206,15 @@ class Reading:
     csv_format: CsvFormat | None = None
     engine: Engine | None = None
     progress: Progress | None = None
+    unit: int = 0
+
+    def units(self, releases: Sequence[Any]) -> list[int]:
+        """Which of several sensitive columns are asked about, by their places: all, or the one named."""
+        found = locate_all(releases, self.engine)
+        schemas = [item.manifest.schema for item in found if item.manifest is not None]
+        names = [unit.name for unit in schemas[0].units] if schemas and schemas[0].also_sensitive else [""]
+        named = "" if self.foreign is None else self.foreign.sensitive
+        return [names.index(named)] if named in names else list(range(len(names)))
 
     def gather(
         self,
@@ -210,7 +239,7 @@ class Reading:
         past = [each for each in (model, compared) if each is not None]
         if people is None and not past and all(item.manifest is not None for item in found):
             evidence = Evidence.from_published([self._published(item) for item in found], plan)
-            return _with_promises(evidence, found, asked)
+            return _with_promises(self._named(evidence, found), found, asked)
         columns, known, given = self._described(found, plan)
         read = [
             self._read(item, columns, given)
@@ -219,7 +248,19 @@ class Reading:
             for item in found
         ]
         evidence = Evidence.from_releases(read, columns, schema=known, people=people, models=past, plan=plan)
-        return _with_promises(evidence, found, asked)
+        return _with_promises(self._named(evidence, found, columns.sensitive), found, asked)
+
+    def _named(self, evidence: Evidence, found: Sequence[Located], sensitive: str = "") -> Evidence:
+        """The evidence with the name of its sensitive column, and the parts of tuples if rows tie several."""
+        schemas = [item.manifest.schema for item in found if item.manifest is not None]
+        if schemas:
+            unit = schemas[0].units[self.unit]
+            parts = unit.split(unit.start + np.arange(unit.size)) if len(unit.columns) > 1 else ()
+            return replace(evidence, sensitive=unit.name, parts=parts)
+        names = sensitive.split("+")
+        if len(names) == 1 or not all(SEPARATOR in value for value in evidence.values):
+            return replace(evidence, sensitive=sensitive)
+        return replace(evidence, sensitive=sensitive, parts=part_numbers(evidence.values, len(names)))
 
     def understanding(self, releases: Sequence[Any]) -> Understanding:
         """What the labels of releases mean, whether or not that is clear."""
@@ -227,12 +268,17 @@ class Reading:
         columns, _, _ = self._described(found)
         return understand([self._read(item, columns) for item in found], columns)
 
+    def _face(self, schema: Schema) -> Schema:
+        return schema.face(self.unit) if schema.also_sensitive else schema
+
     def _published(self, item: Located) -> Published:
-        return item.published(self.csv_format, self.engine, self.progress)
+        published = item.published(self.csv_format, self.engine, self.progress)
+        return published.face(self.unit) if published.schema.also_sensitive else published
 
     def _read(self, item: Located, columns: ForeignColumns, schema: Schema | None = None) -> ReadRelease:
         with item.opened(self.csv_format, self.engine) as table:
-            return read_release(table, item.name, columns, schema, self.progress)
+            tuples = with_tuples(table, columns.sensitive, columns.sensitive_missing)
+            return read_release(tuples, item.name, columns, schema, self.progress)
 
     def _described(
         self, found: Sequence[Located], plan: Plan | None = None
@@ -241,7 +287,9 @@ class Reading:
         described = self.foreign or ForeignColumns()
         given = None if self.schema is None else loaded(self.schema, Schema, read_schema)
         given = plan.schema if given is None and plan is not None else given
-        schemas = [(item.name, item.manifest.schema) for item in found if item.manifest is not None]
+        schemas = [
+            (item.name, self._face(item.manifest.schema)) for item in found if item.manifest is not None
+        ]
         schemas += [] if given is None else [("the schema given", given)]
         schemas += [] if plan is None else [("the plan", plan.schema)]
         check_schemas(schemas)

@@ -152,8 +152,9 @@ class Evidence:
         sought: The same releases over cells that also tell apart the people to look for, if there are any.
         rules: What is said about the columns by which people are found.
         base_of: The class of a plan in which each cell lies, if a plan was laid over the releases.
-        sensitive: The sensitive column.
+        sensitive: The sensitive column, or those that rows tie together.
         contents: The digest of what each release holds, where a manifest tells it.
+        parts: If rows tie columns together: for each of them the number that every value, a tuple, has there.
     """
 
     columns: tuple[str, ...]
@@ -171,6 +172,7 @@ class Evidence:
     base_of: NDArray[np.int64] | None = None
     sensitive: str = ""
     contents: tuple[str, ...] = ()
+    parts: tuple[NDArray[np.int64], ...] = ()
 
     @classmethod
     def from_published(cls, published: Sequence[Published], plan: Plan | None = None) -> Evidence:

@@ -166,8 +166,9 @@ def gate(evidence: Evidence, ell: int, asked: Asked | None = None) -> Gate:
     """
     new = len(evidence.releases) - 1
     release = evidence.releases[new]
-    after = fewest_in_any_group(evidence.releases, member_of=new)
-    before = fewest_in_any_group(evidence.releases[:new]) if new else np.zeros_like(after)
+    parts = evidence.parts
+    after = fewest_in_any_group(evidence.releases, member_of=new, parts=parts)
+    before = fewest_in_any_group(evidence.releases[:new], parts=parts) if new else np.zeros_like(after)
     rows = release.partition.class_of
     worst_after = _fewest_by_row(rows, after, len(release.counts))
     worst_before = _fewest_by_row(rows, before, len(release.counts))

@@ -156,7 +156,7 @@ class Audit(Shown):
     Attributes:
         releases: Each release by itself.
         columns: The quasi-identifiers.
-        sensitive: The sensitive column.
+        sensitive: The sensitive column, or those that rows tie together.
         plans: The digests of the plans that the releases follow.
         contents: The digest of what each release holds, where all of them have a manifest.
         ell: The diversity to compare with.
@@ -188,6 +188,7 @@ class Audit(Shown):
         assumptions: What was taken for granted, in words.
         labels: How labels were understood where nothing but the labels says so: column, label, meaning.
         linkage: The linkage itself.
+        also: The audits of further sensitive columns, if releases show several apart.
     """
 
     releases: tuple[ReleaseSummary, ...]
@@ -217,6 +218,7 @@ class Audit(Shown):
     assumptions: tuple[str, ...]
     labels: tuple[tuple[str, str, str], ...]
     linkage: Linkage
+    also: tuple[Audit, ...] = ()
 
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
@@ -260,7 +262,7 @@ class Audit(Shown):
         That is: everybody is left among at least ell values, whichever of the releases they are in, also
         after subtraction where it was declared; and beliefs stay close to the reference, if that was asked.
         """
-        return self.values_hold and (self.closeness is None or self.closeness.holds)
+        return self._own_holds and all(column.holds for column in self.also)
 
     @property
     def values_hold(self) -> bool:
@@ -272,7 +274,18 @@ class Audit(Shown):
 
     @property
     def verdict(self) -> str:
-        """The verdict on every promise that was asked for, in one sentence."""
+        """The verdict on every promise that was asked for, in one sentence for each sensitive column."""
+        if self.also:
+            worst_first = sorted((self, *self.also), key=lambda column: column._own_holds)
+            return " ".join(f"{column.sensitive}: {column._own_verdict}" for column in worst_first)
+        return self._own_verdict
+
+    @property
+    def _own_holds(self) -> bool:
+        return self.values_hold and (self.closeness is None or self.closeness.holds)
+
+    @property
+    def _own_verdict(self) -> str:
         fewest = self.diversity_min_any
         if fewest is None:
             return "There is nobody in these releases, so nothing can be learned from them."
@@ -427,6 +440,11 @@ class Audit(Shown):
                 for column, number in Counter(column for column, _, _ in self.labels).items()
             ],
             "next_steps": self.next_steps,
+            **(
+                {"also": [column.to_dict(labels=labels, public=public) for column in self.also]}
+                if self.also
+                else {}
+            ),
         }
         return for_the_public(document) if public else document
 

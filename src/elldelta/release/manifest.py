@@ -6,7 +6,7 @@ the words of the schema, and no value of a single person.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -132,6 +132,12 @@ class Manifest:
     closeness: Mapping[str, Any] | None = None
     update: Mapping[str, int] | None = None
     also: tuple[Mapping[str, Any], ...] = ()
+
+    def face(self, place: int) -> Manifest:
+        """What it says of one of several sensitive columns."""
+        said: Mapping[str, Any] = {} if place == 0 else self.also[place - 1]
+        own = {name: said[name] for name in ("ell", "diversity", "closeness") if name in said}
+        return replace(self, schema=self.schema.face(place), also=(), **own)
 
     @property
     def labels(self) -> list[tuple[str, ...]]:

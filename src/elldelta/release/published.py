@@ -191,7 +191,12 @@ class Published:
 
     def face(self, place: int) -> Published:
         """What it shows of one of several sensitive columns, or of those that are tied together."""
-        return replace(self, schema=self.schema.face(place), counts=self.schema.by_unit(self.counts)[place])
+        return replace(
+            self,
+            schema=self.schema.face(place),
+            counts=self.schema.by_unit(self.counts)[place],
+            manifest=self.manifest.face(place),
+        )
 
     @cached_property
     def labels(self) -> list[tuple[str, ...]]:

@@ -37,7 +37,11 @@ class Columns:
     ] = None
     sensitive: Annotated[
         str | None,
-        typer.Option("--sensitive", help="The sensitive column, if nothing describes the releases."),
+        typer.Option(
+            "--sensitive",
+            help="The sensitive column, if nothing describes the releases. Several columns that rows tie "
+            "together are linked as tuples: disease,income.",
+        ),
     ] = None
     names: Annotated[
         Texts,
@@ -100,7 +104,7 @@ class Columns:
         mapped = list(options.mappings(self.names, "b.csv:alter=age or alter=age"))
         return ForeignColumns(
             quasi_identifiers=tuple(part.strip() for part in (self.qi or "").split(",") if part.strip()),
-            sensitive=self.sensitive or "",
+            sensitive="+".join(name.strip() for name in (self.sensitive or "").split(",")),
             names=tuple(each for each in mapped if each[1]),
             absent=tuple((release, common) for release, own, common in mapped if not own),
             rules={column: ColumnRules(**said) for column, said in rules.items()},

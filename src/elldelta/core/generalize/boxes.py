@@ -164,11 +164,10 @@ class _Search:
         self.budget = (  # what all classes share, if they do
             criterion.limit if not isinstance(criterion, Admissible) and not criterion.per_class else None
         )
-        near = None if isinstance(criterion, Admissible) else criterion.closeness
-        # Several sensitive columns are given up together or not at all: not at all.
-        self.spare = (
-            0.0 if near is None or len(distribution.units) > 1 else near.nearness(criterion.releases).spare
-        )
+        self.spare = 0.0
+        # Several sensitive columns would be given up together: none is.
+        if not isinstance(criterion, Admissible) and criterion.closeness and len(distribution.units) == 1:
+            self.spare = criterion.closeness.spare
         marginal, weights = weighed or (distribution.quasi_identifier_marginal, position_weights(sizes))
         self.occupied = np.flatnonzero(marginal > 0.0)
         every = self.occupied.size == marginal.size
