@@ -44,7 +44,7 @@ def movers_of(wish: Wish, schema: Schema) -> Movers | None:
             "A plan for people who move is certified, by the sharp bound, and not for a number of owners.",
             found="Anything may change about people."
             if movers == "any"
-            else f"The schema says of {_listed(schema.changing)} that it changes.",
+            else f"The schema says what may change: {_listed(schema.changing)}.",
             remedy="Ask for such a plan, with the number of releases that may be linked. Or replace what "
             "changes by what does not, such as a birth year, and remove `changes = true`.",
         )

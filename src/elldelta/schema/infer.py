@@ -16,7 +16,7 @@ from elldelta.engines import sql
 from elldelta.errors import ParameterError, SchemaError
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers
 from elldelta.schema.labels import missing_tokens, shows_nothing
-from elldelta.schema.profile import Profile, Profiler
+from elldelta.schema.profile import DEFAULT_BINS, Profile, Profiler
 from elldelta.schema.schema import Column, NullPolicy, Schema
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ MOST_CATEGORIES = 10_000
 _OPEN_ENDED = 20
 """Whole numbers with more positions than this have no natural end: the next owner may hold a larger one."""
 _OLDEST = 120
+_AMOUNT_NOTE = "numbers count in bins, and releases show the bin"
 _PERSON = re.compile(
     r"(?:^|[^a-z])(?:id|pid|ssn|person|patient|subject|respondent|member|client|customer|student|employee)"
     r"(?:[^a-z]|$|id$|no$|nr$|number$|name$|key$)",
@@ -76,7 +77,8 @@ def propose(
     Whole numbers become integers, dates dates, other numbers bins, texts categories: in their order if they
     are codes of digits (postal codes), otherwise by falling frequency. Missing values get a category of their
     own in a quasi-identifier and are suppressed in the sensitive column, where "unknown" protects nobody;
-    where none were seen they are refused.
+    where none were seen they are refused. More than 20 different whole numbers in the sensitive column are
+    put into bins, which releases show in their place.
 
     Args:
         table: The table.
@@ -125,7 +127,14 @@ def propose(
     for place, name in enumerate(names):
         is_sensitive = place >= len(quasi_identifiers)
         tokens = missing_tokens(na.get(name, ()), not_na.get(name, ()))
-        profile = Profiler(table, name, tokens).profile(bins.get(name), most_categories)
+        profiler = Profiler(table, name, tokens)
+        profile = profiler.profile(bins.get(name), most_categories)
+        if is_sensitive and name not in bins and _is_amount(profile):
+            # 30,000 and 30,001 are no two values that protect anybody, and exact amounts can name people.
+            in_bins = profiler.profile(DEFAULT_BINS, most_categories)
+            profile = replace(
+                in_bins, codes=profile.codes, note=f"{_AMOUNT_NOTE}: bins made by {DEFAULT_BINS}"
+            )
         if is_sensitive and isinstance(profile.domain, Categories):
             _check_seen(name, profile.domain, tokens)
         own = list(profile.warnings(name, is_sensitive=is_sensitive))
@@ -260,6 +269,11 @@ def _usual_ends(domain: Domain, name: str, *, is_sensitive: bool) -> Domain:
         return domain
     low, high = _rounded(domain.low, domain.high, 0.25)
     return Integers(int(low), int(high))
+
+
+def _is_amount(profile: Profile) -> bool:
+    """Whether a column holds so many different whole numbers that they are no kinds of things."""
+    return isinstance(profile.domain, Integers) and profile.n_distinct > _OPEN_ENDED
 
 
 def _is_age(name: str, domain: Domain) -> bool:
