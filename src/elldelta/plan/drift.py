@@ -13,7 +13,7 @@ from elldelta.plan.plan import Plan, read_plan
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
@@ -175,7 +175,11 @@ def _table(model: Model, place: int) -> NDArray[np.float64]:
 
 def _plan_drift(plan: Plan, *models: Model) -> PlanDrift:
     before, now = (
-        failing_chances(plan, _witness_cells(plan, model), plan.records, model.n_records) for model in models
+        _failing_in_any(
+            failing_chances(face, _witness_cells(face, own), plan.records, model.n_records)
+            for face, own in zip(plan.faces, _faces(model), strict=True)
+        )
+        for model in models
     )
     worst = np.argsort(before - now, kind="stable")[:MOST_SHOWN].tolist()
     labels = plan.labels
@@ -190,6 +194,18 @@ def _plan_drift(plan: Plan, *models: Model) -> PlanDrift:
             if now[row] > before[row]
         ),
     )
+
+
+def _faces(model: Model) -> list[Model]:
+    """The model of every sensitive column; mostly itself."""
+    schema = model.schema
+    return [model.face(place) for place in range(len(schema.units))] if schema.also_sensitive else [model]
+
+
+def _failing_in_any(chances: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The chance of every class to fail in any sensitive column, about."""
+    passing = np.prod([1.0 - own for own in chances], axis=0)
+    return np.asarray(1.0 - passing)
 
 
 def _witness_cells(plan: Plan, model: Model) -> list[NDArray[np.float64]]:
@@ -213,7 +229,7 @@ def failing_chances(
     from scipy.stats import binom, nbinom
 
     chances, fewest = np.zeros(plan.n_classes), plan.min_records - 1
-    for row, (given, allowance) in enumerate(zip(cells, plan.allowances, strict=True)):
+    for row, (given, allowance) in enumerate(zip(cells, plan.terms.allowances.tolist(), strict=True)):
         shares = np.asarray(given, np.float64)
         if n_past is None:
             missing = np.asarray(binom.cdf(fewest, n_records, shares))
@@ -236,7 +252,9 @@ def unexpected(plan: Plan, n_failing: int, n_records: int) -> str:
     """
     if plan.guarantee != "certified" or not plan.promises_values:
         return ""
-    expected = float(failing_chances(plan, plan.witness_cells, min(n_records, plan.records)).sum())
+    fewer = min(n_records, plan.records)
+    chances = (failing_chances(face, face.witness_cells, fewer) for face in plan.faces)
+    expected = float(_failing_in_any(chances).sum())
     if n_failing <= 2.0 * expected + 3.0 * np.sqrt(expected) + 2.0:
         return ""
     return (
