@@ -131,25 +131,18 @@ def isolated(before, now):
 
 def cost(n_rows):
     """A release of many records, and an update of it with some of them changed."""
-    rng = np.random.default_rng(1)
+    import duckdb
+
     n_new = int(n_rows * CHANGED)
-
-    def people(first, n):
-        return pd.DataFrame(
-            {
-                "person": np.arange(first, first + n),
-                "age": rng.integers(0, 100, n),
-                "zip": rng.integers(0, 400, n),
-                "value": rng.choice([f"v{place:02}" for place in range(50)], n),
-            }
-        )
-
-    table = people(0, n_rows)
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        table.to_parquet(home / "0.parquet")
-        pd.concat([table.iloc[n_new:], people(n_rows, n_new)]).to_parquet(home / "1.parquet")
-        del table
+        for period in range(2):
+            first = period * n_new
+            duckdb.sql(
+                "COPY (SELECT i AS person, hash(i) % 100 AS age, hash(i + 7) % 400 AS zip, "  # noqa: S608
+                "'v' || hash(i + 13) % 50 AS value "
+                f"FROM range({first}, {first + n_rows}) AS people(i)) TO '{home}/{period}.parquet'"
+            )
         schema = ed.Schema.infer(home / "0.parquet", ["age", "zip"], "value")
         model = ed.estimate(home / "0.parquet", schema)
         plan = ed.plan(model, ell=5, releases=1, classes=400, delta=0.01)

@@ -252,3 +252,19 @@ dc000d9078d39dcc5749e6ec2414d2bdeb50e29ebff2eb84f26801872e67bdaa  closeness/rele
 804afb510e6e5ec28119f3e08340051289b836faf1858c7f9e0c23a72ff1bd43  closeness/release.csv.manifest.json
 """)
 """What 0.2.0 has added about closeness: plan 3 and manifest 3."""
+
+LIVING_2 = table_of("""
+8a9ff9b353c9186d3b0d55d59f3551cf200de6b131ec339138a7e9b414204d7a  living/erase.csv
+13dab6397ffa6fe405e9c4da4615d57618c590da09dca5927ecd2aad43f2668e  living/first.csv.gz
+69e605c9476dd251532da692b680ae2533ecfad472bf41e699c5492c919656cf  living/first.parquet
+4867cbd55484f93947a285fa28762808c8f6a5bb2e4e0e8aca884ec850cb8aa8  living/first.parquet.manifest.json
+61222b774c93701194785833724041adb647dfe7c174fb342a8cc6bfbbd120de  living/first.state.parquet
+eee85821e49fb0015c1d92b3819f2db4cdd22840be1e08bece26b230a26bd9db  living/plan.json
+9d2a4a08df2edacc2c3698cd2654b030624cef0571ab4d0b3845530691a8d724  living/releases.ledger
+5900caf4b7239b4c45fb7f47c38bda8ca6fa9a70451be0a28f08cdf4ffb60808  living/schema.toml
+bcc225e548e077e61f1e1526e7d0eac474e8ff923e8495efbbba94a46783cdf5  living/second.csv.gz
+bb574dff700a827ecf140c716757221de9fb67aae9fe69f6d5ea27beb221c2fd  living/second.parquet
+a42d1f113d9fbf109911ab7fc3ad6a5bfe61e87899ba013d23c3e48e4bd06689  living/second.parquet.manifest.json
+9da6a15a39c385b8e8de9314e47838cf49e161a03720c3c44b00ac8b444c63d4  living/second.state.parquet
+""")
+"""What 0.2.0 has added about tables that are published again: states, and lines of a ledger about them."""

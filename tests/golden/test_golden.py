@@ -26,6 +26,7 @@ from tests.golden.digests import (
     CLOSENESS_2,
     HISTORY_2,
     LINES,
+    LIVING_2,
     MOVERS_2,
     NOISE_2,
     OWNERS_2,
@@ -341,6 +342,26 @@ class TestExpectedOwners:
         say(f'{into} --owner "hospital a" -o {tmp_path}/a.parquet')
         made, kept = (tmp_path / "owners.ledger", self.HOME / "releases.ledger")
         assert kept.read_bytes().startswith(made.read_bytes())
+
+
+def test_a_table_that_lives_is_read_and_published_again(tmp_path):
+    for name, digest in LIVING_2.items():
+        assert sha256(Path("../0.2.0") / name) == digest
+    folder, ledger = Path("../0.2.0/living"), tmp_path / "releases.ledger"
+    shutil.copy(folder / "releases.ledger", ledger)
+    releases = [f"{folder}/{name}.parquet" for name in ("first", "second")]
+    for release in releases:
+        say(f"verify {release} --plan {folder}/plan.json")
+    compared = " ".join(f"--release {release}" for release in releases)
+    say(f"ledger verify {ledger} --plan {folder}/plan.json {compared}")
+    made = tmp_path / "third.parquet"
+    say(
+        f"release {folder}/first.csv.gz --plan {folder}/plan.json --person patient_id --ledger {ledger} "
+        f"--owner a --since {folder}/second.state.parquet --state {tmp_path}/third.state.parquet -o {made}"
+    )
+    said = read_json(f"{made}.manifest.json")["update"]
+    assert said["records_late"] > 200  # who has left may not come back
+    assert said["records_late"] + said["records_left"] + said["records_lingering"] > 500
 
 
 def test_kept_columns_of_the_first_format_are_not_covered():
