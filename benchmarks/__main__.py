@@ -48,6 +48,7 @@ def main(arguments):
     for size in ("quick", "full"):
         sizes.add_argument(f"--{size}", dest="size", action="store_const", const=size, default="default")
     parser.add_argument("--drift", type=float, action="append", metavar="D", help="for the arena; repeatable")
+    parser.add_argument("--scale", type=float, metavar="X", help="for the arena: the share of its records")
     parser.add_argument("--write-docs", action="store_true", help="only write the documentation from results")
     asked = parser.parse_args(arguments)
     if asked.write_docs:
@@ -60,6 +61,8 @@ def main(arguments):
     size = SIZES[asked.size]
     if asked.drift:
         size = replace(size, drifts=tuple(sorted({0.0, *asked.drift})))
+    if asked.scale:
+        size = replace(size, arena_scale=asked.scale)
     table = Table(title="Ratios, measured in one run")
     for column, justify in (
         ("benchmark", "left"),

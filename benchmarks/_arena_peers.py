@@ -1,7 +1,8 @@
 """The arena's rivals from PyPI, each owner by itself: anonypyx's Mondrian and anjana's l-diversity.
 
-Every draw is made by a twin of the peer's algorithm (`_arena_twins`). On the first draw the peer itself makes
-all settings, too, in one process per tool and table: classes must be the same, and its time is the one shown.
+Every draw is made by a twin of the peer's algorithm (`_arena_twins`). On a part of the first draw the peer
+itself makes all settings, too, in one process per tool and table: classes must be the same, and its time is
+the one shown.
 """
 
 import numpy as np

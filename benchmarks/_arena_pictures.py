@@ -104,7 +104,8 @@ def _exposure(rows, names):
                 yerr=[100 * row["below"][1] for row in own],
                 marker="o",
                 markersize=5,
-                linewidth=1,
+                linewidth=0.8,
+                linestyle=":",
                 color=colour,
                 label=method,
             )

@@ -1,7 +1,7 @@
 """The two peers' algorithms in arrays: the same classes, a hundred times faster.
 
-Twenty draws of six tables would take the peers themselves an hour. They are run on the first draw of every
-table, in all settings; a twin that made other classes than its peer there is a missed limit of the arena.
+Twenty draws of six tables would take the peers themselves an hour. They are run on a part of the first draw
+of every table, in all settings; a twin that made other classes than its peer there is a missed limit.
 What the peers' own programs do, their oddities included, is what is written here.
 """
 

@@ -7,6 +7,7 @@ Anyone can make the pages again from them, and a test does.
 import json
 from pathlib import Path
 
+from benchmarks._arena_page import arena_page
 from benchmarks._far_end_page import far_end_page
 from benchmarks._performance_page import performance_page
 from benchmarks._pictures import draw_all
@@ -18,6 +19,7 @@ ARENA = DOCS / "arena" / "results.json"
 PAGES = {
     DOCS / "performance.md": performance_page,
     DOCS / "far-end.md": far_end_page,
+    DOCS / "arena.md": arena_page,
 }
 
 

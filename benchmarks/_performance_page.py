@@ -48,6 +48,7 @@ def _introduction(snapshot):
     return f"""
 All numbers on this page were measured and written here by `make bench`; none is typed by hand. The snapshot
 that they come from is `docs/performance/results.json`, from which `make performance` makes the page again.
+What plans and other tools leave of people's privacy is measured in [the arena](arena.md).
 
 They come from one machine: {machine["cores"]} cores, {machine["memory_gib"]} GiB of memory,
 {machine["system"]} on {machine["processor"]}, Python {machine["python"]}, {packages}. Times differ

@@ -29,6 +29,9 @@ from benchmarks._arena_methods import (
     ours,
 )
 from benchmarks._arena_minimality import Lacks, downcoding, minimality
+from benchmarks._arena_peers import check_twin
+from benchmarks._arena_twins import anjana, mondrian, named_by
+from benchmarks._processes import PEERS
 
 SIZES, N_VALUES = (8, 3), 4
 
@@ -165,6 +168,30 @@ def test_enough_values_in_every_class_are_certain_after_linking():
         return min(len(set.intersection(*three)) for three in itertools.product(sets, repeat=n_releases))
 
     assert worst(certain) >= ell > worst(certain - 1)
+
+
+def test_twins_keep_what_their_peers_keep(source):
+    people = some_people(np.random.default_rng(8), 400)
+    class_of = mondrian(people.points, people.values, 12, 3, (False, True))
+    assert np.bincount(class_of).min() >= 12
+    assert all(len(set(people.values[class_of == each].tolist())) >= 3 for each in set(class_of.tolist()))
+    named = named_by(class_of, people.points, SIZES, (False, True))
+    assert (naming(named)(people.points) == class_of).all(), "everybody is in the class that names them"
+    widths = [levels(size) for size in SIZES]
+    chosen, shown = anjana(people.points, people.values, 12, 3, 5, widths)
+    assert shown.mean() >= 0.95
+    for kind in np.unique(people.points[shown] // chosen, axis=0):
+        own = people.values[shown & (people.points // chosen == kind).all(axis=1)]
+        assert len(own) >= 12
+        assert len(set(own.tolist())) >= 3
+    assert anjana(people.points, people.values, 401, 3, 5, widths) is None
+
+
+@pytest.mark.skipif(not PEERS.exists(), reason="needs the peers: make bench installs them")
+@pytest.mark.parametrize("tool", ["anonypyx", "anjana"])
+def test_twins_make_the_classes_of_their_peers(tool, source, tmp_path):
+    _, n_different = check_twin(tool, draw(source, 6, scale=0.02), tmp_path)
+    assert n_different == 0
 
 
 def test_nobody_is_below_ell_under_our_methods(source):
