@@ -250,8 +250,9 @@ e0e107788f5357d0b56f24c6c9c6755c1141e2eade9a9881ca9678835bd22fe3  closeness/plan
 74c834f3ce3f30ae2fadb0822dfea5f223ceca287b00481dc1dc23bd5c8ba9f6  closeness/proved.json
 dc000d9078d39dcc5749e6ec2414d2bdeb50e29ebff2eb84f26801872e67bdaa  closeness/release.csv
 804afb510e6e5ec28119f3e08340051289b836faf1858c7f9e0c23a72ff1bd43  closeness/release.csv.manifest.json
+38704fe71b8bb0702ae7583ba472bfc1b3a250e8c03b9937589ec63e209d34d3  closeness/releases.ledger
 """)
-"""What 0.2.0 has added about closeness: plan 3 and manifest 3."""
+"""What 0.2.0 has added about closeness: plan 3, manifest 3 and ledger 2."""
 
 LIVING_2 = table_of("""
 8a9ff9b353c9186d3b0d55d59f3551cf200de6b131ec339138a7e9b414204d7a  living/erase.csv

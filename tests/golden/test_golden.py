@@ -320,6 +320,13 @@ class TestCloseness:
         say(f"release tables/owner_a.csv.gz --plan {self.HOME}/plan.json -o {tmp_path}/release.csv")
         assert (tmp_path / "release.csv").read_bytes() == (self.HOME / "release.csv").read_bytes()
 
+    def test_a_ledger_is_read(self):
+        said = say(f"ledger verify {self.HOME}/releases.ledger --plan {self.HOME}/plan.json")
+        assert said["releases"] == 2
+        shown = say(f"ledger show {self.HOME}/releases.ledger")
+        assert shown["closeness"] == 0.4
+        assert "40 percentage points" in shown["promise"]
+
 
 class TestExpectedOwners:
     """A plan for three owners (format 3) and its ledger (format 2), through which two have published."""

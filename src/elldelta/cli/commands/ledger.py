@@ -67,10 +67,11 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
         ("number", "owner", "classes merged", "classes that miss values"),
         [tuple(str(item[name]) for name in names) for item in shown["releases"]],
     )
-    output.print_text(
-        f"Room: the fullest class can lose {shown['room_min']} more values; "
-        f"{shown['classes_without_room']} of {shown['classes']} classes can lose none.",
-    )
+    if shown["ell"] > 1 or "closeness" not in shown:
+        output.print_text(
+            f"Room: the fullest class can lose {shown['room_min']} more values; "
+            f"{shown['classes_without_room']} of {shown['classes']} classes can lose none.",
+        )
     if shown["owners_expected"] is not None:
         output.print_text(
             f"Owners: {shown['owners']} of {shown['owners_expected']} expected ones have published. Each one "
