@@ -1,0 +1,97 @@
+"""What stands in other people's pipelines: the action, the hook, and the package for dbt."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.docs.test_docs import all_commands
+
+ROOT = Path(__file__).parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+
+
+def test_the_action_puts_no_input_into_a_script():
+    for step in ACTION["runs"]["steps"]:
+        assert "${{" not in step["run"]
+        assert {name for name in step["env"] if f"${name}" not in step["run"]} == set()
+
+
+def test_the_gate_of_the_action_types_what_was_given(tmp_path):
+    command = tmp_path / "elldelta"
+    command.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 3\n')
+    command.chmod(0o755)
+    gate = next(step for step in ACTION["runs"]["steps"] if step["name"] == "Gate")
+    given = {"BEFORE": "new; rm x.csv", "PUBLISHED": "old/*.csv\nother one.csv\n", "ELL": "4"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", gate["run"]],
+        env={**os.environ, **given, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 3
+    typed = ["audit", "--before", "new; rm x.csv", "--public", "--ell", "4"]
+    assert done.stdout.splitlines() == [*typed, "--published", "old/*.csv", "--published", "other one.csv"]
+    known = {text for option in all_commands()["audit"].params for text in option.opts}
+    assert {word for word in done.stdout.split() if word.startswith("--")} <= known
+
+
+def test_the_hook_runs_a_command_that_is_there():
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert hook["entry"].removeprefix("elldelta ") in all_commands()
+    assert hook["pass_filenames"] is False
+
+
+PROFILE = "try:\n  target: dev\n  outputs:\n    dev: {type: duckdb, path: try.duckdb}\n"
+PROJECT = "name: try_it\nversion: '1.0'\nprofile: try\nmodel-paths: [models]\n"
+RELEASES = {  # class 1 is left with two values of a and b, and with one of all three; class 2 with two of all
+    "a": [(1, "x"), (1, "y"), (1, "z"), (2, "x"), (2, "y")],
+    "b": [(1, "x"), (1, "y"), (1, "y"), (2, "x"), (2, "y")],
+    "c": [(1, "x"), (1, "z"), (2, "x"), (2, "y")],
+}
+
+
+def dbt_project(folder, linked, ell):
+    models = folder / "models"
+    models.mkdir(parents=True)
+    (folder / "dbt_project.yml").write_text(PROJECT)
+    (folder / "profiles.yml").write_text(PROFILE)
+    (folder / "packages.yml").write_text(f"packages:\n  - local: {ROOT / 'integrations' / 'dbt'}\n")
+    for name, rows in RELEASES.items():
+        told = " union all ".join(f"select {q} as age, '{s}' as disease" for q, s in rows)
+        (models / f"{name}.sql").write_text(told)
+    arguments = {
+        "quasi_identifiers": ["age"], "sensitive": "disease", "ell": ell,
+        "linked_with": [f"ref('{name}')" for name in linked],
+    }  # fmt: skip
+    tests = [{"elldelta_dbt.linked_diversity": {"arguments": arguments}}]
+    (models / "schema.yml").write_text(yaml.safe_dump({"models": [{"name": "a", "data_tests": tests}]}))
+    return folder
+
+
+@pytest.mark.slow
+def test_the_test_for_dbt_finds_what_linking_leaves(tmp_path):
+    dbt = os.environ.get("ELLDELTA_TEST_DBT")
+    if dbt is None:
+        subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+        install = [
+            tmp_path / "venv" / "bin" / "pip",
+            "install",
+            "--quiet",
+            "dbt-core>=1.10.5,<1.11",
+            "dbt-duckdb<1.11",
+        ]
+        subprocess.run(install, check=True)
+        dbt = str(tmp_path / "venv" / "bin" / "dbt")
+    for number, (linked, ell, code) in enumerate(
+        [(["b"], 2, 0), (["b"], 3, 1), (["b", "c"], 2, 1), (["c"], 2, 0), ([], 2, 0), ([], 3, 1)]
+    ):
+        project = dbt_project(tmp_path / str(number), linked, ell)
+        words = ["--profiles-dir", project, "--project-dir", project]
+        for step in ("deps", "build"):
+            done = subprocess.run(
+                [dbt, "--no-send-anonymous-usage-stats", step, *words],
+                capture_output=True, text=True, check=False, cwd=project,
+            )  # fmt: skip
+            assert done.returncode == (code if step == "build" else 0), (linked, ell, done.stdout[-3000:])
