@@ -211,8 +211,8 @@ f9ce69403b3535693f5e6410ebb401616b2c6cdda0f5e807eb48a5af9328035c  persons/releas
 """What 0.2.0 has added about persons: model 2 and manifest 3."""
 
 OWNERS_2 = table_of("""
-39c9fff24e4d1390f446157f589f7428df257ee82dbe5777a610b71edc8a49f9  owners/plan.json
-46341094f8baa85949171a37536587cce4340ac22a778b8c3aede191763d12a0  owners/releases.ledger
+285956bb1f862b25f07d314c5bca0890e997bc49b71639a2e98a23451de686b5  owners/plan.json
+032b4945e5957ba050534500fe5f67eb1e8ba3ec78c5bed9bf0ca8127885b42f  owners/releases.ledger
 """)
 """What 0.2.0 has added about owners who share a ledger (plan format 3, ledger format 2)."""
 

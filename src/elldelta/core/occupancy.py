@@ -87,7 +87,8 @@ def class_failures_upper(
         releases: t, how many releases on these classes are linked.
         total: What turns a mass into a probability: P = mass / total.
         certifiable: One allowance for all releases, so that every owner can check its own (Theorem E); the
-            bounds are then per release.
+            bounds are then per release. Together with no shared records: one ledger admits all releases, and
+            the bounds are for the chance that fewer than ell values are shown by all of them.
         shared_records_upper: U. Says that at most U records of each release are shared with other releases,
             chosen without looking at their values, and that all other records are independent across
             releases. Theorem D' alone would allow shared records of any values; Theorem C asks that *all*
@@ -118,7 +119,8 @@ def class_failures_upper(
         )
         return found
 
-    poisson = poisson_rates(n_records, n_apart, releases)
+    by_ledger = certifiable and n_apart >= 0.0
+    poisson = poisson_rates(0.0 if by_ledger else n_records, n_apart, releases)
     if n_classes > FEW_CLASSES and len(poisson):
         # Any lambda is valid, so the one that is best for a sample of the classes serves them all.
         sample = take_rows(cells, np.arange(0, n_classes, -(-n_classes // FEW_CLASSES)))

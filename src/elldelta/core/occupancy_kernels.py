@@ -11,7 +11,7 @@ from class c, W is a sum of independent Bernoulli(q_s), T_k = E(W - k)^+.
 
 from __future__ import annotations
 
-from math import exp, expm1, inf, log1p
+from math import exp, expm1, inf, log1p, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -249,6 +249,44 @@ def best_prefix(
 
 
 @compiled
+def ledger_failure(
+    cells: NDArray[Any],
+    scale: float,
+    n_records: float,
+    ell: int,
+    releases: int,
+    chances: NDArray[np.float64],
+) -> tuple[float, int]:
+    """The chance that fewer than ell values are shown by all of t independent releases, rounded up.
+
+    Lemma B for each release: with Poisson(lambda) records, lambda = N - 3 sqrt(N), values come independently,
+    and no release has more than N records with a chance of at least (1 - exp(-9/2))^t.
+
+    Returns:
+        The bound, and how many values are possible.
+    """
+    rate = n_records - 3.0 * sqrt(n_records)
+    chances[0] = 1.0
+    chances[1:ell] = 0.0
+    n_possible = 0
+    for value in range(cells.size):
+        p = cells[value] * scale
+        if p <= 0.0:
+            continue
+        n_possible += 1
+        if rate <= 0.0:
+            continue
+        shown = (-expm1(-rate * p)) ** releases
+        for n in range(ell - 1, 0, -1):
+            chances[n] += shown * (chances[n - 1] - chances[n])
+        chances[0] *= 1.0 - shown
+    bound = 0.0
+    for n in range(ell):
+        bound += chances[n]
+    return bound / (1.0 - exp(-4.5)) ** releases * ROUND_UP + TINY, n_possible
+
+
+@compiled
 def class_failure(
     cells: NDArray[Any],
     order: NDArray[np.int32],
@@ -265,9 +303,12 @@ def class_failure(
     """Failure bound of one class, rounded up, and the number of witnesses; fills in `order`.
 
     With `n_apart` >= 0 (records of each release that no other release shares) the smaller of Theorems C
-    and D' counts; `n_apart` < 0 assumes nothing. Each row of `poisson` holds, for one choice of lambda in
+    and D' counts; `n_apart` < 0 assumes nothing; with `certifiable`, all releases go through one ledger, and
+    `order` is left as it is. Each row of `poisson` holds, for one choice of lambda in
     Lemma B, lambda and 1 / Pr[Z <= N], then the same for the records apart, all releases together.
     """
+    if certifiable and n_apart >= 0.0:
+        return ledger_failure(cells, scale, n_records, ell, releases, tails)
     rank(cells, order)
     n_rates = poisson.shape[0]
     n_modes = 1 + n_rates if n_apart < 0.0 or certifiable else 2 + 2 * n_rates
@@ -386,6 +427,8 @@ def class_failures(
             missing,
             tails,
         )
+        if certifiable and n_apart >= 0.0:
+            rank(cells, order)
         length = max(length, ell)
         lengths[row] = length
         peaks[row] = cells[order[0]]

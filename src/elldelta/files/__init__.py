@@ -39,6 +39,7 @@ from elldelta.files.sealed_json import (
     newer,
     read_json,
     seal,
+    sealed_bytes,
     unseal,
 )
 from elldelta.files.signatures import (

@@ -67,6 +67,24 @@ def seal(kind: str, version: int, content: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "digest": digest(document)}
 
 
+def sealed_bytes(kind: str, version: int, content: Mapping[str, Any]) -> tuple[str, bytes]:
+    """The digest of what `seal` returns, and its bytes as they stand in a file; values are written once.
+
+    >>> made = seal("thing", 1, {"a": 0.5})
+    >>> sealed_bytes("thing", 1, {"a": 0.5}) == (made["digest"], as_bytes(made))
+    True
+    """
+    document = {"kind": f"elldelta {kind}", "format": version, **content}
+    parts = {name: canonical_json(name) + b":" + canonical_json(value) for name, value in document.items()}
+
+    def joined() -> bytes:
+        return b"{" + b",".join(parts[name] for name in sorted(parts)) + b"}"
+
+    own = digest_of_parts([joined()])
+    parts["digest"] = canonical_json("digest") + b":" + canonical_json(own)
+    return own, joined() + b"\n"
+
+
 def unseal(kind: str, version: int, document: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Checks what `seal` added and returns the rest.
 

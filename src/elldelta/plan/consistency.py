@@ -109,7 +109,7 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
         plan.ell,
         plan.records // plan.min_records,
         (plan.owners or plan.releases) * plan.min_records,
-        certifiable=plan.guarantee == "certified" and plan.owners is None,
+        certifiable=plan.guarantee == "certified",
         shared_records=plan.shared_records if plan.owners is None else 0,
         eta=plan.eta,
     )
@@ -126,7 +126,7 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
         shared_records_upper=bound.shared_records,
     )
     failures = found.failures_upper.copy()
-    if bound.certifiable:
+    if bound.certifiable and plan.owners is None:
         # The best witnesses may be fewer than the plan has; what a release must show is what it says.
         n_written = np.array([len(values) for values in plan.witnesses])
         for row in np.flatnonzero(found.n_witnesses != n_written).tolist():

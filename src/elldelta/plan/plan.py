@@ -14,7 +14,7 @@ from elldelta.choices import GUARANTEES, PLAN_BOUNDS, Movers
 from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
 from elldelta.core.generalize.bounds import FEWEST_EXPECTED
 from elldelta.errors import ElldeltaError, FileError, ParameterError
-from elldelta.files import AtomicFiles, as_bytes, changed, read_json, seal, unseal
+from elldelta.files import AtomicFiles, changed, read_json, sealed_bytes, unseal
 from elldelta.model.protection import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Shown
 from elldelta.plan.classes import Merged, Runs, class_labels, classes_from_dict
@@ -449,6 +449,16 @@ class Plan(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values, with its digest."""
+        version, content = self._content()
+        return {"kind": f"elldelta {KIND}", "format": version, **content, "digest": self.digest}
+
+    @cached_property
+    def file_content(self) -> tuple[str, bytes]:
+        """The digest of everything the plan says, and the bytes of its file."""
+        return sealed_bytes(KIND, *self._content())
+
+    def _content(self) -> tuple[int, dict[str, Any]]:
+        """The version of the format, and what the plan says in it."""
         content = {
             "schema": self.schema.to_dict(),
             "classes": self.classes.to_dict(),
@@ -472,7 +482,7 @@ class Plan(Shown):
             content["closeness"], version = self.closeness.to_dict(), FORMAT_VERSION
         if self.schema.also_sensitive:
             content["also"], version = [face_to_dict(face) for face in self.also], FORMAT_VERSION
-        return seal(KIND, version, content)
+        return version, content
 
     def summary(self) -> dict[str, Any]:
         """What the plan promises as plain JSON values, without its classes and witnesses."""
@@ -507,7 +517,7 @@ class Plan(Shown):
     @cached_property
     def digest(self) -> str:
         """The digest of everything the plan says."""
-        return str(self.to_dict()["digest"])
+        return self.file_content[0]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.digest == other.digest
@@ -578,7 +588,7 @@ def rounded_up(probability: float) -> str:
 def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
     """Writes a plan as canonical JSON, whole or not at all."""
     with AtomicFiles(overwrite=overwrite) as files:
-        files.stage(path).write_bytes(as_bytes(plan.to_dict()))
+        files.stage(path).write_bytes(plan.file_content[1])
 
 
 def read_plan(path: Path) -> Plan:

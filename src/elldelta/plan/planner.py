@@ -400,7 +400,7 @@ class Planner:
             (wish.owners or wish.releases) * parts,
             wish.budget * share if self._risk is None else self._risk * share / parts,
             per_class=self._risk is not None,
-            certifiable=wish.guarantee == "certified" and wish.owners is None,
+            certifiable=wish.guarantee == "certified",
             # Owners who share a ledger: whether one of them has to merge, if they draw independently.
             shared_records=wish.shared_records if wish.owners is None else 0,
             eta=wish.eta,

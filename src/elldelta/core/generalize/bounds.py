@@ -105,7 +105,9 @@ class SharpBound:
         limit: What the failures of all classes may add up to after linkage (t delta), in (0, 1); or what each
             may reach. None where classes are only evaluated.
         per_class: Whether the limit is for each class: how often the owner of a certified release must wait.
-        certifiable: One allowance for all releases, so that each owner can check its own release
+        certifiable: With no shared records: one ledger admits all releases, and a class fails if fewer than
+            ell of its values are shown by all of them. Otherwise: one allowance for all releases, so that
+            each owner can check its own release
             (Theorem E). Class failures are then per release.
         shared_records: The smaller of Theorems C and D': at most so many records of each release are shared
             with others, chosen without looking at their values, and all other records are independent. None:
@@ -136,7 +138,7 @@ class SharpBound:
                 found=f"It is {self.limit}.",
                 remedy="After linkage it is the number of releases times delta; lower one of the two.",
             )
-        if self.certifiable and self.shared_records is not None:
+        if self.certifiable and self.shared_records not in (None, 0):
             raise ParameterError(
                 "A certifiable plan holds for any dependence between releases.",
                 found="A number of shared records was given as well.",
@@ -158,7 +160,12 @@ class SharpBound:
         if not failures.size:
             return 0.0
         total = total_failure_upper(failures, peaks, self.n_records, self.eta)
-        return total * (self.releases if self.certifiable else 1) * (1.0 + 1e-12)
+        return total * (1 if self.is_joint else self.releases) * (1.0 + 1e-12)
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether the failure of a class is that of all releases together."""
+        return not self.certifiable or self.shared_records is not None
 
     def evaluate(self, classes: JointDistribution) -> SharpPlan:
         """Witnesses and failure of classes, from their masses alone and from scratch. Errs upwards."""

@@ -70,7 +70,7 @@ class Sweeper:
         self.bound = bound
         self.ell = check_ell(bound.ell, distribution.n_values)
         self.n_apart = records_apart(bound.n_records, bound.shared_records)
-        self.times = bound.releases if bound.certifiable else 1
+        self.times = 1 if bound.is_joint else bound.releases
         # The nodes are dense. A node of sparse rows takes as many of them as store the cells of FAN_OUT dense
         # rows, so that the tree never takes more than a seventh of the cells that the table stores.
         n_cells = self.n_rows * distribution.n_values

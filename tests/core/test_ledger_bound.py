@@ -1,0 +1,65 @@
+"""The chance that all owners together show fewer than ell values of a class, against exact enumeration."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from elldelta.core.generalize.bounds import SharpBound
+from elldelta.core.occupancy import class_failures_upper
+from elldelta.errors import ParameterError
+
+
+def shown_by(cells, n_records):
+    """The exact chance of every set of values that N records show; the rest of the people are elsewhere."""
+    chances, values = {}, range(len(cells))
+    sets = [frozenset(some) for size in range(len(cells) + 1) for some in combinations(values, size)]
+    for shown in sets:
+        # Inclusion and exclusion over the values of the set that are missing all the same.
+        chances[shown] = sum(
+            (-1) ** (len(shown) - len(kept))
+            * (1.0 - sum(cells[v] for v in values if v not in kept)) ** n_records
+            for kept in sets
+            if kept <= shown
+        )
+    return chances
+
+
+def exact(cells, ell, n_records, owners):
+    chances = shown_by(cells, n_records)
+    return sum(
+        np.prod([chances[one] for one in sets])
+        for sets in product(chances, repeat=owners)
+        if len(frozenset.intersection(*sets)) < ell
+    )
+
+
+@pytest.mark.parametrize("n_records", [60, 400])
+@pytest.mark.parametrize(("ell", "owners"), [(1, 1), (1, 2), (2, 2), (3, 2), (2, 3)])
+def test_never_below_the_exact_chance_and_near_it(ell, owners, n_records):
+    rng = np.random.default_rng(ell * 10 + owners)
+    for _ in range(4):
+        cells = rng.dirichlet(np.ones(5))[:4] * 8.0 / n_records
+        found = class_failures_upper(
+            cells[np.newaxis], ell, n_records, owners, certifiable=True, shared_records_upper=0
+        )
+        wanted = exact(cells.tolist(), ell, n_records, owners)
+        assert wanted <= found.failures_upper[0]
+        # Fewer records by three standard deviations, which is the price of independence.
+        fewer = exact(cells.tolist(), ell, int(n_records - 3.5 * n_records**0.5), owners)
+        assert found.failures_upper[0] <= 1.05 * fewer + 0.02
+        assert found.n_witnesses.tolist() == [4]
+        assert sorted(found.values.tolist()) == [0, 1, 2, 3]
+
+
+def test_a_ledger_asks_that_owners_draw_independently():
+    SharpBound(3, 100, 2, certifiable=True, shared_records=0)
+    with pytest.raises(ParameterError, match="any dependence"):
+        SharpBound(3, 100, 2, certifiable=True, shared_records=5)
+
+
+def test_failures_count_once_for_all_owners_together():
+    cells = np.array([[0.05, 0.03, 0.02], [0.04, 0.04, 0.01]])
+    found = class_failures_upper(cells, 2, 80, 2, certifiable=True, shared_records_upper=0)
+    bound = SharpBound(2, 80, 2, certifiable=True, shared_records=0)
+    assert bound.total(found.failures_upper, found.peaks) == pytest.approx(found.failures_upper.sum())
