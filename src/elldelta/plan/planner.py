@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from elldelta.engines import Progress
     from elldelta.plan.classes import Classes
     from elldelta.plan.frontier import FrontierRow
+    from elldelta.plan.waiting_risk import LedgerAdvice
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
 TRIES = 5
@@ -183,12 +184,14 @@ class Planned:
         plan: The plan.
         utility: How much information it keeps, as a forecast from the model.
         bounds: What each bound gives for the same records, if that was asked for.
+        advice: What owners are expected to lose with and without a ledger, where that was compared.
     """
 
     path: Path
     plan: Plan
     utility: Utility
     bounds: FrontierRow | None
+    advice: LedgerAdvice | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """What is told about the plan, as plain JSON values."""
@@ -197,6 +200,8 @@ class Planned:
             **self.plan.summary(),
             **self.utility.to_dict(self.plan.schema.names),
         }
+        if self.advice is not None:
+            told["expected_loss"] = asdict(self.advice)
         return told if self.bounds is None else {**told, "bounds": self.bounds.to_list()}
 
 
@@ -235,13 +240,24 @@ def plan_to_file(
 
         planner = Planner(reordered(past, made.schema), replace(wish, waiting_risk=made.waiting_risk))
         (bounds,) = computed(lambda tell: list(frontier_rows(planner, [made.records], tell)), progress)
-    planned = Planned(path, made, computed(lambda _: made.utility(past), progress), bounds)
+    advice = computed(lambda _: _advice(made, past, wish), progress)
+    planned = Planned(path, made, computed(lambda _: made.utility(past), progress), bounds, advice)
     if picture is not None:
         from elldelta.plan.picture import picture_of_classes
 
         write_picture(picture_of_classes(made, past, picture_columns), picture, overwrite=overwrite)
     write_plan(made, path, overwrite=overwrite)
     return planned
+
+
+def _advice(made: Plan, past: Model, wish: Wish) -> LedgerAdvice | None:
+    """What a ledger would gain; only values that are hidden are compared so."""
+    from elldelta.plan.waiting_risk import ledger_advice
+
+    try:
+        return ledger_advice(made, reordered(past, made.schema), wish)
+    except ParameterError:  # a wish that goes without a ledger
+        return None
 
 
 class Planner:

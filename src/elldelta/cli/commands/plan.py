@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,6 +13,9 @@ from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from elldelta.plan.waiting_risk import LedgerAdvice
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,7 @@ def _run(
         output.print_json(told)
     else:
         _print(told)
+        _advise(planned.advice)
         output.print_written(picture)
 
 
@@ -234,6 +238,16 @@ def _print(told: dict[str, Any]) -> None:
         f"{told['largest_class']:,.0f}. Information loss (NCP, 0 to 1): {told['ncp']:.4f}",
         f"Wrote {told['plan']}  {told['digest']}",
     )
+
+
+def _advise(advice: LedgerAdvice | None) -> None:
+    """Recommends a ledger where owners are expected to lose less with it."""
+    if advice is not None and advice.helps:
+        output.print_text(
+            f"Owners are expected to lose {advice.certificates:.4f} with certificates alone, and "
+            f"{advice.ledger:.4f} if {advice.owners} of them publish through one ledger: make the plan with "
+            f"--owners {advice.owners} instead of --releases, and release with --ledger."
+        )
 
 
 def _failure(row: dict[str, Any], *, is_checked: bool) -> str:
