@@ -106,7 +106,8 @@ def ledger_advice(plan: Plan, model: Model, wish: Wish) -> LedgerAdvice | None:
 
     None where nothing was chosen, or where it would take long.
     """
-    if wish.waiting_risk != "auto" or plan.releases == 1 or plan.n_classes > MOST_CLASSES:
+    promises_more = plan.movers is not None or plan.closeness is not None or plan.schema.also_sensitive
+    if wish.waiting_risk != "auto" or plan.releases == 1 or plan.n_classes > MOST_CLASSES or promises_more:
         return None
     asked = replace(wish, owners=plan.releases, releases=1, waiting_risk=USUAL_WITH_LEDGER)
     try:
