@@ -74,7 +74,8 @@ def test_a_schema_keeps_its_groups(model):
     assert sorted(schema.sensitive.released_values().to_pylist()) == sorted(GROUPS)
     with pytest.raises(ParameterError, match="ell"):
         ed.plan(model, ell=5, records=3000)
-    for more in ({"closeness": 0.5}, {"bound": "paper", "delta": 0.01}):
+    history = {"history_confidence": 0.95, "guarantee": "probabilistic"}
+    for more in ({"closeness": 0.5}, {"bound": "paper", "delta": 0.01}, history):
         with pytest.raises(ParameterError, match="counts groups"):
             ed.plan(model, ell=3, records=3000, **more)
 

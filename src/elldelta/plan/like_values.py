@@ -27,12 +27,13 @@ def plan_groups(model: Model, wish: Wish) -> tuple[JointDistribution, NDArray[np
     past, groups = model.to_distribution(), model.schema.value_groups
     if groups is None or wish.ell == 1:  # closeness alone covers all groups at once
         return past, None
-    if wish.bound != "sharp" or wish.closeness is not None:
+    if wish.bound != "sharp" or wish.closeness is not None or wish.history_confidence is not None:
         raise ParameterError(
-            "A plan that counts groups of values uses the sharp bound and promises no closeness.",
+            "A plan that counts groups of values uses the sharp bound, without closeness or a confidence in "
+            "the history.",
             found=f"The values of {model.schema.sensitive.name!r} have groups.",
-            remedy="Closeness alone (without ell) covers every group of values at once. Otherwise leave one "
-            "of the two out.",
+            remedy="Closeness alone (without ell) covers every group of values at once. Otherwise leave that "
+            "out, or the groups.",
         )
     check_ell(wish.ell, model.schema.n_groups)
     return one_of_each(past, groups), groups
