@@ -329,3 +329,11 @@ def test_nothing_raw_is_in_the_file_or_said(tmp_path, capsys):
         assert str(n) not in text
         assert f"{n:,}" not in text
     assert "Nobody can tell" in said
+
+
+def test_several_sensitive_columns_are_refused():
+    """Each record would be in one cell for every column, and noise for one cell would be too little."""
+    table = pa.table({"g": ["F", "M"] * 50, "s": [0, 1] * 50, "d": ["a", "b"] * 50})
+    several = Schema.infer(table, ["g"], ["s", "d"])
+    with pytest.raises(ParameterError, match="one sensitive column"):
+        ed.estimate(table, several, epsilon=1.0, domains_are_public=True)

@@ -84,7 +84,7 @@ class Model(Shown):
 
     def face(self, place: int) -> Model:
         """What is known about one of several sensitive columns, or about those that are tied together."""
-        return Model(self.counts.face(place))
+        return replace(self, counts=self.counts.face(place))
 
     def to_distribution(self) -> JointDistribution:
         """P(Q, S) over the occupied combinations, in the order of `ranks`."""

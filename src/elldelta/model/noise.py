@@ -98,6 +98,13 @@ def protected(
     on every cell of the domain where records are many, and otherwise on small tables that are put together.
     """
     schema, random = counts.schema, np.random.default_rng(0)  # draws from what is noisy already
+    if schema.also_sensitive:
+        # A record is then in several cells of the table, one for each column: it changes more than 1.
+        raise ParameterError(
+            "Noise is put on counts of one sensitive column.",
+            found=f"The schema has {len(schema.sensitives)}.",
+            remedy="Estimate a model for each of them; their epsilons add up.",
+        )
     measured = _Measured(check_epsilon(epsilon), most_rows)
     ((total,), total_variance) = measured.noised(
         "number of records", np.array([counts.n.sum()]), SHARES["total"]

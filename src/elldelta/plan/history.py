@@ -38,6 +38,12 @@ class HistoryPlanner(Planner):
                 found="People have several records in this model.",
                 remedy="Ask for a certified plan, or estimate from one record per person.",
             )
+        if self.model.schema.also_sensitive:
+            raise RefusedError(
+                "A confidence in the history is computed for one sensitive column.",
+                found=f"The schema has {len(self.model.schema.sensitives)}.",
+                remedy="Ask for a certified plan, which needs none.",
+            )
         learned, tested = split(self.model, np.random.default_rng(0))
         learner = Planner(learned, self.wish, is_draft=self.is_draft, progress=self.progress)
         whole, found = self._column_bound(n_records), None
