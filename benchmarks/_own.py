@@ -19,8 +19,8 @@ from elldelta.engines.duckdb import connect
 from elldelta.model.model import estimate
 from elldelta.plan.plan import read_plan, write_plan
 from elldelta.plan.planner import plan
-from elldelta.release.published import verify
 from elldelta.release.release import release
+from elldelta.release.verification import verify
 from elldelta.schema.label_columns import ColumnRules
 from elldelta.schema.schema import Schema
 

@@ -17,10 +17,11 @@ from benchmarks._result import SIZES
 from elldelta.agency.admission import Past, PlanState, check_registration, grouping_digest, linked_numbers
 from elldelta.agency.registration import Examined, Registration
 from elldelta.agency.server.rights import Caller
-from elldelta.agency.server.services.ledger import packed, store_state
+from elldelta.agency.server.services.ledger import store_state
 from elldelta.agency.server.services.parties import create_party, find_party
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import create_population, find_population
+from elldelta.agency.server.services.registered import packed
 from elldelta.agency.server.services.releases import register_release
 from elldelta.agency.server.settings import Limits, Settings
 from elldelta.agency.server.state import Agency, prepare

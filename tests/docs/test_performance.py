@@ -1,10 +1,12 @@
 """The pages about performance say what was measured, and nothing else."""
 
 import copy
+import importlib
 import json
 import re
 
 import pytest
+from benchmarks.__main__ import available
 from benchmarks._docs import ARENA, DOCS, PAGES, SNAPSHOT, read_snapshot
 
 IDS = [path.name for path in PAGES]
@@ -61,3 +63,10 @@ def test_the_snapshot_does_not_say_where_it_was_made(snapshot):
         }
     assert SNAPSHOT.stat().st_size < 200_000
     assert ARENA.stat().st_size < 400_000
+
+
+def test_every_benchmark_can_be_started():
+    """They are run rarely: a name that has moved would be noticed late."""
+    for name in ("_own", *available()):
+        module = importlib.import_module(f"benchmarks.{name}")
+        assert name == "_own" or callable(module.run)
