@@ -1,6 +1,8 @@
 """What stands in other people's pipelines: the action, the hook, and the package for dbt."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,21 +54,29 @@ RELEASES = {  # class 1 is left with two values of a and b, and with one of all 
 }
 
 
-def dbt_project(folder, linked, ell):
+CASES = [(["b"], 2, "pass"), (["b"], 3, "fail"), (["b", "c"], 2, "fail"), ([], 2, "pass"), ([], 3, "fail")]
+
+
+def dbt_project(folder):
+    """A project with the releases, and one more copy of the first for each case."""
     models = folder / "models"
     models.mkdir(parents=True)
     (folder / "dbt_project.yml").write_text(PROJECT)
     (folder / "profiles.yml").write_text(PROFILE)
     (folder / "packages.yml").write_text(f"packages:\n  - local: {ROOT / 'integrations' / 'dbt'}\n")
-    for name, rows in RELEASES.items():
+    tables = {**RELEASES, **{f"case_{number}": RELEASES["a"] for number in range(len(CASES))}}
+    for name, rows in tables.items():
         told = " union all ".join(f"select {q} as age, '{s}' as disease" for q, s in rows)
         (models / f"{name}.sql").write_text(told)
-    arguments = {
-        "quasi_identifiers": ["age"], "sensitive": "disease", "ell": ell,
-        "linked_with": [f"ref('{name}')" for name in linked],
-    }  # fmt: skip
-    tests = [{"elldelta_dbt.linked_diversity": {"arguments": arguments}}]
-    (models / "schema.yml").write_text(yaml.safe_dump({"models": [{"name": "a", "data_tests": tests}]}))
+    listed = []
+    for number, (linked, ell, _) in enumerate(CASES):
+        arguments = {
+            "quasi_identifiers": ["age"], "sensitive": "disease", "ell": ell,
+            "linked_with": [f"ref('{name}')" for name in linked],
+        }  # fmt: skip
+        tests = [{"elldelta_dbt.linked_diversity": {"arguments": arguments}}]
+        listed.append({"name": f"case_{number}", "data_tests": tests})
+    (models / "schema.yml").write_text(yaml.safe_dump({"models": listed}))
     return folder
 
 
@@ -75,23 +85,18 @@ def test_the_test_for_dbt_finds_what_linking_leaves(tmp_path):
     dbt = os.environ.get("ELLDELTA_TEST_DBT")
     if dbt is None:
         subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-        install = [
-            tmp_path / "venv" / "bin" / "pip",
-            "install",
-            "--quiet",
-            "dbt-core>=1.10.5,<1.11",
-            "dbt-duckdb<1.11",
-        ]
-        subprocess.run(install, check=True)
+        install = [tmp_path / "venv" / "bin" / "pip", "install", "--quiet"]
+        subprocess.run([*install, "dbt-core>=1.10.5,<1.11", "dbt-duckdb<1.11"], check=True)
         dbt = str(tmp_path / "venv" / "bin" / "dbt")
-    for number, (linked, ell, code) in enumerate(
-        [(["b"], 2, 0), (["b"], 3, 1), (["b", "c"], 2, 1), (["c"], 2, 0), ([], 2, 0), ([], 3, 1)]
-    ):
-        project = dbt_project(tmp_path / str(number), linked, ell)
-        words = ["--profiles-dir", project, "--project-dir", project]
-        for step in ("deps", "build"):
-            done = subprocess.run(
-                [dbt, "--no-send-anonymous-usage-stats", step, *words],
-                capture_output=True, text=True, check=False, cwd=project,
-            )  # fmt: skip
-            assert done.returncode == (code if step == "build" else 0), (linked, ell, done.stdout[-3000:])
+    project = dbt_project(tmp_path / "project")
+    for step, code in (("deps", 0), ("build", 1)):
+        words = [dbt, "--no-send-anonymous-usage-stats", step, "--profiles-dir", project]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=project)
+        assert done.returncode == code, done.stdout[-3000:]
+    results = json.loads((project / "target" / "run_results.json").read_text())["results"]
+    found = {
+        int(re.search(r"case_(\d)", item["unique_id"])[1]): item["status"]
+        for item in results
+        if item["unique_id"].startswith("test.")
+    }
+    assert [found[number] for number in range(len(CASES))] == [status for _, _, status in CASES]

@@ -255,7 +255,7 @@ def _plan_part(plan: Plan, files: Sequence[Path]) -> dict[str, Any]:
         "conditions": list(plan.conditions),
         "notes": list(plan.notes),
         "quasi_identifiers": list(plan.schema.names),
-        "sensitive": [plan.schema.sensitive.name],
+        "sensitive": list(plan.schema.sensitive_names),
         "kept": list(plan.schema.kept),
         "signed": signature_path(files[0]).exists(),
         "values": plan.schema.n_values,
