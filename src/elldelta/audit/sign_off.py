@@ -265,7 +265,7 @@ def _plan_part(plan: Plan, files: Sequence[Path]) -> dict[str, Any]:
 
 def _release_part(item: Published, path: str | os.PathLike[str], threshold: float) -> dict[str, Any]:
     """What a release says about itself, and how easily somebody is found in it."""
-    manifest, sizes = item.manifest, item.counts.sum(axis=1)
+    manifest, sizes = item.manifest, item.schema.by_unit(item.counts)[0].sum(axis=1)
     sizes = sizes[sizes > 0]
     persons = manifest.persons
     fewest = int(sizes.min()) if persons is None else persons["persons_per_class"]
