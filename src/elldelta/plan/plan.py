@@ -413,6 +413,8 @@ class Plan(Shown):
         distribution = "independent draws from the distribution of the model"
         error = f", up to an error of {self.eta:g} in total variation." if self.eta else "."
         others = f", or others with at least {self.ell} values" if self.promises_values else ""
+        if self.also:
+            others = ", or others with at least as many values of each column as are promised"
         if self.guarantee == "certified":
             return (
                 "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
