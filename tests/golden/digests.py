@@ -269,3 +269,11 @@ a42d1f113d9fbf109911ab7fc3ad6a5bfe61e87899ba013d23c3e48e4bd06689  living/second.
 9da6a15a39c385b8e8de9314e47838cf49e161a03720c3c44b00ac8b444c63d4  living/second.state.parquet
 """)
 """What 0.2.0 has added about tables that are published again: states, and lines of a ledger about them."""
+
+SEVERAL_2 = table_of("""
+d257d833acc6d157f556bbc0e6893accb1e0bd251f8b2012a1fa7c33703f087b  several/plan.json
+1cf49a5935d9d8c8a1b87470a5115f2ed6121a00396971ab5a8a9df4c6b32323  several/release.csv
+32c1597458759919161c5758313d9074d4d4c1200ed97f854adc9003b1f7e966  several/release.csv.manifest.json
+f5981cecf605e900bff85d8b8f2586478c7426591562a6501f5eff6f1ba79750  several/schema.toml
+""")
+"""What 0.2.0 has added about several sensitive columns: schema 2, plan 3 and manifest 3."""

@@ -33,6 +33,7 @@ from tests.golden.digests import (
     PERSONS_2,
     PLANS_2,
     ROUNDED_2,
+    SEVERAL_2,
     TOLD,
 )
 
@@ -288,6 +289,18 @@ def test_plans_for_people_who_move_are_read_and_made_again(name, asked, tmp_path
         assert said["unchecked"] == []
     say(f"ledger verify {folder}/releases.ledger --plan {folder}/plan.json")
     assert "also if they move" in say(f"ledger show {folder}/releases.ledger")["promise"]
+
+
+def test_several_sensitive_columns_are_read_and_planned_as_they_were(tmp_path):
+    folder, made = Path("../0.2.0/several"), tmp_path / "plan.json"
+    assert all(sha256(Path("../0.2.0") / name) == digest for name, digest in SEVERAL_2.items())
+    say(f"estimate tables/past_1.csv.gz --schema {folder}/schema.toml", "-o", tmp_path / "model.parquet")
+    wish = "--ell disease=3,gender=2 --releases 2 --records 1500 --waiting-risk 0.2"
+    say(f"plan {tmp_path}/model.parquet {wish}", "-o", made)
+    assert made.read_bytes() == (folder / "plan.json").read_bytes()
+    assert say(f"verify {folder}/release.csv --plan {folder}/plan.json")["unchecked"] == []
+    say(f"release tables/owner_a.csv.gz --plan {made} -o {tmp_path}/release.csv")
+    assert (tmp_path / "release.csv").read_bytes() == (folder / "release.csv").read_bytes()
 
 
 class TestCloseness:
