@@ -62,7 +62,7 @@ _TEXTS = ("title", "publisher", "recipients", "people", "purpose", "setting", "o
 _OTHERS = ("review", "expires", "threshold", "quasi_identifiers", "signatures")
 
 FORM = """\
-# What only people know about a publication. Fill it in once; 'elldelta evidence --about' puts it on the page.
+# What only people know about a publication. Fill it in once; 'elldelta evidence' puts it on the page.
 title      = ""   # what is published, such as "Discharges of 2025"
 publisher  = ""   # who publishes it
 recipients = ""   # "public", or who gets it and under which agreement
@@ -138,7 +138,7 @@ def evidence(
         raise RefusedError(
             "There is no evidence that these releases may be published.",
             found=linked.verdict,
-            remedy="Look at all of it with: elldelta audit --report audit.html, and publish larger classes.",
+            remedy="Look at all of it with 'elldelta audit', and publish larger classes.",
         )
     content = {
         "about": said,
@@ -182,7 +182,7 @@ def read_about(path: str | os.PathLike[str], plan: Plan) -> dict[str, Any]:
     Raises:
         FileError: Something is missing, or is not what it must be.
     """
-    remedy = "Let the command write a form (--form FILE), and fill in all of it."
+    remedy = "Let a form be written (`form`), and fill in all of it."
     try:
         said = tomllib.loads(read_text(path, "form", remedy=remedy))
     except tomllib.TOMLDecodeError:
@@ -302,7 +302,7 @@ def _ledger_part(path: str | os.PathLike[str], plan: Plan, releases: Sequence[Pu
         raise RefusedError(
             "The ledger has not admitted these releases.",
             found=f"It has no line of {', '.join(missing)}.",
-            remedy="Release with the ledger (elldelta release --ledger), or name the one that admitted them.",
+            remedy="Release with the ledger (`ledger`), or name the one that admitted them.",
         )
     told = chain.to_dict()
     names = ("promise", "conditions", "room_min", "classes_without_room", "classes", "sealed")

@@ -332,7 +332,7 @@ def begin_ledger(path: str | os.PathLike[str], plan: Plan, owners: int) -> None:
         raise ParameterError(
             "A ledger that looks ahead needs a certified plan for one release; it allows the others.",
             found=f"The plan is {plan.guarantee}, for {plan.releases} releases.",
-            remedy=f"Make a plan for the owners: elldelta plan --owners {owners}.",
+            remedy=f"Make a plan for the owners (`owners={owners}`).",
         )
     check_writable(path, overwrite=False)
     _create(Path(path), LedgerHeader.of(plan.digest, plan.terms, owners))

@@ -123,7 +123,7 @@ def check_living(living: Living, plan: Plan, person: str | None, *, has_ledger: 
         raise ParameterError(
             "A table that is published again needs a ledger, and a column that tells persons apart.",
             found="There is no ledger." if person is not None else "There is no such column.",
-            remedy="Give `ledger` and `person` (--ledger, --owner and --person).",
+            remedy="Give `ledger`, `owner` and `person`.",
         )
     if plan.terms.moves is not None:
         raise ParameterError(

@@ -228,7 +228,7 @@ def repeated_people(table: Table, names: Sequence[str]) -> Iterator[str]:
                 yield (
                     f"{name}: {row['n']:,} records have {row['n_distinct']:,} different ones. If these are "
                     "people, some have several records, and ell values may be those of fewer people: count "
-                    f"persons with `--person {name}`."
+                    f"persons (`person={name}`)."
                 )
 
 
