@@ -39,6 +39,12 @@ def test_what_is_left_is_counted_in_the_column_with_the_fewest():
     assert found.diversity_min_any == 1
 
 
+def test_values_with_a_plus_are_not_mistaken_for_tuples():
+    """Four blood groups and one drug: somebody who knows the rows knows the drug."""
+    table = pd.DataFrame({"class": "c", "disease": ["A", "A +", "B", "B +"] * 5, "income": "y"})
+    assert ed.audit([table], ell=2, foreign=TIED).diversity_min_any == 1
+
+
 def fewest_by_definition(tables, parts):
     """Every group of releases, every tuple that somebody in it may have: values left in each component."""
     best = None

@@ -240,7 +240,7 @@ a03830f6239b080e9f29c20e869b71b2cb4d6171c33f1457372e381812740354  rounded/fewest
 """What 0.2.0 writes with --fewest-past: shares of past records at rungs of a ladder, plan 2."""
 
 HISTORY_2 = table_of("""
-584212e46463cf07bc5a06b29cc5ff7ffd460352b65f4699d9621a34b9fe0b94  history/plan.json
+6bdd79f7f4fc56c3804eb87da37d55f3e28556299f8cca316416c8fe2af5601e  history/plan.json
 """)
 """What 0.2.0 has added about a confidence in the history (plan format 3)."""
 

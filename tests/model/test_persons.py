@@ -180,7 +180,7 @@ def test_a_check_counts_persons_and_warns_without():
     )
     plain = ed.check(table, ["sex"], "disease")
     assert (plain.k, plain.ell, plain.persons) == (2, 2, None)
-    assert "--person patient_id" in plain.warnings[0]
+    assert "`person=patient_id`" in plain.warnings[0]
     found = ed.check(table, ["sex"], "disease", person="patient_id")
     assert (found.k, found.ell, found.persons, found.warnings) == (2, 2, 4, ())
     assert found.records == 5  # flu and hiv of the first, hiv of the second, one value of each other one

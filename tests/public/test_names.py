@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -69,3 +70,11 @@ def test_the_story_and_everything_beside_it(tmp_path):
     assert min(left.column("values_left").to_pylist()) >= 3
     assert ed.audit_before(second, [first]).holds
     assert ed.check(first.table, QUASI_IDENTIFIERS, SENSITIVE).ell >= 3
+
+
+def test_no_file_holds_what_a_merge_has_left_behind():
+    home = Path(ed.__file__).parents[2]
+    files = [path for folder in ("src", "docs", "tests") for path in (home / folder).rglob("*.*")]
+    texts = [path for path in files if path.suffix in {".py", ".html", ".md", ".js", ".css", ".toml"}]
+    left = [path.name for path in texts if "\n<<<<<<< " in path.read_text(encoding="utf-8", errors="ignore")]
+    assert not left

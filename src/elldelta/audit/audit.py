@@ -260,7 +260,9 @@ class Reading:
         names = sensitive.split("+")
         if len(names) == 1 or not all(SEPARATOR in value for value in evidence.values):
             return replace(evidence, sensitive=sensitive)
-        return replace(evidence, sensitive=sensitive, parts=part_numbers(evidence.values, len(names)))
+        parts = part_numbers(evidence.values, len(names))
+        shown = tuple(value.replace(SEPARATOR, " + ") for value in evidence.values)
+        return replace(evidence, sensitive=sensitive, parts=parts, values=shown)
 
     def understanding(self, releases: Sequence[Any]) -> Understanding:
         """What the labels of releases mean, whether or not that is clear."""

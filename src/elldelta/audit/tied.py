@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SEPARATOR = " + "
-"""Between the values of a tuple."""
+SEPARATOR = "\x1f"
+"""Between the values of a tuple; no value may hold it."""
 
 
 def tied_names(sensitive: str, columns: Sequence[str]) -> tuple[str, ...]:
@@ -56,8 +56,8 @@ def part_numbers(values: Sequence[str], n_parts: int) -> tuple[NDArray[np.int64]
     if any(len(parts) != n_parts for parts in tuples):
         raise DataError(
             "Tied columns cannot be told apart.",
-            found=f"Some values hold {SEPARATOR!r}, which stands between the values of a tuple.",
-            remedy="Write these values differently.",
+            found="Some values hold the sign that stands between the values of a tuple.",
+            remedy="Remove the separator of units (U+001F) from these values.",
         )
     numbers = []
     for column in zip(*tuples, strict=True):

@@ -59,12 +59,12 @@ def few_rows_each(relation: str, person: str, names: Sequence[str], most: int) -
     Which ones depends on the rows of that person only, and on a digest, so that no value is preferred.
     """
     listed = ", ".join(identifier(name) for name in names)
-    who = identifier(person)
-    text_of = " || '|' || ".join(f"COALESCE({identifier(name)} || '', '')" for name in (person, *names))
+    cells = (f"({person})", *map(identifier, names))
+    text_of = " || '|' || ".join(f"COALESCE({cell} || '', '')" for cell in cells)
     return (
-        f"(SELECT {listed} FROM (SELECT {listed}, ROW_NUMBER() OVER (PARTITION BY {who} "  # noqa: S608
+        f"(SELECT {listed} FROM (SELECT {listed}, ROW_NUMBER() OVER (PARTITION BY {person} "  # noqa: S608
         f"ORDER BY MD5({text_of})) AS {identifier(ROW_NUMBER)} FROM {relation} "
-        f"WHERE {who} IS NOT NULL) AS numbered WHERE {identifier(ROW_NUMBER)} <= {most}) AS few"
+        f"WHERE {person} IS NOT NULL) AS numbered WHERE {identifier(ROW_NUMBER)} <= {most}) AS few"
     )
 
 

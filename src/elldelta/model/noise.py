@@ -19,7 +19,7 @@ from elldelta.core.marginals import MarginalTree, evened, grouped, misfit, proje
 from elldelta.engines import Table, sql
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.model.counts import Accounting, Counts
-from elldelta.model.persons import check_person
+from elldelta.model.persons import check_person, person_key
 from elldelta.model.protection import Mechanism, Protection, check_epsilon, opendp, rows_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def with_fewer_rows(table: Table, schema: Schema, person: str, most: int) -> Tab
     check_person(person, schema.columns)
     names = [column.name for column in schema.counted_columns]
     table.require([person, *names])
-    return replace(table, relation=sql.few_rows_each(table.relation, person, names, most), n_rows=None)
+    who = person_key(table, person)  # as persons are told apart everywhere: no text for nobody, no spaces
+    return replace(table, relation=sql.few_rows_each(table.relation, who, names, most), n_rows=None)
 
 
 def scaled(counts: Counts, total: Fraction) -> Counts:

@@ -56,7 +56,8 @@ class HistoryPlanner(Planner):
             if found is not None and classes.n_classes <= found[0].n_classes:
                 continue
             counts = tested.counts.by_class(classes.class_of(tested.schema, tested.ranks), classes.n_classes)
-            lower = cells_lower(counts, tested.n_records, 1.0 - confidence)
+            # Every candidate pays its share: which of them is chosen then costs nothing.
+            lower = cells_lower(counts, tested.n_records, (1.0 - confidence) / len(CANDIDATES))
             masses = JointDistribution(lower, 1.0)
             sharp = whole.evaluate(masses)
             if sharp.failure_upper > self.wish.budget:

@@ -233,6 +233,12 @@ class Wish:
                 "an error of the model or closeness: a certificate needs no confidence.",
             ),
             (
+                self.history_confidence is not None
+                and (self.classes is not None or self.category_order != "given" or self.fewest_past > 1),
+                "A confidence in the history is for given records, categories in their order and any past "
+                "value: what is chosen by looking at all past records would have to be paid for.",
+            ),
+            (
                 self.closeness is not None and self.owners is not None,
                 "Closeness is planned for a number of releases, not of owners.",
             ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.closeness import values_lower
 from elldelta.core.coarsen import Coarsening, fit
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import SharpBound
@@ -265,8 +266,16 @@ def _require_persons(made: Publishable, plan: Plan) -> Publishable:
 
 
 def fewest_persons(plan: Plan) -> int:
-    """How many persons every published class has to have, where persons are counted."""
-    return plan.ell * plan.min_records
+    """How many persons every published class has to have, where persons are counted.
+
+    As many as a table of one record each would have: a witness is one person's, and shares that are close to
+    their references show some number of values.
+    """
+    least = plan.ell * plan.min_records
+    if plan.closeness is None:
+        return least
+    near = values_lower(plan.closeness.shares, plan.closeness.limit / plan.releases)
+    return max(least, 2, int(near.min()))
 
 
 def _as_planned(counts: Counts, plan: Plan) -> Publishable:
