@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import re
+import shutil
 
 import pytest
 from tests.release.hospital_tables import make_rows, write_parquet
@@ -10,8 +11,9 @@ from tests.release.hospital_tables import make_rows, write_parquet
 import elldelta as ed
 from elldelta.audit.sign_off import evidence, read_about, verify_evidence, write_form
 from elldelta.cli.main import execute
-from elldelta.errors import FileError, RefusedError
-from elldelta.files import PrivateKey, write_key_pair
+from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.files import PrivateKey, as_bytes, seal, write_key_pair
+from elldelta.plan.signature import sign_plan, write_signature
 
 MOMENT = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
 SAID = "a reason with <b>marks</b> & more"
@@ -114,6 +116,64 @@ def test_the_signature_covers_every_file(made, tmp_path, capsys):
     (copy / "evidence.json").write_text(record.replace("0.09", "0.5", 1))
     with pytest.raises(FileError):
         verify_evidence(copy / "evidence.json", key.public_key)
+
+
+def test_a_record_that_was_not_signed_gains_nothing_from_a_signature_beside_it(made, tmp_path, capsys):
+    folder, record, key = made
+    shutil.copytree(folder / "made", tmp_path / "ev")
+    content = {name: value for name, value in record.items() if name not in ("kind", "format", "digest")}
+    forged = as_bytes(seal("evidence", 1, {**content, "made": "2030-01-01T00:00:00Z"}))
+    (tmp_path / "ev" / "forged.json").write_bytes(forged)
+    for name in ("forged.json", "evidence.json"):  # the second: a file that nobody has signed lies there
+        with pytest.raises(RefusedError, match="not what was signed"):
+            verify_evidence(tmp_path / "ev" / name, key.public_key)
+    words = ["signature", "verify", str(tmp_path / "ev" / "forged.json"), "--agency-key"]
+    assert execute([*words, str(folder / "agency.pem")]) != 0
+    assert "has signed" not in capsys.readouterr().out
+    (tmp_path / "ev" / "forged.json").unlink()
+    assert verify_evidence(tmp_path / "ev" / "evidence.json", key.public_key)["made"] == record["made"]
+    (tmp_path / "ev" / "evidence.json").write_bytes(forged)
+    with pytest.raises(RefusedError, match="not what was signed"):
+        verify_evidence(tmp_path / "ev" / "evidence.json", key.public_key)
+
+
+def test_only_a_signature_that_was_checked_is_claimed(hospital, made, tmp_path):
+    folder, _, key = made
+    plan = tmp_path / "plan.json"
+    shutil.copyfile(hospital / "plan.json", plan)
+    write_signature(sign_plan(ed.read_plan(plan), key), plan)
+    named = {"about": hospital / "about.toml", "now": MOMENT}
+    for name, agency_key, words in (
+        ("unchecked", None, "A signature lies beside the plan; it was not checked."),
+        ("checked", folder / "agency.pem", "which was checked"),
+    ):
+        to = tmp_path / name
+        record = evidence([hospital / "a.parquet"], plan, to=to, agency_key=agency_key, **named)
+        assert record["plan"]["signed"] is (agency_key is not None)
+        assert words in (to / "evidence.html").read_text(encoding="utf-8")
+
+
+def test_no_file_of_the_folder_replaces_another(hospital, tmp_path):
+    shutil.copyfile(hospital / "plan.json", tmp_path / "evidence.json")
+    named = {"about": hospital / "about.toml", "to": tmp_path / "no", "now": MOMENT}
+    with pytest.raises(ParameterError, match="same name"):
+        evidence([hospital / "a.parquet"], tmp_path / "evidence.json", **named)
+    for end in ("", ".manifest.json"):
+        shutil.copyfile(hospital / f"b.parquet{end}", tmp_path / f"a.parquet{end}")
+    with pytest.raises(ParameterError, match="same name"):
+        evidence([hospital / "a.parquet", tmp_path / "a.parquet"], hospital / "plan.json", **named)
+    assert not (tmp_path / "no").exists()
+
+
+def test_what_is_published_may_be_named_by_a_glob(hospital, tmp_path):
+    record = make(hospital, tmp_path / "globbed", published=[hospital / "b.par*"])
+    assert [item["release"] for item in record["published"]] == ["b.parquet"]
+
+
+def test_a_form_nested_without_end_is_refused(hospital, tmp_path):
+    (tmp_path / "deep.toml").write_text("title = " + "[" * 5000 + "]" * 5000, encoding="utf-8")
+    with pytest.raises(FileError, match="not TOML"):
+        read_about(tmp_path / "deep.toml", ed.read_plan(hospital / "plan.json"))
 
 
 def test_a_form_that_is_not_filled_in_is_refused(hospital, tmp_path):

@@ -92,8 +92,16 @@ def _promise(plan: Mapping[str, Any]) -> list[Block]:
         *told,
         {"text": "What must be true for that:"},
         {"list": [*plan["conditions"], *plan["notes"]]},
-        {"text": f"The plan {'carries' if plan['signed'] else 'does not carry'} a signature of an agency."},
+        {"text": _signed(plan)},
     ]
+
+
+def _signed(plan: Mapping[str, Any]) -> str:
+    if plan["signed"]:
+        return "The plan carries a signature of an agency, which was checked with the agency's key."
+    if plan["signature_unchecked"]:
+        return "A signature lies beside the plan; it was not checked."
+    return "The plan does not carry a signature of an agency."
 
 
 def _found(record: Mapping[str, Any], picture: Figure) -> list[Block]:

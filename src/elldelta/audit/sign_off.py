@@ -53,6 +53,9 @@ KIND = "evidence"
 FORMAT_VERSION = 1
 RECORD = "evidence.json"
 SIGNATURE = "evidence.json.sig"
+PAGE = "evidence.html"
+PDF = "evidence.pdf"
+CRATE = "ro-crate-metadata.json"
 THRESHOLD = 0.09
 """The identification risk that is compared with, unless somebody says another: a class of 12."""
 
@@ -122,7 +125,8 @@ def evidence(
     check_writable(folder, overwrite=False, folder=True)
     known, files = given_plan(plan, agency_key, to_use=False)
     said = read_about(about, known)
-    items = each_once(releases)
+    items, published = each_once(releases), each_once(published) if published else []
+    sources = _sources([*files, *map(manifest_path, map(Path, items)), Path(about)])
     read: dict[str, Any] = {"csv_format": csv_format, "engine": engine, "progress": progress}
     opened = [open_published(item, **read) for item in items]
     verified = [verify_published(item, known) for item in opened]
@@ -144,7 +148,7 @@ def evidence(
         "about": said,
         "made": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
         "software": f"elldelta {__version__}",
-        "plan": _plan_part(known, files),
+        "plan": _plan_part(known, files, is_checked=agency_key is not None),
         "releases": [
             {**_release_part(item, path, said["threshold"]), **found.to_dict()}
             for item, path, found in zip(opened, items, verified, strict=True)
@@ -155,7 +159,7 @@ def evidence(
         "limits": [*LIMITS, *linked.assumptions],
     }
     record = seal(KIND, FORMAT_VERSION, content)
-    _write(folder, record, linked, moment, [*files, *map(manifest_path, map(Path, items)), Path(about)], key)
+    _write(folder, record, linked, moment, sources, key)
     return record
 
 
@@ -185,7 +189,7 @@ def read_about(path: str | os.PathLike[str], plan: Plan) -> dict[str, Any]:
     remedy = "Let a form be written (`form`), and fill in all of it."
     try:
         said = tomllib.loads(read_text(path, "form", remedy=remedy))
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):  # or nested deeper than any form
         raise FileError(
             f"{os.fspath(path)} is not TOML.", found="It cannot be read.", remedy=remedy
         ) from None
@@ -218,7 +222,8 @@ def verify_evidence(
         RefusedError: It was not signed with this key, or a file is not the one that was signed.
     """
     record = Path(path)
-    content = unseal(KIND, FORMAT_VERSION, read_json(record, KIND), f"The evidence {record}")
+    sealed = read_json(record, KIND)
+    content = unseal(KIND, FORMAT_VERSION, sealed, f"The evidence {record}")
     if keys is None:
         return content
     beside = record.with_name(SIGNATURE)
@@ -236,17 +241,46 @@ def verify_evidence(
             found="It was made with another key, or has been changed.",
             remedy="Ask whoever made the evidence for it once more.",
         )
-    for name, digest in dict(said["files"] or {}).items():
-        if not (record.parent / name).is_file() or _file_digest(record.parent / name) != digest:
-            raise RefusedError(
-                f"The evidence beside {record} is not what was signed.",
-                found=f"{name} is missing, or has been changed.",
-                remedy="Ask whoever made the evidence for it once more.",
-            )
+    problem = _unsigned(record, sealed["digest"], said)
+    if problem is not None:
+        raise RefusedError(
+            f"The evidence beside {record} is not what was signed.",
+            found=problem,
+            remedy="Ask whoever made the evidence for it once more.",
+        )
     return {**content, "key_id": document["key_id"]}
 
 
-def _plan_part(plan: Plan, files: Sequence[Path]) -> dict[str, Any]:
+def _unsigned(record: Path, digest: str, said: Mapping[str, Any]) -> str | None:
+    """What of a folder a signature is not about, in words; None if it is about the record and all files."""
+    files = said["files"] if isinstance(said["files"], dict) else {}
+    if record.name != RECORD or digest != said["evidence_digest"] or RECORD not in files:
+        return f"{record.name} is not the record that was signed."
+    others = sorted({path.name for path in record.parent.iterdir()} - {*files, SIGNATURE})
+    if others:
+        return f"{len(others)} files in the folder are not signed: {', '.join(map(repr, others[:3]))}."
+    for name, own in files.items():
+        if not (record.parent / name).is_file() or _file_digest(record.parent / name) != own:
+            return f"{name} is missing, or has been changed."
+    return None
+
+
+def _sources(paths: Sequence[Path]) -> list[Path]:
+    """The files that are copied into the folder; no two may have one name there."""
+    sources = [path for path in paths if path.exists()]
+    taken = {name.casefold() for name in (RECORD, SIGNATURE, PAGE, PDF, CRATE)}
+    for path in sources:
+        if path.name.casefold() in taken:
+            raise ParameterError(
+                "Two files would have the same name in the folder of the evidence.",
+                found=f"Another one is called {path.name}, too.",
+                remedy="Give plan, form and releases different names, and none of those of the evidence.",
+            )
+        taken.add(path.name.casefold())
+    return sources
+
+
+def _plan_part(plan: Plan, files: Sequence[Path], *, is_checked: bool) -> dict[str, Any]:
     return {
         **plan.summary(),
         "digest": plan.digest,
@@ -257,7 +291,8 @@ def _plan_part(plan: Plan, files: Sequence[Path]) -> dict[str, Any]:
         "quasi_identifiers": list(plan.schema.names),
         "sensitive": list(plan.schema.sensitive_names),
         "kept": list(plan.schema.kept),
-        "signed": signature_path(files[0]).exists(),
+        "signed": is_checked,
+        "signature_unchecked": not is_checked and signature_path(files[0]).exists(),
         "values": plan.schema.n_values,
         "closeness": None if plan.closeness is None else plan.closeness.limit,
     }
@@ -321,16 +356,14 @@ def _write(
     with AtomicFiles() as files:
         staged = files.stage(folder, folder=True)
         (staged / RECORD).write_bytes(as_bytes(record))
-        (staged / "evidence.html").write_text(as_html(title, lead, sections, footer), encoding="utf-8")
-        (staged / "evidence.pdf").write_bytes(as_pdf(title, lead, sections, footer, made=moment))
+        (staged / PAGE).write_text(as_html(title, lead, sections, footer), encoding="utf-8")
+        (staged / PDF).write_bytes(as_pdf(title, lead, sections, footer, made=moment))
         for path in sources:
-            if path.exists():
-                shutil.copyfile(path, staged / path.name)
+            shutil.copyfile(path, staged / path.name)
         names = sorted(path.name for path in staged.iterdir())
         digests = {name: _file_digest(staged / name) for name in names}
-        crate = "ro-crate-metadata.json"
-        (staged / crate).write_bytes(as_bytes(_crate(staged, record, digests)))
-        digests[crate] = _file_digest(staged / crate)
+        (staged / CRATE).write_bytes(as_bytes(_crate(staged, record, digests)))
+        digests[CRATE] = _file_digest(staged / CRATE)
         if key is not None:
             said = {"format": 1, "evidence_digest": record["digest"], "files": digests}
             document = {"kind": _SIGNATURE_KIND, "algorithm": ALGORITHM, "key_id": key.id, **said}
