@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.test_ledger_release import KILLED_AT_STEP
-from tests.release.living import Adversary, World
+from tests.release.living import VALUES, Adversary, World
 from tests.switch import quick_or_all
 
 import elldelta as ed
@@ -207,6 +207,24 @@ def test_a_class_that_cannot_change_stays_as_it_was(tmp_path):
     assert state.loc[table.who.iloc[0]][["shown", "waited"]].tolist() == [1, 1]
     # Nothing has changed, and the next state still follows from a line of the ledger.
     assert world.publish("a").update["longest_wait"] == 1
+
+
+@pytest.mark.parametrize("group", ["joiners", "leavers", "stayers"])
+def test_one_person_with_many_values_is_no_group(tmp_path, group):
+    world = World(tmp_path, 9, owners=("a",))
+    world.change("a", 4000, 0)
+    crowd = world.tables["a"]
+    one = pd.DataFrame({"who": "one", "age": 20, "sex": "F", "value": list(VALUES)})
+    with_one = pd.concat([crowd, one])
+    world.publish("a", table=crowd if group == "joiners" else with_one)
+    after = {"joiners": with_one, "leavers": crowd}
+    others = pd.concat([world.born(4000, first=10**6), one])
+    update = world.publish("a", table=after.get(group, others)).update
+    assert update["classes_waiting"] == 1
+    if group != "stayers":
+        assert update["classes_changed"] == 0
+        waits = "records_waiting" if group == "joiners" else "records_lingering"
+        assert update[waits] == len(VALUES)
 
 
 def test_people_who_come_back_or_change_their_value_or_class(tmp_path):

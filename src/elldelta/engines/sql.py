@@ -217,11 +217,16 @@ def compared_counts(compared: str) -> str:
 
 
 def compared_persons(compared: str) -> str:
-    """How many persons each class would have if it changed: class, persons."""
-    return (
-        "SELECT class, COUNT(DISTINCT who) AS persons "  # noqa: S608
-        f"FROM {compared} AS compared WHERE kind IN ({STAY}, {MOVE}, {JOIN}) GROUP BY class"
+    """Different persons of each class if it changed: class, all, who came, who went, who stayed.
+
+    Who was erased has no name any more and does not count: groups look smaller than they are, never larger.
+    """
+    groups = ((STAY, MOVE, JOIN), (JOIN,), (LEAVE, MUST), (STAY, MOVE))
+    counted = ", ".join(
+        f"COUNT(DISTINCT CASE WHEN kind IN ({', '.join(map(str, kinds))}) THEN who END) AS n{place}"
+        for place, kinds in enumerate(groups)
     )
+    return f"SELECT class, {counted} FROM {compared} AS compared GROUP BY class"  # noqa: S608
 
 
 def persons_of_state(state: str) -> str:

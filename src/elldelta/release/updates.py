@@ -213,9 +213,9 @@ class Comparison:
         found = _Found(
             self._fetch(sql.compared_counts(compared), 5), grouping.n_classes, counts.schema.n_values
         )
-        persons = np.zeros(grouping.n_classes, dtype=np.int64)
-        homes, n_persons = self._fetch(sql.compared_persons(compared), 2)
-        persons[homes] = n_persons
+        persons = np.zeros((4, grouping.n_classes), dtype=np.int64)
+        homes, *n_persons = self._fetch(sql.compared_persons(compared), 5)
+        persons[:, homes] = n_persons
         decisions = self._decide(found, persons, state, grouping)
         self.groups = found.groups.only(decisions == CHANGE)
         self.content = self._published(found, decisions, grouping)
@@ -350,9 +350,12 @@ class Comparison:
         """Which classes change, stay as they are, or are withheld."""
         plan, living = self.plan, self._living
         series = replace(state.series, at_once=living.at_once, stays=living.stays)
-        passes = ~found.if_changed.any(axis=1) | (persons >= fewest_persons(plan))
+        groups = found.groups
+        tables = np.stack([found.if_changed, groups.joiners, groups.leavers, groups.stayers])
+        # One person may have many values: each group needs as many persons as a table of its own.
+        passes: NDArray[np.bool_] = np.all(~tables.any(axis=2) | (persons >= fewest_persons(plan)), axis=0)
         for _ in range(2):  # classes do not depend on each other: the second time nothing changes
-            update = found.groups.only(passes).missed(plan.terms, grouping)
+            update = groups.only(passes).missed(plan.terms, grouping)
             shown = np.where(passes[:, np.newaxis], found.if_changed, 0)
             missed = missing_witnesses(shown, plan.terms, grouping)
             after = series.with_update(self._owner, update)
