@@ -265,7 +265,9 @@ class EngineContract(Placement):
         tables = [world.tables["a"].astype(str)]
         world.change("a", 400, 0.3)
         tables.append(world.tables["a"].astype(str))
-        tables[0][["who"]].iloc[:2].to_csv(tmp_path / "erase.csv", index=False)
+        gone = tables[0]["who"].iloc[:2]
+        gone.to_frame().to_csv(tmp_path / "erase.csv", index=False)
+        tables[1] = tables[1][~tables[1]["who"].isin(gone)]
         found = []
         for name, on in (("own", engine), ("duckdb", None)):
             for period, table in enumerate(tables):

@@ -17,7 +17,7 @@ from tests.switch import quick_or_all
 
 import elldelta as ed
 from elldelta.core.updates import Groups, Update
-from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.errors import DataError, FileError, ParameterError, RefusedError
 from elldelta.ledger import OpenLedger, verify_ledger
 
 
@@ -170,6 +170,7 @@ def test_who_must_go_is_gone_from_release_and_state(tmp_path):
     table = world.tables["a"]
     gone = table[(table.age == 20) & (table.sex == "F")].iloc[:1]
     gone[["who"]].to_csv(tmp_path / "erase.csv", index=False)
+    table = world.tables["a"] = table[table.who != gone.who.item()]
     manifest = world.publish("a", erase=tmp_path / "erase.csv")
     assert manifest.update["classes_withheld"] == 1  # one person alone cannot leave a class
     state = pd.read_parquet(world.name("state", "a", 1))
@@ -182,11 +183,28 @@ def test_who_must_go_is_gone_from_release_and_state(tmp_path):
     assert not ((release.age == label[0]) & (release.sex == label[1])).any()
     # The class comes back when enough people have left with them; nobody publishes the erased one again.
     world.tables["a"] = table[~((table.age == 20) & (table.sex == "F") & (np.arange(len(table)) % 2 == 0))]
-    world.tables["a"] = world.tables["a"][world.tables["a"].who != gone.who.item()]
     manifest = world.publish("a")
     assert manifest.update["classes_withheld"] == 0
     assert not pd.read_parquet(world.name("state", "a", 2)).who.isna().any()
     assert ed.verify(world.name("release", "a", 2), world.plan).is_certified
+
+
+def test_who_must_go_is_known_and_no_longer_in_the_table(lived, tmp_path):
+    before = (lived.folder / "ledger").read_bytes()
+    inside, wrong = lived.tables["a"].who.iloc[0], "nobody-of-this-name"
+    wanted = {
+        "Of 0 people to erase": [],
+        "Of 1 people to erase, the state of the last release knows 0": [wrong],
+        "1 of the 2 people to erase are in the table": [wrong, inside],
+    }
+    for found, names in wanted.items():
+        erase = tmp_path / "erase.csv"
+        erase.write_text("\n".join(["who", *names, ""]))
+        with pytest.raises(DataError, match=found) as problem:
+            next_release(lived, erase=erase)
+        assert not any(name in str(problem.value) for name in names)
+    assert (lived.folder / "ledger").read_bytes() == before
+    assert not list(lived.folder.glob("next*"))
 
 
 def test_a_class_that_cannot_change_stays_as_it_was(tmp_path):

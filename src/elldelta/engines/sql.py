@@ -208,6 +208,16 @@ def compared_with_state(
     )
 
 
+def erased_found(erased: str, state: str, table: str) -> str:
+    """How many persons must go, and how many of them a state and a table (who) know: n, n_old, n_now."""
+    return (
+        "SELECT COUNT(*) AS n, COUNT(old.who) AS n_old, COUNT(now.who) AS n_now "  # noqa: S608
+        f"FROM {erased} AS erased LEFT JOIN (SELECT DISTINCT who FROM {state} AS state) AS old "
+        "ON old.who = erased.who "
+        f"LEFT JOIN (SELECT who FROM {table}) AS now ON now.who = erased.who"
+    )
+
+
 def compared_counts(compared: str) -> str:
     """How many (person, value) of each class and value became what: class, val, kind, n, longest wait."""
     return (

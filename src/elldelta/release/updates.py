@@ -24,7 +24,7 @@ from elldelta.core.certificate import missing_witnesses
 from elldelta.core.checks import check_whole
 from elldelta.core.updates import Groups
 from elldelta.engines import TableColumn, sql
-from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
+from elldelta.errors import DataError, FileError, InternalError, ParameterError, RefusedError
 from elldelta.files import canonical_json, changed, newer, unreadable
 from elldelta.model import Accounting, Counts
 from elldelta.model.persons import person_key
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
-    from elldelta.engines import Engine
+    from elldelta.engines import Engine, Table
     from elldelta.model import CountedTable
     from elldelta.plan.plan import Plan
     from elldelta.release.manifest import Manifest
@@ -205,7 +205,7 @@ class Comparison:
             self._pairs,
             self._put(cell=counts.ranks, **{"class": class_of}),
             old,
-            self._erased(),
+            self._erased(old),
             stays=living.stays,
             most_waited=living.longest_wait if living.after_wait == "leave-out" else None,
         )
@@ -323,26 +323,40 @@ class Comparison:
         self._relations.append(self._engine.put(pq.read_table(path)))
         return self._relations[-1]
 
-    def _erased(self) -> str:
+    def _erased(self, state: str) -> str:
         """The persons who must go, each once."""
         import pyarrow as pa
 
         from elldelta.engines.duckdb import connect
 
-        names: list[str] = []
-        if self._living.erase is not None:
-            with connect() as engine:
-                table = engine.open(self._living.erase)
-                shown = [(person_key(table, self._person), "who")]
-                listed = replace(
-                    table,
-                    relation=sql.distinct_rows(table.relation, shown),
-                    columns=(TableColumn("who", "text"),),
-                    n_rows=None,
-                )
-                parts = [batch.column(0).drop_null().to_pylist() for batch in listed.count_texts(["who"])]
-                names = [name for part in parts for name in part]
-        return self._put(who=pa.array(names, pa.string()))
+        if self._living.erase is None:
+            return self._put(who=pa.array([], pa.string()))
+        with connect() as engine:
+            table = engine.open(self._living.erase)
+            listed = replace(
+                table, relation=self._people(table), columns=(TableColumn("who", "text"),), n_rows=None
+            )
+            parts = [batch.column(0).drop_null().to_pylist() for batch in listed.count_texts(["who"])]
+        erased = self._put(who=pa.array([name for part in parts for name in part], pa.string()))
+        query = sql.erased_found(erased, state, self._people(self._counted.table))
+        n, n_old, n_now = (int(number[0]) for number in self._fetch(query, 3))
+        if n_now:
+            raise DataError(
+                "Who must go is still in the table, and would come back with the next release.",
+                found=f"{n_now} of the {n} people to erase are in the table that is to be released.",
+                remedy="Remove them from the table first, for good.",
+            )
+        if not n or n_old < n:
+            raise DataError(
+                "Not everybody who must go was found.",
+                found=f"Of {n} people to erase, the state of the last release knows {n_old}.",
+                remedy=f"Name them as the table does in the column {self._person!r}, and nobody else.",
+            )
+        return erased
+
+    def _people(self, table: Table) -> str:
+        """The relation of everybody in a table, each once: who."""
+        return sql.distinct_rows(table.relation, [(person_key(table, self._person), "who")])
 
     def _decide(
         self, found: _Found, persons: NDArray[np.int64], state: LedgerState, grouping: Partition
