@@ -82,3 +82,11 @@ def test_too_many_histories_are_refused_and_not_believed():
         Series({"a": [Update(none, none, none)] * 60}, stays=3)
     with pytest.raises(ParameterError):
         Series({}, stays=0)
+
+
+def test_rules_that_nobody_could_keep_are_refused():
+    nothing = Update(*[mask(())] * 3)
+    assert Series({"a": [nothing]}, at_once=100, stays=100).most_missed(mask(())).tolist() == [0]
+    for rules in ({"stays": 101}, {"at_once": 101}, {"stays": 10**12}):
+        with pytest.raises(ParameterError, match="from 1 to 100"):
+            Series({"a": [nothing]}, **rules)

@@ -2,10 +2,12 @@
 
 import hashlib
 import itertools
+import json
 import signal
 import stat
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ import elldelta as ed
 from elldelta.core.updates import Groups, Update
 from elldelta.errors import DataError, FileError, ParameterError, RefusedError
 from elldelta.ledger import OpenLedger, verify_ledger
+from elldelta.ledger.lines import line_bytes
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +161,14 @@ def test_what_a_series_needs_is_told(lived, tmp_path):
             ed.release(lived.tables["a"], lived.plan, to=tmp_path / "r.parquet", living=living, **arguments)
     with pytest.raises(ParameterError, match="erased"):
         ed.Living("s", erase="people.csv")
-    for wrong in ({"stays": 0}, {"at_once": 0}, {"longest_wait": 0}, {"after_wait": "merge"}):
+    for wrong in (
+        {"stays": 0},
+        {"at_once": 0},
+        {"stays": 10**12},
+        {"at_once": 10**12},
+        {"longest_wait": 0},
+        {"after_wait": "merge"},
+    ):
         with pytest.raises(ParameterError):
             ed.Living("s", **wrong)
 
@@ -187,6 +197,19 @@ def test_who_must_go_is_gone_from_release_and_state(tmp_path):
     assert manifest.update["classes_withheld"] == 0
     assert not pd.read_parquet(world.name("state", "a", 2)).who.isna().any()
     assert ed.verify(world.name("release", "a", 2), world.plan).is_certified
+
+
+@pytest.mark.parametrize("rule", ["stays", "at_once"])
+def test_a_ledger_with_a_huge_rule_is_refused_at_once(lived, tmp_path, rule):
+    first, second, *_ = (lived.folder / "ledger").read_text().splitlines()
+    document = json.loads(second)
+    del document["hash"]
+    forged = tmp_path / "ledger"
+    for number in (1, 10**12):
+        document["update"][rule] = number
+        forged.write_bytes(first.encode() + b"\n" + line_bytes(document, document["previous"])[0])
+        with nullcontext() if number == 1 else pytest.raises(FileError, match="Line 2"):
+            verify_ledger(forged)
 
 
 def test_who_must_go_is_known_and_no_longer_in_the_table(lived, tmp_path):

@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 MOST_UNIONS = 1_000_000
 """How many ways to come and go are looked at; beyond them a ledger is refused, not believed."""
 
+MOST_STAYS = MOST_AT_ONCE = 100
+"""More stays, or owners at once, are not promised: nothing could ever be published again."""
+
+
+def check_rules(at_once: object, stays: object) -> tuple[int, int]:
+    """Returns owners at once and stays of a promise, if they are whole numbers in their range."""
+    return (
+        check_whole("the number of owners whose changes are known", at_once, 1, MOST_AT_ONCE),
+        check_whole("the number of stays", stays, 1, MOST_STAYS),
+    )
+
 
 @dataclass(frozen=True, eq=False)
 class Groups:
@@ -89,8 +100,7 @@ class Series:
     stays: int = 1
 
     def __post_init__(self) -> None:
-        check_whole("the number of owners whose changes are known", self.at_once)
-        check_whole("the number of stays", self.stays)
+        check_rules(self.at_once, self.stays)
         object.__setattr__(self, "updates", {owner: tuple(own) for owner, own in self.updates.items() if own})
         ways = sorted((_n_ways(len(own), self.stays) for own in self.updates.values()), reverse=True)
         n_unions = 1
@@ -158,8 +168,8 @@ def _n_ways(n_updates: int, stays: int) -> int:
     # Per number of events: chosen in rising order, alternating; somebody who begins outside has them all.
     from math import comb
 
-    inside = sum(comb(n_updates, events) for events in range(2 * stays))
-    outside = sum(comb(n_updates, events) for events in range(1, 2 * stays + 1))
+    inside = sum(comb(n_updates, events) for events in range(min(2 * stays, n_updates + 1)))
+    outside = sum(comb(n_updates, events) for events in range(1, min(2 * stays, n_updates) + 1))
     return inside + outside
 
 

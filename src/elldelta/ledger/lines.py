@@ -9,7 +9,7 @@ import numpy as np
 
 from elldelta.core.closeness import as_limit
 from elldelta.core.partition import Partition, grouping_from_merged
-from elldelta.core.updates import Update
+from elldelta.core.updates import Update, check_rules
 from elldelta.errors import ElldeltaError, ParameterError
 from elldelta.files import canonical_json, digest, is_digest
 from elldelta.ledger.sealed import is_whole, numbers_below
@@ -244,12 +244,8 @@ class UpdateLine:
     def from_dict(cls, document: Mapping[str, Any], header: LedgerHeader, sequence: int) -> UpdateLine:
         """Reads what an entry's `to_dict` wrote, or raises `ParameterError`."""
         updates, state = document["updates"], document["state"]
-        numbers = (document["at_once"], document["stays"])
-        if (
-            not (updates is None or (is_whole(updates) and 1 <= updates < sequence))
-            or not is_digest(state)
-            or not all(is_whole(number) and number >= 1 for number in numbers)
-        ):
+        numbers = check_rules(document["at_once"], document["stays"])
+        if not (updates is None or (is_whole(updates) and 1 <= updates < sequence)) or not is_digest(state):
             raise ParameterError("An update in a ledger is malformed.")
         groups = [_misses(document[name], header) for name in ("joiners", "leavers", "stayers")]
         if updates is None and any(groups):

@@ -22,7 +22,7 @@ import numpy as np
 
 from elldelta.core.certificate import missing_witnesses
 from elldelta.core.checks import check_whole
-from elldelta.core.updates import Groups
+from elldelta.core.updates import Groups, check_rules
 from elldelta.engines import TableColumn, sql
 from elldelta.errors import DataError, FileError, InternalError, ParameterError, RefusedError
 from elldelta.files import canonical_json, changed, newer, unreadable
@@ -80,8 +80,7 @@ class Living:
         for name in ("state", "since", "erase"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else Path(value))
-        check_whole("the number of stays", self.stays)
-        check_whole("the number of owners whose changes are known", self.at_once)
+        check_rules(self.at_once, self.stays)
         if self.longest_wait is not None:
             check_whole("the longest wait", self.longest_wait)
         if self.after_wait not in ("withhold", "leave-out"):
