@@ -112,7 +112,7 @@ def next_release(world, owner="a", **changes):
         **{name: value for name, value in changes.items() if name in ("since", "stays", "at_once", "erase")},
     }
     return ed.release(
-        world.tables[owner],
+        changes.get("table", world.tables[owner]),
         world.plan,
         to=world.folder / "next.parquet",
         person=changes.get("person", "who"),
@@ -127,7 +127,7 @@ def test_states_that_are_not_the_last_one_are_refused(lived, tmp_path):
     for old in range(4):
         with pytest.raises(RefusedError, match="not that of the last release"):
             next_release(lived, since=lived.name("state", "a", old))
-    with pytest.raises(RefusedError, match="another plan, or another owner"):
+    with pytest.raises(RefusedError, match="belongs to another owner"):
         next_release(lived, since=lived.name("state", "b", 4))
     with pytest.raises(RefusedError, match="has published under this plan before"):
         next_release(lived, since=None)
@@ -142,9 +142,14 @@ def test_states_that_are_not_the_last_one_are_refused(lived, tmp_path):
         next_release(lived, stays=2)
     with pytest.raises(FileError, match="no state"):
         next_release(lived, since=tmp_path / "nothing.parquet")
-    with pytest.raises(FileError, match="is not a state"):
+    with pytest.raises(RefusedError, match="is no state at all"):
         next_release(lived, since=lived.name("release", "a", 4))
     forged = tmp_path / "forged.parquet"
+    content = lived.name("state", "a", 4).read_bytes()
+    for place in (10, len(content) // 2, len(content) - 6, len(content) - 60):
+        forged.write_bytes(content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :])
+        with pytest.raises(RefusedError, match="is damaged"):
+            next_release(lived, since=forged)
     table = pq.read_table(lived.name("state", "a", 4))
     pq.write_table(table.slice(1), forged)
     with pytest.raises(RefusedError, match="not that of the last release"):
@@ -152,6 +157,18 @@ def test_states_that_are_not_the_last_one_are_refused(lived, tmp_path):
     assert (lived.folder / "ledger").read_bytes() == before
     assert not list(lived.folder.glob("next*"))
     assert not list(lived.folder.glob(".*part"))
+
+
+def test_persons_are_told_apart_as_before(lived):
+    before, table = (lived.folder / "ledger").read_bytes(), lived.tables["a"]
+    for other, person in (
+        (table.assign(who=table.who.str[1:].astype(int)), "who"),
+        (table.rename(columns={"who": "id"}), "id"),
+    ):
+        with pytest.raises(RefusedError, match="everybody would be somebody new"):
+            next_release(lived, table=other, person=person)
+    assert (lived.folder / "ledger").read_bytes() == before
+    assert not list(lived.folder.glob("next*"))
 
 
 def test_what_a_series_needs_is_told(lived, tmp_path):

@@ -140,13 +140,8 @@ def _check_revision(standing: Standing, owner: str, revision: Revision | None) -
             if living is not None
             else "Releases without a state cannot be updated: begin a new plan and ledger.",
         )
-    if revision.groups is not None and (living is None or living.state != revision.since):
-        raise RefusedError(
-            f"The state is not that of the last release of {owner!r}.",
-            found="Its digest is not the one in the owner's last line: it is older, has been used already, "
-            "or belongs to another ledger.",
-            remedy="Give the state that was written with the last release.",
-        )
+    if revision.groups is not None:
+        _check_since(last, owner, revision.since)
     rules = standing.rules
     if rules is not None and rules != (revision.at_once, revision.stays):
         raise RefusedError(
@@ -154,6 +149,16 @@ def _check_revision(standing: Standing, owner: str, revision: Revision | None) -
             found=f"The ledger has {rules[0]} owners at once and {rules[1]} stays, this release "
             f"{revision.at_once} and {revision.stays}.",
             remedy="Use those of the ledger.",
+        )
+
+
+def _check_since(last: LedgerEntry | None, owner: str, since: str) -> None:
+    if last is None or last.update is None or last.update.state != since:
+        raise RefusedError(
+            f"The state is not that of the last release of {owner!r}.",
+            found="Its digest is not the one in the owner's last line: it is older, has been used already, "
+            "belongs to another owner or ledger, is damaged, or is no state at all.",
+            remedy="Give the state that was written with the last release.",
         )
 
 
@@ -188,6 +193,11 @@ class ReadLedger:
     def grouping_of(self, owner: str) -> Partition | None:
         """The classes that an owner has published before and has to keep; None if it has not published."""
         return self.chain.grouping_of(check_owner(owner))
+
+    def check_since(self, owner: str, since: str) -> None:
+        """Refuses the digest of a state that is not that of an owner's last release."""
+        own = [entry for entry in self.chain.active if entry.owner == owner]
+        _check_since(own[-1] if own else None, owner, since)
 
     def to_come(self, owner: str) -> int | None:
         """How many owners are still expected after this one; None if nobody knows."""

@@ -63,7 +63,7 @@ class AdmittingLedger(Protocol):
         """How many owners will still publish after this one, if somebody says so."""
 
     def open(self, plan: Plan) -> AbstractContextManager[Any]:
-        """Locks it: gives `state`, `grouping_of`, `to_come`, `check` and `commit`."""
+        """Locks it: gives `state`, `grouping_of`, `check_since`, `to_come`, `check` and `commit`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -285,7 +285,7 @@ def _revised(
     """
     with compared:
         if begin is None:
-            compared.compare(commit.book.state, commit.book.grouping_of(commit.owner))
+            compared.compare(commit.book)
         else:
             compared.begin(computed(lambda _: begin(), None))
         digest = compared.write_state(staging.stage(state, private=True))

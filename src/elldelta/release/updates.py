@@ -185,12 +185,14 @@ class Comparison:
         classes = self._put(cell=content.records.ranks[shown], **{"class": content.class_of[shown]})
         self._query = sql.first_state(self._pairs, classes)
 
-    def compare(self, state: LedgerState, grouping: Partition | None) -> None:
+    def compare(self, book: Any) -> None:  # noqa: ANN401 (an open ledger)
         """An update: decides class by class what changes.
 
         Raises:
-            RefusedError: The owner has published nothing yet, or nothing would be left to publish.
+            RefusedError: The owner has published nothing yet, the state is not that of its last release, or
+                nothing would be left to publish.
         """
+        grouping: Partition | None = book.grouping_of(self._owner)
         if grouping is None:
             raise RefusedError(
                 f"{self._owner!r} has not published under this plan, and there is nothing to update.",
@@ -198,7 +200,7 @@ class Comparison:
                 remedy="Leave the state of the last release out (`since`), or use the ledger it belongs to.",
             )
         living, counts = self._living, self._counted.counts
-        old = self._read_state()
+        old = self._read_state(book)
         class_of = grouping.class_of[self.plan.class_of(counts.ranks)]
         query = sql.compared_with_state(
             self._pairs,
@@ -215,7 +217,7 @@ class Comparison:
         persons = np.zeros((4, grouping.n_classes), dtype=np.int64)
         homes, *n_persons = self._fetch(sql.compared_persons(compared), 5)
         persons[:, homes] = n_persons
-        decisions = self._decide(found, persons, state, grouping)
+        decisions = self._decide(found, persons, book.state, grouping)
         self.groups = found.groups.only(decisions == CHANGE)
         self.content = self._published(found, decisions, grouping)
         self._update |= found.numbers(decisions)
@@ -235,6 +237,7 @@ class Comparison:
             "format": FORMAT_VERSION,
             "plan": self.plan.digest,
             "owner": self._owner,
+            "person": self._names,
             "secret": secrets.token_hex(32),  # nobody can guess who is in it and compare digests
         }
         schema = pa.schema(
@@ -283,8 +286,13 @@ class Comparison:
         """What the ledger is told."""
         return Revision(self.groups, self.since, state, self._living.at_once, self._living.stays)
 
-    def _read_state(self) -> str:
-        """Opens the state, checks whose it is, and returns its relation."""
+    @property
+    def _names(self) -> list[str]:
+        """What tells persons apart: a column, and the kind of its values, as which they are written."""
+        return [self._person, self._counted.table.kind_of(self._person)]
+
+    def _read_state(self, book: Any) -> str:  # noqa: ANN401 (an open ledger)
+        """Opens the state, if it is the one that the ledger names, and returns its relation."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -294,13 +302,15 @@ class Comparison:
         source = f"The state {path}"
         try:
             self.since = _digest(path)
+            book.check_since(self._owner, self.since)  # before anything in it is read
             metadata = pq.read_schema(path).metadata or {}
             head = json.loads(metadata[_METADATA_KEY])
             found = (head["plan"], head["owner"])
+            column, kind = head["person"]
             is_newer = head["format"] > FORMAT_VERSION
         except OSError as problem:
             raise unreadable(path, "state", problem) from None
-        except (pa.ArrowException, KeyError, TypeError, ValueError):
+        except (pa.ArrowException, LookupError, TypeError, ValueError, RecursionError):
             raise FileError(
                 f"{source} is not a state.",
                 found="It is not a file that a release has written for its owner.",
@@ -309,10 +319,13 @@ class Comparison:
         if is_newer:
             raise newer(source, head["format"], FORMAT_VERSION)
         if found != (self.plan.digest, self._owner):
+            raise changed(source)
+        if [column, kind] != self._names:
             raise RefusedError(
-                f"{source} is not that of the last release of {self._owner!r}.",
-                found="It is about another plan, or another owner.",
-                remedy="Give the state that was written with the last release of this owner.",
+                "Persons are not told apart as in the last release, and everybody would be somebody new.",
+                found=f"The column was {column!r}, of the kind {kind}; now it is {self._person!r}, of the "
+                f"kind {self._counted.table.kind_of(self._person)}.",
+                remedy="Give the same column, with values that are written as before.",
             )
         if "files" in self._engine.capabilities:
             opened = self._engine.open(path)
