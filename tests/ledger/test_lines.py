@@ -116,6 +116,14 @@ def test_a_line_that_does_not_say_what_its_release_shows(folder, capsys, change)
     assert next(iter(change)) in found["found"]
 
 
+@pytest.mark.parametrize("number", [1, 3])
+def test_misses_of_no_class_are_a_damaged_line(folder, capsys, number):
+    lines = lines_of(folder)
+    lines[number]["misses"] = [[]]
+    chained_again(folder, lines)
+    assert "changed or damaged" in verify(capsys, code=2)["error"]["problem"]
+
+
 def test_a_line_that_left_out_more_than_the_release(folder, capsys):
     lines = lines_of(folder)
     lines[1]["suppressed"] = [0]

@@ -125,6 +125,15 @@ def test_a_failure_that_does_not_follow_is_refused(proved, change):
         Plan.from_dict(seal("plan", 3, {**content, "closeness": near}))
 
 
+@pytest.mark.parametrize("most", [2**53, 10**400], ids=["53 bits", "400 digits"])
+def test_references_of_more_records_than_anybody_has_are_refused(plan, most):
+    content = {key: value for key, value in plan.to_dict().items() if key not in ("kind", "format", "digest")}
+    rows = [[most, *row[1:]] for row in content["closeness"]["references"]]
+    content["closeness"] = {**content["closeness"], "references": rows}
+    with pytest.raises(FileError, match="changed or damaged"):
+        Plan.from_dict(seal("plan", 3, content))
+
+
 def test_references_are_near_the_classes_and_tell_no_counts(model, plan):
     class_of = plan.class_of(model.ranks)
     counts = np.zeros((plan.n_classes, 5))

@@ -83,6 +83,13 @@ def resealed(plan, **changes):
         {"waiting_risk": 5},
         {"failure_upper": 1e-300},
         {"witness_cells": None},
+        {"classes": 1},
+        {"schema": 1},
+        {"closeness": -1},
+        {"eta": 10**400},
+        {"failure_upper": 10**400},
+        {"p": 10**400},
+        {"records": 10**400},
     ],
     ids=lambda changes: next(iter(changes)),
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import elldelta as ed
 from elldelta.engines.sliced_rows import SlicedRows
 from elldelta.errors import FileError, ParameterError, RefusedError, SchemaError
+from elldelta.files import seal
 from elldelta.plan.plan import Plan
 from elldelta.release.sliced import is_sliced, sliced_rows
 from elldelta.schema.schema import Categories, Column, Integers, Schema
@@ -134,6 +135,14 @@ def test_a_plan_for_several_columns_is_read_back_and_says_what_it_promises(plan)
     for words in ("at least 3 values of 'disease'", "at least 2 values of 'income'"):
         assert words in plan.promise
     assert any("show their sensitive columns apart" in condition for condition in plan.conditions)
+
+
+@pytest.mark.parametrize("also", [[[]], [1], 1, [], [{}]], ids=str)
+def test_a_plan_whose_further_columns_are_no_promises_is_refused(plan, also):
+    document = plan.to_dict()
+    content = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
+    with pytest.raises(FileError, match="changed or damaged"):
+        Plan.from_dict(seal("plan", document["format"], {**content, "also": also}))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])

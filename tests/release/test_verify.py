@@ -342,6 +342,7 @@ FORGED = {
     "coarsening merged": lambda claim: {**claim, "base_classes_merged": 3},
     "coarsening suppressed": lambda claim: {**claim, "records_suppressed": 3},
     "coarsening left out": lambda claim: None,
+    "utility too large": lambda claim: {**claim, "median_class": 10**400},
     "unknown": lambda claim: {"age": 3},
     "nulls": lambda claim: {"age": 3},
 }
@@ -366,3 +367,17 @@ def test_what_nobody_can_compute_again_is_shown_as_the_owners_word(released):
     assert any("owner's word" in said and "5,000" in said for said in checked.sentences)
     assert "ncp_after" in ed.verify(path).claimed  # without the plan that is a claim, too
     assert "ncp_after" not in checked.claimed
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [5, "x", {}, [], {"ncp_after": 0.5}, "ncp_before", "base_classes_failing", "base_classes"],
+    ids=str,
+)
+def test_a_cost_that_is_none_is_refused_where_it_is_read(released, cost):
+    path, plan = released
+    own = json.loads(manifest_path(path).read_text())["coarsening"]
+    rewritten(path, coarsening={**own, cost: -1} if isinstance(cost, str) and cost in own else cost)
+    for options in ((), (plan,)):
+        with pytest.raises(FileError, match="changed or damaged"):
+            ed.verify(path, *options)

@@ -265,6 +265,8 @@ def listed_misses(missed: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
 
 
 def _misses(listed: Any, header: LedgerHeader) -> tuple[tuple[int, ...], ...]:  # noqa: ANN401 (from a file)
+    if not all(listed):  # a list of misses names its base class first
+        raise ParameterError("The misses of a line name no class.")
     return tuple(
         (*numbers_below(missed[:1], header.n_classes), *numbers_below(missed[1:], header.n_values))
         for missed in listed

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 _DIGITS = 3
 """Digits of the masses and biases that a plan tells."""
 
+_MOST = 1 << 53
+"""No reference is made of so many records."""
+
 
 @dataclass(frozen=True, eq=False)
 class Closeness:
@@ -139,6 +142,7 @@ class Closeness:
             or len(self.references) != n_rows
             or any(len(row) != n_values or not any(row) for row in self.references)
             or not all(type(n) is int and n >= 0 for row in self.references for n in row)
+            or any(sum(row) >= _MOST for row in self.references)
             or len(self.masses) != n_classes
             or not all(type(mass) in (int, float) and 0.0 <= mass <= 1.0 for mass in self.masses)
             or len(self.biases) not in (0, n_classes)

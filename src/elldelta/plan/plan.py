@@ -166,7 +166,7 @@ class Plan(Shown):
         values = [value for row in self.witnesses for value in row]
         if (
             not all(number is None or type(number) is int for number in whole)
-            or not all(number is None or type(number) in (int, float) for number in real)
+            or not all(n is None or (type(n) in (int, float) and 0.0 <= n <= 1.0) for n in real)
             or not all(type(value) is int for value in values)
             or not all(type(cell) in (int, float) and 0.0 <= cell <= 1.0 for cell in cells)
             or not all(isinstance(text, str) for text in (self.promise, self.model_digest, *self.conditions))
@@ -530,6 +530,8 @@ class Plan(Shown):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "The plan") -> Plan:
         """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
+        from elldelta.plan.consistency import contradiction
+
         content = unseal(KIND, FORMAT_VERSION, document, source)
         try:
             schema = Schema.from_dict(content["schema"])
@@ -559,13 +561,19 @@ class Plan(Shown):
                 in {plan._promise(), plan._promise(names_missing=bool(schema.sensitive.missing))}
                 and plan.conditions in {plan._conditions(1), plan._conditions()}
             )
-        except (ElldeltaError, KeyError, TypeError, ValueError):
+            problem = contradiction(plan) if intact else None
+        except (
+            ElldeltaError,
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+            RecursionError,
+        ):
             intact = False
         if not intact:
             raise changed(source)
-        from elldelta.plan.consistency import contradiction
-
-        problem = contradiction(plan)
         if problem is not None:
             raise FileError(
                 f"{source} contradicts itself.",

@@ -56,6 +56,10 @@ UPDATE = BEGUN | {
     "records_late",
 }  # fmt: skip
 
+COUNTED = frozenset({"base_classes_failing", "records_suppressed", "base_classes", "base_classes_merged"})
+LOSSES = frozenset({"ncp_before", "ncp_after"})
+"""What coarsening cost."""
+
 TERMS = ("ell", "delta", "releases", "failure_upper", "guarantee", "min_records")
 """What a manifest repeats of its plan."""
 
@@ -236,9 +240,10 @@ class Manifest:
                 closeness=_checked_closeness(content.get("closeness")),
                 update=_checked_numbers(content.get("update"), UPDATE, BEGUN),
                 also=_checked_also(content.get("also", []), schema),
-                **{name: content[name] for name in _PLAIN},
+                coarsening=_checked_cost(content["coarsening"]),
+                **{name: content[name] for name in _PLAIN if name != "coarsening"},
             )
-        except (ElldeltaError, AttributeError, KeyError, TypeError, ValueError):
+        except (ElldeltaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             raise changed(source) from None
 
 
@@ -296,6 +301,16 @@ def _checked_numbers(numbers: Any, *names: frozenset[str]) -> Mapping[str, int] 
     ):
         raise ValueError
     return None if numbers is None else dict(numbers)
+
+
+def _checked_cost(cost: Any) -> Mapping[str, int | float] | None:  # noqa: ANN401 (from a file)
+    if cost is None:
+        return None
+    losses = [cost[name] for name in LOSSES]
+    if not all(type(loss) in (int, float) and 0.0 <= loss <= 1.0 + 1e-9 for loss in losses):
+        raise ValueError
+    _checked_numbers({name: n for name, n in cost.items() if name not in LOSSES}, COUNTED)
+    return dict(cost)
 
 
 def _checked_closeness(closeness: Any) -> Mapping[str, Any] | None:  # noqa: ANN401 (from a file)

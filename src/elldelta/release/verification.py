@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -278,6 +279,8 @@ def _alike(claimed: object, found: object) -> bool:
     if isinstance(claimed, Mapping) and isinstance(found, Mapping):
         return claimed.keys() == found.keys() and all(_alike(claimed[key], found[key]) for key in found)
     if isinstance(claimed, int | float) and isinstance(found, float):
+        if abs(claimed) > sys.float_info.max:  # a whole number that is no float
+            return False
         return math.isclose(claimed, found, rel_tol=1e-9, abs_tol=1e-12)
     return type(claimed) is type(found) and claimed == found
 
