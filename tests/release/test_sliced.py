@@ -175,6 +175,22 @@ def test_a_release_whose_rows_were_tied_again_is_refused(plan, tmp_path):
     assert "tie sensitive columns together" in refused.value.found
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_rows_in_another_order_are_refused_though_the_first_column_is_sorted(plan, tmp_path, ending):
+    path = tmp_path / f"release.{ending}"
+    ed.release(drawn(np.random.default_rng(3)), plan, to=path)
+    read, write = (pd.read_parquet, "to_parquet") if ending == "parquet" else (pd.read_csv, "to_csv")
+    shown = read(path)
+    by = ["age", "sex", "disease"]
+    same = (shown[by].shift() == shown[by]).all(axis=1) & (shown["income"].shift() != shown["income"])
+    row = int(np.flatnonzero(same)[0])
+    shown.loc[[row - 1, row], "income"] = shown.loc[[row, row - 1], "income"].to_numpy()
+    getattr(shown, write)(path, index=False)
+    with pytest.raises(FileError, match="not the one its manifest describes") as refused:
+        ed.verify(path, plan)
+    assert "order" in refused.value.found
+
+
 def test_linked_releases_leave_ell_values_of_every_column(plan):
     """An outsider who reads labels only, and links two releases in every column."""
     rng = np.random.default_rng(4)

@@ -256,7 +256,7 @@ def read_published(
         raise not_as_described(name, "Its records are not those that the manifest describes.")
     if schema.also_sensitive and not is_sliced(schema, counts, rows, values, n):
         raise not_as_described(name, "Its rows tie sensitive columns together that the plan keeps apart.")
-    return replace(published, unchecked=_check_rows(table, name, manifest, csv_format, progress))
+    return replace(published, unchecked=_check_rows(table, name, manifest, counts, csv_format, progress))
 
 
 def _positions(column: Column, coded: _Coded, name: str) -> NDArray[np.int64]:
@@ -270,7 +270,12 @@ def _positions(column: Column, coded: _Coded, name: str) -> NDArray[np.int64]:
 
 
 def _check_rows(
-    table: Table, name: str, manifest: Manifest, csv_format: CsvFormat | None, progress: Progress | None
+    table: Table,
+    name: str,
+    manifest: Manifest,
+    counts: NDArray[np.int64],
+    csv_format: CsvFormat | None,
+    progress: Progress | None,
 ) -> tuple[str, ...]:
     """Compares kept columns and order with the manifest; returns what could not be compared."""
     schema, unchecked = manifest.schema, []
@@ -294,7 +299,7 @@ def _check_rows(
             f"the manifest {why}."
         )
     if manifest.order == "sorted":
-        is_so = is_in_order(table, manifest, csv_format)
+        is_so = is_in_order(table, manifest, counts, csv_format)
         if is_so is None:
             unchecked.append(
                 "The order of the rows was not checked: only files and tables in memory have one."

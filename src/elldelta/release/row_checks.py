@@ -17,6 +17,7 @@ from elldelta.engines import source_format, to_arrow
 from elldelta.engines.cells import as_text
 from elldelta.files import CsvFormat, digest_of_parts
 from elldelta.files.csv_format import read_header
+from elldelta.release.sliced import made_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,16 +110,23 @@ def _escaped(texts: pa.Array) -> pa.Array:
     return pc.replace_substring(texts, _END, "\\e").fill_null("\\0")
 
 
-def is_in_order(table: Table, manifest: Manifest, csv_format: CsvFormat | None = None) -> bool | None:
+def is_in_order(
+    table: Table, manifest: Manifest, counts: NDArray[np.int64], csv_format: CsvFormat | None = None
+) -> bool | None:
     """Whether rows come by class, value and kept columns, as `sorted` says; None if nobody can tell.
 
-    A table of a database has no order, and files elsewhere are not read twice.
+    A table of a database has no order, and files elsewhere are not read twice. Where there are several
+    sensitive columns, rows must come just as the counts lead to them: another order could tell of people.
     """
     import pyarrow as pa
 
     try:
         batches = _batches(table, manifest, csv_format or CsvFormat())
-        return None if batches is None else _is_sorted(batches, manifest)
+        if batches is None:
+            return None
+        if manifest.schema.also_sensitive:
+            return _is_as_made(batches, manifest, counts)
+        return _is_sorted(batches, manifest)
     except (pa.ArrowException, OSError):  # the engine has read it, so it is not for us to judge
         return None
 
@@ -135,6 +143,24 @@ def _is_sorted(batches: Iterator[pa.RecordBatch], manifest: Manifest) -> bool:
             if not _rises(number.of(part), steps):
                 return False
         last = batch.slice(batch.num_rows - 1)
+    return True
+
+
+def _is_as_made(batches: Iterator[pa.RecordBatch], manifest: Manifest, counts: NDArray[np.int64]) -> bool:
+    from elldelta.release.published import column_texts
+
+    schema, number = manifest.schema, _Numbering(manifest)
+    texts = {column.name: column_texts(column) for column in schema.sensitives}
+    expected, begin = made_rows(schema, counts), 0
+    for batch in batches:
+        end = begin + batch.num_rows
+        found = [number.classes(batch)]
+        for unit in schema.units:
+            own = [_codes(batch.column(column.name), texts[column.name]) for column in unit.columns]
+            found.append(unit.join(own) - unit.start)
+        if not all(np.array_equal(one, rows[begin:end]) for one, rows in zip(found, expected, strict=True)):
+            return False
+        begin = end
     return True
 
 
@@ -177,10 +203,14 @@ class _Numbering:
         self._class_of = np.argsort(codes, kind="stable")
 
     def of(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        return self.classes(batch) * len(self._values) + _codes(batch.column(self._sensitive), self._values)
+
+    def classes(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         codes = np.zeros(batch.num_rows, dtype=np.int64)
         for name, texts, known in zip(self._names, self._texts, self._known, strict=True):
             codes = np.searchsorted(known, codes * len(texts) + _codes(batch.column(name), texts))
-        return self._class_of[codes] * len(self._values) + _codes(batch.column(self._sensitive), self._values)
+        found: NDArray[np.int64] = self._class_of[codes]
+        return found
 
 
 def _codes(column: pa.Array, texts: Sequence[str | None]) -> NDArray[np.int64]:

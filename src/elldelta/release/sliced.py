@@ -58,6 +58,12 @@ def diversities_by_unit(schema: Schema, counts: NDArray[np.int64]) -> list[NDArr
     return found
 
 
+def made_rows(schema: Schema, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The class of every row that counts lead to, and its value in every unit, in the order of a release."""
+    parts = [(numbers, *own) for numbers, own in sliced_rows(schema, (), counts).coded()]
+    return [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
+
+
 def is_sliced(
     schema: Schema,
     counts: NDArray[np.int64],
@@ -74,8 +80,7 @@ def is_sliced(
         values: Its value in every unit, numbered among all values.
         n: How often it occurs.
     """
-    parts = [(numbers, *own) for numbers, own in sliced_rows(schema, (), counts).coded()]
-    expected = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
+    expected = made_rows(schema, counts)
     found = [classes, *(own - unit.start for own, unit in zip(values, schema.units, strict=True))]
     keys = np.zeros(n.size + (expected[0].size if expected else 0), dtype=np.int64)
     for own, others in zip(found, expected, strict=True):
