@@ -83,15 +83,19 @@ class GeneratedRows(ABC):
                 names = self._nothing().schema.names
                 file.write(",".join(map(_csv_field, names)).encode() + b"\n")
                 done = 0
-                for batch in self._batches():
-                    file.write(_csv_lines(batch))
-                    done += batch.num_rows
+                for lines, n_lines in self._lines():
+                    file.write(lines)
+                    done += n_lines
                     if progress:
                         progress(done / self.n_rows)
         except OSError as error:
             problem = error
         if problem is not None:
             raise unwritable(path, problem)
+
+    def _lines(self) -> Iterator[tuple[bytes, int]]:
+        """All rows as lines of CSV, some at a time, and how many they are."""
+        return ((_csv_lines(batch), batch.num_rows) for batch in self._batches())
 
     def to_table(self) -> pa.Table:
         """The rows as an Arrow table of plain columns."""
@@ -134,28 +138,16 @@ class RepeatedRows(GeneratedRows):
         """The number of rows in full."""
         return int(self.n.sum())
 
-    def write_csv(self, path: Path, progress: Progress | None = None) -> None:
-        """Writes the rows as CSV: commas, quotes where needed, nothing for a missing value."""
+    def _lines(self) -> Iterator[tuple[bytes, int]]:
+        # A line is spelt once, however often it occurs.
         texts = [_csv_fields(values) for _, _, values in self.columns]
         codes = [codes.tolist() for _, codes, _ in self.columns]
-        problem: OSError | None = None
-        try:
-            with path.open("wb") as file:
-                file.write(",".join(_csv_field(name) for name, _, _ in self.columns).encode() + b"\n")
-                done = 0
-                for row, n in enumerate(self.n.tolist()):
-                    fields = (text[code[row]] for text, code in zip(texts, codes, strict=True))
-                    line = ",".join(fields).encode() + b"\n"
-                    for _ in range(n // self.rows_at_once):
-                        file.write(line * self.rows_at_once)
-                    file.write(line * (n % self.rows_at_once))
-                    done += n
-                    if progress:
-                        progress(done / self.n_rows)
-        except OSError as error:
-            problem = error
-        if problem is not None:
-            raise unwritable(path, problem)
+        for row, n in enumerate(self.n.tolist()):
+            fields = (text[code[row]] for text, code in zip(texts, codes, strict=True))
+            line = ",".join(fields).encode() + b"\n"
+            for start in range(0, n, self.rows_at_once):
+                n_lines = min(self.rows_at_once, n - start)
+                yield line * n_lines, n_lines
 
     def _nothing(self) -> pa.RecordBatch:
         return self._batch(slice(0, 0), self.n[:0])

@@ -152,10 +152,9 @@ class Manifest:
     def sentences(self) -> tuple[str, ...]:
         """What became of the records and what is promised, in words."""
         cost, lost = self.coarsening, self.records_suppressed + self.records_quarantined
-        said = [
-            f"Released {self.records_released:,} of {self.records_read:,} records "
-            f"in {self.classes_published:,} classes.",
-        ]
+        # Who has left a table that lives may still be shown: these are no part of what was read.
+        read = f" of {self.records_read:,}" if self.update is None else ""
+        said = [f"Released {self.records_released:,}{read} records in {self.classes_published:,} classes."]
         if self.diversity is None:
             said.append("No class has a record.")
         elif self.closeness is None or self.ell > 1:
