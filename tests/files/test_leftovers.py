@@ -18,7 +18,7 @@ import os, signal, sys
 from elldelta.engines import connect
 from elldelta.files import AtomicFiles
 engine = connect("duckdb")
-with AtomicFiles() as files:
+with AtomicFiles(place=print) as files:  # a ledger places them, once they are whole
     files.stage(os.path.join(sys.argv[1], "release.csv")).write_text("a record")
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -47,6 +47,19 @@ def test_what_a_killed_process_leaves_is_removed(tmp_path, own_place, capsys):
     assert f"Removed {folder}" in told
     assert not list(work.iterdir())
     assert not list(own_place.iterdir())
+
+
+def test_what_a_journal_knows_has_a_name_that_is_never_cleaned(tmp_path):
+    def place(files):
+        [temporary] = files
+        assert temporary.read_text() == "a record"
+        assert clean([tmp_path]) == ([], [])
+        temporary.replace(files[temporary])
+
+    with AtomicFiles(place=place) as files:
+        files.stage(tmp_path / "release.csv").write_text("a record")
+        assert clean([tmp_path]) == ([], list(tmp_path.glob(".release.csv.*.part")))
+    assert (tmp_path / "release.csv").read_text() == "a record"
 
 
 def test_what_is_in_use_stays(tmp_path, own_place):
@@ -85,14 +98,6 @@ def test_a_pipe_under_one_of_our_names_is_not_waited_for(tmp_path):
     os.mkfifo(pipe)
     assert clean([tmp_path]) == ([], [])
     assert pipe.exists()
-
-
-def test_files_that_a_ledger_places_have_a_name_that_is_not_cleaned(tmp_path):
-    with AtomicFiles(place=lambda staged: None) as files:
-        staged = files.stage(tmp_path / "release.csv")
-        assert ".staged." not in staged.name
-        assert clean([tmp_path]) == ([], [])
-        assert staged.exists()
 
 
 def test_a_folder_that_is_not_there(tmp_path):

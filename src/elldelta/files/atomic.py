@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from elldelta.errors import FileError, ParameterError
-from elldelta.files.leftovers import claim, give_up, staged_name
+from elldelta.files.leftovers import claim, give_up, journaled_name, staged_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -61,7 +61,7 @@ class AtomicFiles:
         if target in self._staged:
             raise ParameterError("Two files cannot have one name.", found=f"{target} is to be written twice.")
         check_writable(target, overwrite=self._overwrite, folder=folder)
-        temporary = target.with_name(staged_name(target.name, journaled=self._place is not None))
+        temporary = target.with_name(staged_name(target.name))
         self._staged[target] = temporary  # before it is there: an interrupt after this still removes it
         try:
             if folder:
@@ -102,6 +102,9 @@ class AtomicFiles:
 
     def _commit(self) -> None:
         if self._place is not None:
+            for target, temporary in tuple(self._staged.items()):
+                self._staged[target] = journaled_name(temporary)
+                temporary.replace(self._staged[target])
             self._place({temporary: target for target, temporary in self._staged.items()})
             return
         placed: list[tuple[Path, Path | None]] = []

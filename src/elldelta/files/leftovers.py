@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 _LEFTOVER = re.compile(r"[.].+[.][0-9a-f]{16}[.]staged[.]part|elldelta-[0-9a-f]{16}[.]engine")
 """Names that this version gives to what it locks, and nobody else gives to anything."""
 
+_STAGED = ".staged.part"
 
-def staged_name(name: str, *, journaled: bool = False) -> str:
-    """A hidden name for a file that is not whole yet.
 
-    Args:
-        name: What it is to be called.
-        journaled: Whether a journal says how its writing is completed after a crash: it is never cleaned.
-    """
-    return f".{name[:80]}.{secrets.token_hex(8)}{'' if journaled else '.staged'}.part"
+def staged_name(name: str) -> str:
+    """A hidden name for a file that is not whole yet; it is cleaned once nobody holds it."""
+    return f".{name[:80]}.{secrets.token_hex(8)}{_STAGED}"
+
+
+def journaled_name(path: Path) -> Path:
+    """The name of such a file from when a journal says how its writing is completed: it is never cleaned."""
+    return path.with_name(path.name.removesuffix(_STAGED) + ".part")
 
 
 def engine_name() -> str:
