@@ -80,22 +80,9 @@ def propose(
     where none were seen they are refused. More than 20 different whole numbers in the sensitive column are
     put into bins, which releases show in their place.
 
-    Args:
+    Args: as in `Schema.infer`, and
         table: The table.
-        quasi_identifiers: Columns that an outsider may know, in the order of comparison.
-        sensitive: The column that must not be learnt, or several. Columns that stay tied together are one
-            entry, with a plus between them: "disease+stage".
-        kept: Columns that a release shows unchanged.
-        bins: For columns of numbers: "width:10000", "quantile:8", "edges:0,10,20", or "values" for one
-            position per value that occurs.
-        hierarchies: Groups of the values of some quasi-identifiers.
-        na: Texts that stand for a missing value in a column, besides the usual ones (`MISSING_TOKENS`).
-        not_na: Usual texts that are values in a column: NA may be Namibia.
-        widen: The ends of columns of numbers or dates, such as "0..120", or "no" for what was seen. By
-            default numbers without a natural end are widened.
-        changes: Quasi-identifiers that may change for somebody from one release to the next.
         most_categories: More distinct texts than this are refused: they are hardly categories.
-        progress: Is told how far the reading is.
 
     Raises:
         DataError: A column is missing.
