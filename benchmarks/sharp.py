@@ -5,9 +5,10 @@ import tracemalloc
 import numpy as np
 
 from benchmarks._timing import best_time
-from elldelta.core.distribution import JointDistribution, geometric_marginal
+from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.generalize.runs import sharp_runs
+from elldelta.core.sample_size import geometric_marginal
 
 N_ROWS, N_VALUES = 1_000_000, 50
 LIMITS = ((10_000_000, 15.0), (1_000_000, 5.0))

@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import check_beta, check_delta, check_ell, check_p, check_releases, check_whole
-from elldelta.core.distribution import (
-    RELATIVE_TOLERANCE,
-    JointDistribution,
-    check_marginal,
-    geometric_marginal,
-    ranked,
-    uniform_marginal,
-)
+from elldelta.core.distribution import RELATIVE_TOLERANCE, JointDistribution, check_marginal
 from elldelta.core.generalize.runs import greedy as greedy_generalize
 from elldelta.core.partition import Partition
-from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
+from elldelta.core.sample_size import (
+    Mechanism,
+    geometric_marginal,
+    p_ell,
+    ranked,
+    smallest_p,
+    uniform_marginal,
+)
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from tests.oracles import occupancy as oracle
 from tests.planned import evaluate_sharp, sharp_runs
 
 from elldelta.core.accountant import ReleaseEvent, profile_of
-from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
+from elldelta.core.distribution import JointDistribution
 from elldelta.core.partition import Partition
+from elldelta.core.sample_size import geometric_marginal, uniform_marginal
 from elldelta.errors import ParameterError
 
 GEOMETRIC = JointDistribution.product(uniform_marginal(600), geometric_marginal(20, 0.9))

@@ -3,12 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elldelta.core.distribution import (
-    JointDistribution,
-    check_marginal,
-    geometric_marginal,
-    uniform_marginal,
-)
+from elldelta.core.distribution import JointDistribution, check_marginal
+from elldelta.core.sample_size import geometric_marginal, uniform_marginal
 from elldelta.errors import DistributionError, ParameterError
 
 

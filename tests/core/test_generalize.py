@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from tests.oracles import paper
 from tests.switch import quick_or_all
 
-from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
+from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.runs import greedy
+from elldelta.core.sample_size import geometric_marginal, uniform_marginal
 from elldelta.errors import ParameterError
 from elldelta.paper import generalize_independent, uniform_classes
 

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from tests.oracles import occupancy as oracle
 from tests.planned import CERTIFIABLE, evaluate_sharp, fewest_records, sharp_runs, sharp_runs_per_class
 
-from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
+from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize import sweep
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.partition import Partition
+from elldelta.core.sample_size import geometric_marginal, uniform_marginal
 from elldelta.errors import ParameterError, RefusedError
 
 UNIFORM = JointDistribution.product(uniform_marginal(3000), uniform_marginal(50))

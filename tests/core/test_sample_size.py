@@ -6,11 +6,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.oracles import paper
 
-from elldelta.core.distribution import geometric_marginal, uniform_marginal
 from elldelta.core.sample_size import (
     Mechanism,
+    geometric_marginal,
     p_ell,
     smallest_p,
+    uniform_marginal,
     union_bound,
 )
 from elldelta.errors import ParameterError, RefusedError

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from tests.planned import evaluate_sharp, sharp_runs
 from tests.switch import quick_or_all
 
-from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
+from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper, total_failure_upper
+from elldelta.core.sample_size import geometric_marginal, uniform_marginal
 from elldelta.errors import ParameterError
 
 ROWS = [

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import elldelta as ed
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import seal
-from elldelta.plan.plan import Plan, rounded_up
+from elldelta.plan.plan import Plan
+from elldelta.plan.words import rounded_up
 from elldelta.schema.schema import Schema
 
 

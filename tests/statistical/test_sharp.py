@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 from tests.planned import fewest_records, sharp_runs
 
-from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
+from elldelta.core.distribution import JointDistribution
 from elldelta.core.partition import Partition
+from elldelta.core.sample_size import geometric_marginal, uniform_marginal
 
 pytestmark = pytest.mark.statistical
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from elldelta.core.distribution import JointDistribution, geometric_marginal, uniform_marginal
+from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.runs import greedy
-from elldelta.core.sample_size import Mechanism
+from elldelta.core.sample_size import Mechanism, geometric_marginal, uniform_marginal
 from elldelta.paper import compose
 
 pytestmark = pytest.mark.statistical

@@ -363,8 +363,8 @@ def _merge(
     With closeness a larger union may be further from the references in it, so that merging may get stuck:
     then the box of everything (`is_whole`) is divided instead.
     """
+    from elldelta.core.box_union_kernels import weigh_box
     from elldelta.core.coarsen_kernels import lacking_of_each
-    from elldelta.core.division_kernels import weigh_box
 
     n_records = table.sum(axis=1)
     shape = _shape(loss)
@@ -399,7 +399,7 @@ def _unions(
     table: NDArray[np.int64], demands: tuple[Demands, ...], shape: Shape, lacks: NDArray[np.float64]
 ) -> list[tuple[NDArray[np.int64], bool]]:
     """Unions of several base classes so that nothing fails, and those that fail and have no partner left."""
-    from elldelta.core.coarsen_kernels import Groups, merge_groups
+    from elldelta.core.box_union_kernels import Groups, merge_groups
 
     n_classes = table.shape[0]
     groups = Groups(

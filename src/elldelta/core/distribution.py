@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from elldelta.core.checks import check_whole
 from elldelta.errors import DistributionError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, DTypeLike
 
     from elldelta.core.partition import Partition
 
@@ -41,9 +40,6 @@ is lost whenever the two differ in the last bit. Whoever uses the tolerance comp
 LARGE_TABLE = 1 << 22
 """Cells from which on sums are compiled: below, starting the compiler would take longer. A smaller table of
 counts is dense, which is quickest; its 32 MiB hurt nobody."""
-
-LARGEST_DENSE = 1 << 29
-"""Cells of a dense table above which writing it out is refused (4 GiB)."""
 
 BLOCK = 1 << 21
 """Cells that are written out at a time when sparse rows are read block by block (16 MiB)."""
@@ -136,12 +132,8 @@ class JointDistribution:
                 found=f"The table holds numbers of type {table.dtype}.",
                 remedy="Use from_probabilities for probabilities, or convert the counts to integers.",
             )
-        if table.dtype.kind == "u" and table.max() > np.iinfo(np.int64).max:
-            raise _overflow()
-        table = table.astype(np.int64)
-        if (table < 0).any():
-            raise _negative(int((table < 0).sum()))
-        return cls(_frozen(table), _total(table))
+        total = _total(_not_negative(table))
+        return cls(frozen(table.astype(np.int64)), total)
 
     @classmethod
     def from_cells(
@@ -167,7 +159,7 @@ class JointDistribution:
     @classmethod
     def from_probabilities(cls, probabilities: ArrayLike) -> JointDistribution:
         """Takes P as given: finite, non-negative, summing to 1 within 1e-9."""
-        return cls(_frozen(_probabilities(probabilities)), 1.0)
+        return cls(frozen(_probabilities(probabilities)), 1.0)
 
     @classmethod
     def product(cls, quasi_identifiers: ArrayLike, values: ArrayLike) -> JointDistribution:
@@ -202,14 +194,14 @@ class JointDistribution:
             np.add.at(sums, self.mass.values, self.mass.cells)
         else:
             sums = self.mass.sum(axis=0)
-        return _frozen(sums / self.total)
+        return frozen(sums / self.total)
 
     @cached_property
     def quasi_identifier_marginal(self) -> NDArray[np.float64]:
         """P_Q, one probability per quasi-identifier."""
         if self.row_masses is not None:
             return self.row_masses
-        return _frozen(self.row_sums / (self.total * len(self.units)))
+        return frozen(self.row_sums / (self.total * len(self.units)))
 
     def unit(self, place: int) -> JointDistribution:
         """P(Q, S) of one of several sensitive columns, or of those that are tied together."""
@@ -220,14 +212,14 @@ class JointDistribution:
         if not isinstance(self.mass, SparseRows):
             return JointDistribution(np.ascontiguousarray(self.mass[:, unit.values]), self.total, units=own)
         values = self.mass.values - unit.start
-        return JointDistribution(
-            _kept_cells(self.mass, (values >= 0) & (values < unit.size), unit), self.total, units=own
-        )
+        kept = kept_cells(self.mass, (values >= 0) & (values < unit.size))
+        mass = _unchecked(kept.offsets, kept.values - unit.start, kept.cells, unit.size)
+        return JointDistribution(mass, self.total, units=own)
 
     @cached_property
     def ranked_marginal(self) -> NDArray[np.float64]:
         """p_1 >= p_2 >= ...: P_S sorted from large to small."""
-        return ranked(self.value_marginal)
+        return frozen(np.sort(self.value_marginal)[::-1])
 
     def probability(self, mass: Any) -> Any:  # noqa: ANN401 (a scalar or an array, as given)
         """Turns a mass (a sum of cells) into a probability."""
@@ -278,17 +270,22 @@ class JointDistribution:
         keeps = table.cells >= fewest
         if keeps.all():
             return self
-        kept = _kept_cells(table, keeps, ValueUnit(0, (self.n_values,)))
-        return JointDistribution(kept, self.total, units=self.units)
+        return JointDistribution(kept_cells(table, keeps), self.total, units=self.units)
 
     def dense_blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """The rows as dense arrays that fit into memory, one after the other, each with its first row."""
         if not isinstance(self.mass, SparseRows):
             yield 0, self.mass
             return
-        n_rows, step = self.n_quasi_identifiers, max(1, BLOCK // self.n_values)
+        offsets, values, cells, (n_rows, n_values) = self.mass
+        step = max(1, BLOCK // n_values)
         for start in range(0, n_rows, step):
-            yield start, _written_out(self.mass, start, min(n_rows, start + step))
+            stop = min(n_rows, start + step)
+            block = np.zeros((stop - start, n_values), dtype=cells.dtype)
+            rows = np.repeat(np.arange(stop - start), np.diff(offsets[start : stop + 1]))
+            own = slice(offsets[start], offsets[stop])
+            block[rows, values[own]] = cells[own]
+            yield start, block
 
     def largest_cells(self, ell: int) -> NDArray[Any]:
         """The ell largest cells of every row: the smallest of them first, the others in any order."""
@@ -309,6 +306,12 @@ def take_rows(table: MassTable, rows: NDArray[np.intp]) -> MassTable:
     return _unchecked(offsets, table.values[places], table.cells[places], table.shape[1])
 
 
+def kept_cells(table: SparseRows, keeps: NDArray[np.bool_]) -> SparseRows:
+    """The same rows with some of their cells alone."""
+    n_kept = np.concatenate(([0], np.cumsum(keeps)))
+    return _unchecked(n_kept[table.offsets], table.values[keeps], table.cells[keeps], table.shape[1])
+
+
 def with_floats(table: MassTable) -> MassTable:
     """The same table with its cells as floats; counts below 2^53 stay exact."""
     if isinstance(table, SparseRows):
@@ -326,17 +329,16 @@ def sparse_rows(
 ) -> SparseRows:
     """Checks and freezes sparse rows; arrays that are of the right type already are shared, not copied."""
     # Before they are stored in 32 bits, where 2^32 would become 0.
-    if np.size(values) and not 0 <= np.min(values) <= np.max(values) < min(n_values, 1 << 31):
-        raise _contradicting("Some cells lie outside the sensitive values.")
+    is_inside = not np.size(values) or 0 <= np.min(values) <= np.max(values) < min(n_values, 1 << 31)
     table = SparseRows(
         frozen(offsets, np.int64),
         frozen(values, np.int32),
         frozen(cells, np.int64 if np.asarray(cells).dtype.kind in "iu" else np.float64),
         (int(np.size(offsets)) - 1, int(n_values)),
     )
-    problem = _contradiction(table)
+    problem = _contradiction(table) if is_inside else "Some cells lie outside the sensitive values."
     if problem:
-        raise _contradicting(problem)
+        raise DistributionError("A table of sparse rows contradicts itself.", found=problem)
     return table
 
 
@@ -358,7 +360,7 @@ def sum_by_group(table: MassTable, group_of: NDArray[np.intp], n_groups: int) ->
     if table.size >= LARGE_TABLE:
         from elldelta.core.kernels import sum_rows
 
-        sum_rows(frozen(table, table.dtype), group_of, sums)
+        sum_rows(frozen(table), group_of, sums)
         return sums
     order, groups, starts, _ = _groups(group_of)
     if groups.size:
@@ -366,7 +368,7 @@ def sum_by_group(table: MassTable, group_of: NDArray[np.intp], n_groups: int) ->
     return sums
 
 
-def frozen(array: NDArray[Any], dtype: Any) -> NDArray[Any]:  # noqa: ANN401 (anything that names a type)
+def frozen(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
     """A read-only view of an array, or of a copy if its type or layout is another one."""
     view = np.ascontiguousarray(array, dtype=dtype).view()
     view.setflags(write=False)
@@ -406,25 +408,6 @@ def _sparse_sums(table: SparseRows, group_of: NDArray[np.intp], n_groups: int) -
     return _unchecked(offsets, values[:n_stored].copy(), cells[:n_stored].copy(), n_values)
 
 
-def uniform_marginal(n_values: int) -> NDArray[np.float64]:
-    """The uniform distribution on `n_values` values."""
-    n_values = check_whole("the number of values", n_values)
-    return _frozen(np.full(n_values, 1.0 / n_values))
-
-
-def geometric_marginal(n_values: int, ratio: float) -> NDArray[np.float64]:
-    """P_S(s) proportional to ratio^(s-1), as in the paper's Section 5."""
-    n_values = check_whole("the number of values", n_values)
-    if not 0.0 < ratio < 1.0:
-        raise ParameterError(
-            "The ratio of a geometric marginal must lie strictly between 0 and 1.",
-            found=f"It is {ratio}.",
-            remedy="The paper uses 0.95. A ratio of 1 is the uniform marginal.",
-        )
-    weights = ratio ** np.arange(n_values)
-    return _frozen(weights / weights.sum())
-
-
 def check_marginal(marginal: ArrayLike) -> NDArray[np.float64]:
     """Returns a one-dimensional distribution as a read-only array, or raises."""
     array = np.atleast_1d(np.asarray(marginal, dtype=np.float64))
@@ -432,12 +415,7 @@ def check_marginal(marginal: ArrayLike) -> NDArray[np.float64]:
         raise DistributionError(
             "A marginal must be a single row of probabilities.", found=f"It has {array.ndim} dimensions."
         )
-    return _frozen(_probabilities(array[np.newaxis, :])[0])
-
-
-def ranked(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The probabilities from large to small: p_1 >= p_2 >= ..."""
-    return _frozen(np.sort(marginal)[::-1])
+    return frozen(_probabilities(array[np.newaxis, :])[0])
 
 
 def _as_table(cells: ArrayLike) -> NDArray[Any]:
@@ -467,9 +445,7 @@ def _probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
             "Probabilities must be finite.",
             found=f"{int((~np.isfinite(table)).sum())} cells are infinite or not a number.",
         )
-    if (table < 0).any():
-        raise _negative(int((table < 0).sum()))
-    total = float(table.sum())
+    total = float(_not_negative(table).sum())
     if abs(total - 1.0) > SUM_TOLERANCE:
         raise DistributionError(
             f"Probabilities must sum to 1 within {SUM_TOLERANCE:g}.",
@@ -479,14 +455,18 @@ def _probabilities(probabilities: ArrayLike) -> NDArray[np.float64]:
     return table
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    return frozen(array, array.dtype)
+def _not_negative(table: NDArray[Any]) -> NDArray[Any]:
+    if (table < 0).any():
+        raise DistributionError(
+            "Mass must not be negative.", found=f"{int((table < 0).sum())} cells are negative."
+        )
+    return table
 
 
 def _total(counts: NDArray[Any]) -> int:
     """The number of records; a table without any is refused, and so is one too large to add up."""
     if counts.sum(dtype=np.float64) >= 2.0**62:
-        raise _overflow()
+        raise DistributionError("The counts are too large.", found="Their sum does not fit 62 bits.")
     total = int(counts.sum())
     if total == 0:
         raise DistributionError(
@@ -497,36 +477,10 @@ def _total(counts: NDArray[Any]) -> int:
     return total
 
 
-def _negative(n_cells: int) -> DistributionError:
-    return DistributionError("Mass must not be negative.", found=f"{n_cells} cells are negative.")
-
-
-def _overflow() -> DistributionError:
-    return DistributionError("The counts are too large.", found="Their sum does not fit 62 bits.")
-
-
-def _written_out(table: SparseRows, start: int, stop: int) -> NDArray[Any]:
-    first, last = int(table.offsets[start]), int(table.offsets[stop])
-    block = np.zeros((stop - start, table.shape[1]), dtype=table.dtype)
-    rows = np.repeat(np.arange(stop - start), np.diff(table.offsets[start : stop + 1]))
-    block[rows, table.values[first:last]] = table.cells[first:last]
-    return block
-
-
 def _unchecked(offsets: NDArray[Any], values: NDArray[Any], cells: NDArray[Any], n_values: int) -> SparseRows:
     """Sparse rows that come from sparse rows."""
     shape = (int(offsets.size) - 1, n_values)
-    return SparseRows(frozen(offsets, np.int64), frozen(values, np.int32), frozen(cells, cells.dtype), shape)
-
-
-def _kept_cells(table: SparseRows, keeps: NDArray[np.bool_], unit: ValueUnit) -> SparseRows:
-    """Some cells of sparse rows, those of one unit."""
-    n_kept = np.concatenate(([0], np.cumsum(keeps)))
-    return _unchecked(n_kept[table.offsets], table.values[keeps] - unit.start, table.cells[keeps], unit.size)
-
-
-def _contradicting(found: str) -> DistributionError:
-    return DistributionError("A table of sparse rows contradicts itself.", found=found)
+    return SparseRows(frozen(offsets, np.int64), frozen(values, np.int32), frozen(cells), shape)
 
 
 def _contradiction(table: SparseRows) -> str:

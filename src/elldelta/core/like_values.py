@@ -8,11 +8,11 @@ then ell values of ell different groups, word for word. The statement is in `doc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.distribution import JointDistribution, SparseRows
+from elldelta.core.distribution import JointDistribution, SparseRows, frozen, kept_cells
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,8 +32,8 @@ def one_of_each(distribution: JointDistribution, groups: NDArray[np.int64]) -> J
     keeps[order[is_first]] = True
     table, rows = distribution.mass, distribution.quasi_identifier_marginal
     if not isinstance(table, SparseRows):
-        return JointDistribution(_frozen(np.where(keeps, table, 0)), distribution.total, rows)
-    return JointDistribution(_some_cells(table, keeps[table.values]), distribution.total, rows)
+        return JointDistribution(frozen(np.where(keeps, table, 0)), distribution.total, rows)
+    return JointDistribution(kept_cells(table, keeps[table.values]), distribution.total, rows)
 
 
 def largest_of_each(classes: JointDistribution, groups: NDArray[np.int64]) -> JointDistribution:
@@ -51,14 +51,14 @@ def largest_of_each(classes: JointDistribution, groups: NDArray[np.int64]) -> Jo
         is_first = (np.diff(rows[order], prepend=-1) != 0) | (np.diff(own[order], prepend=-1) != 0)
         keeps = np.zeros(rows.size, dtype=np.bool_)
         keeps[order[is_first]] = True
-        return JointDistribution(_some_cells(table, keeps), classes.total)
+        return JointDistribution(kept_cells(table, keeps), classes.total)
     kept = np.zeros_like(table)
     every = np.arange(table.shape[0])
     for group in np.unique(groups):
         values = np.flatnonzero(groups == group)
         best = values[table[:, values].argmax(axis=1)]
         kept[every, best] = table[every, best]
-    return JointDistribution(_frozen(kept), classes.total)
+    return JointDistribution(frozen(kept), classes.total)
 
 
 def n_groups_left(left: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
@@ -75,15 +75,3 @@ def n_groups_left(left: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> 
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     found: NDArray[np.int64] = np.logical_or.reduceat(left[..., order], starts, axis=-1).sum(axis=-1)
     return found
-
-
-def _some_cells(table: SparseRows, keeps: NDArray[np.bool_]) -> SparseRows:
-    n_kept = np.concatenate(([0], np.cumsum(keeps)))
-    arrays: list[NDArray[Any]] = [n_kept[table.offsets], table.values[keeps], table.cells[keeps]]
-    offsets, values, cells = (_frozen(array) for array in arrays)
-    return SparseRows(offsets, values, cells, table.shape)
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array.setflags(write=False)
-    return array

@@ -11,14 +11,18 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from elldelta.core.checks import check_beta, check_delta, check_ell, check_eta, check_p, check_whole
-from elldelta.core.distribution import check_marginal, ranked
+from elldelta.core.distribution import check_marginal, frozen
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
+
+    from elldelta.core.distribution import JointDistribution
 
 _ROUND_UP = 1.0 + 1e-12
 """Covers the rounding of an exponential whose exponent is above -750."""
@@ -173,3 +177,36 @@ def smallest_p(
         else:
             low = middle
     return best
+
+
+def most_probable(masses: JointDistribution, ell: int) -> tuple[tuple[int, ...], ...]:
+    """The ell most probable values of each class, ties by index: the witnesses S_c|ell of Theorem 2."""
+    return tuple(
+        tuple(values)
+        for _, block in masses.dense_blocks()
+        for values in np.argsort(-block, axis=1, kind="stable")[:, :ell].tolist()
+    )
+
+
+def uniform_marginal(n_values: int) -> NDArray[np.float64]:
+    """The uniform distribution on `n_values` values."""
+    n_values = check_whole("the number of values", n_values)
+    return frozen(np.full(n_values, 1.0 / n_values))
+
+
+def geometric_marginal(n_values: int, ratio: float) -> NDArray[np.float64]:
+    """P_S(s) proportional to ratio^(s-1), as in the paper's Section 5."""
+    n_values = check_whole("the number of values", n_values)
+    if not 0.0 < ratio < 1.0:
+        raise ParameterError(
+            "The ratio of a geometric marginal must lie strictly between 0 and 1.",
+            found=f"It is {ratio}.",
+            remedy="The paper uses 0.95. A ratio of 1 is the uniform marginal.",
+        )
+    weights = ratio ** np.arange(n_values)
+    return frozen(weights / weights.sum())
+
+
+def ranked(marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The probabilities from large to small: p_1 >= p_2 >= ..."""
+    return frozen(np.sort(marginal)[::-1])

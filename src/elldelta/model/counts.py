@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.distribution import (
-    LARGEST_DENSE,
     JointDistribution,
     SparseRows,
     frozen,
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.schema.schema import Schema
+
+LARGEST_DENSE = 1 << 29
+"""Cells of a dense table above which writing it out is refused (4 GiB)."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Use case: how much information plans keep, side by side, on one model."""
+"""Use cases: what a plan is worth: made and written with a forecast, and plans side by side on one model."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +14,24 @@ from elldelta.core.utility import (
     true_shares,
     workload_error,
 )
-from elldelta.files import loaded
+from elldelta.engines.task import computed
+from elldelta.errors import ParameterError
+from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model, reordered
-from elldelta.plan.plan import Plan, read_plan
+from elldelta.pages.charts import check_picture, write_picture
+from elldelta.plan.plan import Plan, read_plan, write_plan
+from elldelta.plan.planner import Planner, make_plan
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from elldelta.core.utility import Utility, WorkloadError
+    from elldelta.engines import Progress
+    from elldelta.plan.frontier import FrontierRow
+    from elldelta.plan.waiting_risk import LedgerAdvice
+    from elldelta.plan.wish import Wish
 
 
 @dataclass(frozen=True)
@@ -81,3 +90,88 @@ def _measured(plan: Plan, model: Model, seed: int, n_queries: int) -> PlanUtilit
     truth = true_shares(distribution, model.positions, workload)
     answers = answered_shares(distribution, partition, lows[used], highs[used], workload)
     return PlanUtility(plan, plan.utility(model), workload_error(truth, answers))
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A plan and what it is worth.
+
+    Attributes:
+        path: Its file.
+        plan: The plan.
+        utility: How much information it keeps, as a forecast from the model.
+        bounds: What each bound gives for the same records, if that was asked for.
+        advice: What owners are expected to lose with and without a ledger, where that was compared.
+    """
+
+    path: Path
+    plan: Plan
+    utility: Utility
+    bounds: FrontierRow | None
+    advice: LedgerAdvice | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is told about the plan, as plain JSON values."""
+        told = {
+            "plan": str(self.path),
+            **self.plan.summary(),
+            **self.utility.to_dict(self.plan.schema.names),
+        }
+        if self.advice is not None:
+            told["expected_loss"] = asdict(self.advice)
+        return told if self.bounds is None else {**told, "bounds": self.bounds.to_list()}
+
+
+def plan_to_file(
+    model: Path,
+    wish: Wish,
+    path: Path,
+    *,
+    hierarchies: Mapping[str, str | os.PathLike[str]] | None = None,
+    compare: bool = False,
+    picture: Path | None = None,
+    picture_columns: Sequence[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Planned:
+    """Makes the plan that a wish asks for and writes it, if it and its picture can be written at all.
+
+    Args:
+        model: The file of the model.
+        wish: What is asked for.
+        path: The file to write.
+        hierarchies: Files with groups of the values of some quasi-identifiers.
+        compare: Whether to tell what each bound gives for the same records.
+        picture: A file for a picture of the classes.
+        picture_columns: The two columns to draw.
+        overwrite: Whether to replace what is there.
+        progress: Is told how far the work is.
+    """
+    check_writable(path, overwrite=overwrite)
+    check_picture(picture, overwrite=overwrite)
+    past = read_model(model)
+    made = make_plan(past, wish, hierarchies, progress)
+    bounds = None
+    if compare:
+        from elldelta.plan.frontier import frontier_rows
+
+        planner = Planner(reordered(past, made.schema), replace(wish, waiting_risk=made.waiting_risk))
+        (bounds,) = computed(lambda tell: list(frontier_rows(planner, [made.records], tell)), progress)
+    advice = computed(lambda _: _advice(made, past, wish), progress)
+    planned = Planned(path, made, computed(lambda _: made.utility(past), progress), bounds, advice)
+    if picture is not None:
+        from elldelta.plan.picture import picture_of_classes
+
+        write_picture(picture_of_classes(made, past, picture_columns), picture, overwrite=overwrite)
+    write_plan(made, path, overwrite=overwrite)
+    return planned
+
+
+def _advice(made: Plan, past: Model, wish: Wish) -> LedgerAdvice | None:
+    """What a ledger would gain; only values that are hidden are compared so."""
+    from elldelta.plan.waiting_risk import ledger_advice
+
+    try:
+        return ledger_advice(made, reordered(past, made.schema), wish)
+    except ParameterError:  # a wish that goes without a ledger
+        return None

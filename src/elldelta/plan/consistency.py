@@ -15,7 +15,6 @@ from elldelta.core.generalize.bounds import FEWEST_EXPECTED, SharpBound
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.sample_size import union_bound
 from elldelta.errors import ParameterError
-from elldelta.plan.like_values import has_like_witnesses
 from elldelta.plan.movers import common_of
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def contradiction(plan: Plan) -> str | None:
         common_of(plan)
     except ParameterError:
         return "Classes among which people move do not have their witnesses in common."
-    if has_like_witnesses(plan):
+    if _has_like_witnesses(plan):
         return "A class counts two values of one group."
     wrong = (
         _wrong_terms(plan)
@@ -198,3 +197,12 @@ def _table(plan: Plan) -> MassTable:
     order = order[cells[order] > 0.0]
     offsets = np.searchsorted(rows[order], np.arange(lengths.size + 1)).astype(np.int64)
     return SparseRows(offsets, values[order], cells[order], (lengths.size, plan.schema.n_values))
+
+
+def _has_like_witnesses(plan: Plan) -> bool:
+    """Whether a class of a plan counts two values of one group."""
+    groups = plan.schema.value_groups
+    if groups is None or plan.ell == 1:
+        return False
+    own = groups.tolist()
+    return any(len({own[value] for value in values}) < len(values) for values in set(plan.witnesses))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from elldelta.choices import GUARANTEES, PLAN_BOUNDS, Movers
 from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
-from elldelta.core.generalize.bounds import FEWEST_EXPECTED
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import AtomicFiles, changed, read_json, sealed_bytes, unseal
 from elldelta.model.protection import ADDS_UP, Protection, promise_to_the_past
@@ -24,8 +23,8 @@ from elldelta.plan.several import (
     face_from_dict,
     face_to_dict,
     faces_of,
-    slicing_conditions,
 )
+from elldelta.plan.words import conditions_of, promise_of
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -155,8 +154,8 @@ class Plan(Shown):
         object.__setattr__(self, "also", tuple(self.also))
         if self.schema.also_sensitive or self.also:
             check_faces(self)
-        object.__setattr__(self, "promise", self.promise or self._promise())
-        object.__setattr__(self, "conditions", tuple(self.conditions) or self._conditions())
+        object.__setattr__(self, "promise", self.promise or promise_of(self))
+        object.__setattr__(self, "conditions", tuple(self.conditions) or conditions_of(self, FORMAT_VERSION))
 
     def _check_types(self) -> None:
         """Plans come from files: a number must be a number before anything is computed with it."""
@@ -322,132 +321,12 @@ class Plan(Shown):
         """The second promise, to the people in the past records; empty where nothing protects them."""
         return f"{promise_to_the_past(self.past)} {ADDS_UP}" if self.past else ""
 
-    def _promise(self, *, names_missing: bool = True) -> str:
-        if self.schema.also_sensitive:
-            return " ".join(dict.fromkeys(part for face in self.faces for part in face._sentences()))
-        return " ".join(self._sentences(names_missing=names_missing))
-
-    def _sentences(self, *, names_missing: bool = True) -> list[str]:
-        from elldelta.plan.movers import who_moves
-
-        is_certified, t = self.guarantee == "certified", self.releases
-        made = "that pass the certificate of this plan" if is_certified else "made with this plan"
-        one = f"release {made.replace('that pass', 'that passes')}"
-        several = t > 1 or self.owners is not None
-        moves = who_moves(self.schema, self.movers)
-        who = f"every person who is in all of them{moves}" if several else "every person in it"
-        values = "values" if self.schema.value_groups is None else "groups of values"
-        left = f"{who} among at least {self.ell} {values} of {self.schema.sensitive.name!r}"
-        if self.schema.sensitive.has_missing and names_missing:
-            left += " (a missing one counts as a value)"
-        which = f"Any {t} releases {made}, linked together, leave" if t > 1 else f"A {one} leaves"
-        after = f"After linking any {t} releases {made}" if t > 1 else f"With any {one}"
-        if self.owners is not None:
-            which = "Releases of this plan that one ledger has admitted, linked in any way, leave"
-            after = "After linking releases of this plan that one ledger has admitted"
-        parts = [f"{which} {left}"] if self.promises_values else []
-        if self.closeness is not None:
-            someone = "a person who is in all of them" if several else "a person in it"
-            near = self.closeness.words(self.schema.sensitive.name, someone)
-            parts.append(f"{after}, {near}, where every linked record is equally likely to be the person's")
-        if is_certified:
-            told = [f"{part}, for certain." for part in parts]
-            if self.closeness is not None:
-                told[-1] = f"For certain: {parts[-1][0].lower()}{parts[-1][1:]}."
-            return [*told, self._chance_of_passing()]
-        told = [f"{part}." for part in parts[:-1]]
-        both = "Both hold, except" if len(parts) > 1 else "except"
-        chance = (
-            f"{both} with probability at most {rounded_up(self.failure_upper)} "
-            f"(asked for: {self.delta:g} per release). Each release needs at least {self.records} records."
-        )
-        return [*told, f"{parts[-1]}{'. ' if len(parts) > 1 else ', '}{chance}"]
-
-    def _chance_of_passing(self) -> str:
-        if self.owners is not None:
-            return (
-                f"If {self.owners} owners publish {self.records} records each, a class has to be merged by "
-                f"one of them with probability at most {self.waiting_risk:g}."
-            )
-        if self.closeness is not None:
-            return (
-                f"With {self.records} records each class with more than {FEWEST_EXPECTED} of them is "
-                f"estimated to fail with a chance of at most {self.waiting_risk:g}; an owner merges the "
-                "classes that do, or leaves their records out."
-            )
-        if self.waiting_risk is not None:
-            return (
-                f"With {self.records} records each class fails with probability at most "
-                f"{self.waiting_risk:g}; an owner merges the classes that do."
-            )
-        return (
-            f"A release of at least {self.records} records passes, except with probability at most "
-            f"{rounded_up(self.failure_upper / self.releases)}."
-        )
-
     @property
     def about_changes(self) -> str:
         """What the promise assumes about changes of people between releases, in a sentence."""
         from elldelta.plan.movers import about_changes
 
         return about_changes(self.schema, self.movers)
-
-    def _conditions(self, version: int = FORMAT_VERSION) -> tuple[str, ...]:
-        own = self._own_conditions(version)
-        if self.movers is not None:
-            own = (*own, self.about_changes)
-        if any(face.closeness is not None for face in (self, *self.also)):
-            own = (*own, Closeness.CONDITION)
-        if self.schema.also_sensitive:
-            own = (*own, *slicing_conditions(self.schema))
-        if not self.schema.kept:
-            return own
-        kept = ", ".join(repr(name) for name in self.schema.kept)
-        return (
-            *own,
-            f"The promise does not cover the columns that are kept unchanged ({kept}): "
-            "they must tell nothing about who somebody is.",
-        )
-
-    def _own_conditions(self, version: int) -> tuple[str, ...]:
-        distribution = "independent draws from the distribution of the model"
-        error = f", up to an error of {self.eta:g} in total variation." if self.eta else "."
-        others = f", or others with at least {self.ell} values" if self.promises_values else ""
-        if self.also:
-            others = ", or others with at least as many values of each column as are promised"
-        if self.guarantee == "certified":
-            return (
-                "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
-                f"At most {self.releases} releases are linked, or one ledger has admitted all of them."
-                if self.owners is None
-                else "Where several releases are linked, one ledger has admitted all of them.",
-                "Nobody's records are published again under other classes."
-                if version == 1
-                else "Subtracting releases shows no smaller group: where all people of classes in one "
-                f"release are in a class of another, that class holds nobody else{others}. 'elldelta audit' "
-                "looks for such groups.",
-                f"Only the chance of passing assumes that records are {distribution}{error}",
-            )
-        together = (
-            "Releases may share people in any way, and may even be copies of each other."
-            if self.shared_records is None
-            else f"At most {self.shared_records} records of each release are shared with others, "
-            f"{'whatever their values' if version == 1 else 'chosen without looking at their values'}; "
-            "all others are independent between releases."
-        )
-        # Where releases count as independent, an error that each makes elsewhere is not paid for.
-        one_truth = self.shared_records is not None and self.eta > 0.0 and version > 1
-        return (
-            "All linked releases use this plan's classes, fixed before anybody's records were seen.",
-            f"Each release's records are {distribution}{error}"
-            if self.history_confidence is None
-            else "Each release's records and the past records are independent draws from one distribution, "
-            "and no past record is released. Past records mislead with probability at most "
-            f"{1.0 - self.history_confidence:.4g}; then nothing is promised.",
-            *(["All owners draw from the same distribution."] if one_truth else []),
-            f"Each release has at least {self.records} records, a number not chosen by looking at them.",
-            together,
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values, with its digest."""
@@ -471,7 +350,7 @@ class Plan(Shown):
         }
         if self.notes:  # no key where there is none: older plans keep their digest
             content["notes"] = list(self.notes)
-        version = 1 if self.conditions == self._conditions(1) else 2
+        version = 1 if self.conditions == conditions_of(self, 1) else 2
         if self.owners is not None:
             content["owners"], version = self.owners, FORMAT_VERSION
         if self.movers is not None:
@@ -558,8 +437,8 @@ class Plan(Shown):
             intact = (
                 plan.digest == document["digest"]
                 and plan.promise
-                in {plan._promise(), plan._promise(names_missing=bool(schema.sensitive.missing))}
-                and plan.conditions in {plan._conditions(1), plan._conditions()}
+                in {promise_of(plan), promise_of(plan, names_missing=bool(schema.sensitive.missing))}
+                and plan.conditions in {conditions_of(plan, 1), conditions_of(plan, FORMAT_VERSION)}
             )
             problem = contradiction(plan) if intact else None
         except (
@@ -581,18 +460,6 @@ class Plan(Shown):
                 remedy="Do not rely on it; fetch the original from whoever made it.",
             )
         return plan
-
-
-def rounded_up(probability: float) -> str:
-    """A probability in three digits that is never smaller than the number itself.
-
-    >>> rounded_up(0.0294056)
-    '0.0295'
-    """
-    from decimal import ROUND_CEILING, Context, Decimal
-
-    exact = Decimal(probability)
-    return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):g}"
 
 
 def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
 
 from elldelta.choices import BOUNDS
 from elldelta.core.checks import MOST_RECORDS
@@ -14,36 +12,30 @@ from elldelta.core.generalize.bounds import Admissible, JointBound, SharpBound
 from elldelta.core.generalize.boxes import boxes
 from elldelta.core.generalize.runs import greedy, near_runs, sharp_runs
 from elldelta.core.like_values import largest_of_each
-from elldelta.core.sample_size import Mechanism, p_ell, smallest_p
+from elldelta.core.sample_size import Mechanism, most_probable, p_ell, smallest_p
 from elldelta.engines.task import computed, part
 from elldelta.errors import InternalError, ParameterError, RefusedError
-from elldelta.files import check_writable, loaded
-from elldelta.model import Model, floored, read_model, reordered
+from elldelta.files import loaded
+from elldelta.model import Model, floored, read_model
 from elldelta.model.rounding import STEP
-from elldelta.pages.charts import check_picture, write_picture
-from elldelta.plan.classes import Boxes, Runs
+from elldelta.plan.classes import Boxes, Runs, default_shape
 from elldelta.plan.closeness import Closeness, closeness_bound
-from elldelta.plan.like_values import plan_groups
 from elldelta.plan.movers import drawn, movers_of
-from elldelta.plan.plan import Plan, write_plan
-from elldelta.plan.several import check_wish, wish_of
-from elldelta.plan.wish import Wish, check_noisy, promised_ell
+from elldelta.plan.plan import Plan
+from elldelta.plan.several import check_wish, together, wish_of
+from elldelta.plan.wish import Wish, check_noisy, plan_groups, promised_ell
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from elldelta.choices import Bound, CategoryOrder, ClosenessTo, Guarantee, Movers, PlanBound, ShapeName
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import Criterion, SharpPlan
     from elldelta.core.movers import CommonWitnesses
     from elldelta.core.partition import Partition
-    from elldelta.core.utility import Utility
     from elldelta.engines import Progress
     from elldelta.plan.classes import Classes
-    from elldelta.plan.frontier import FrontierRow
-    from elldelta.plan.waiting_risk import LedgerAdvice
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
 TRIES = 5
@@ -175,91 +167,6 @@ def _made(model: Model, wish: Wish, hierarchies: Mapping[str, Any], progress: Pr
     return Planner(model, wish, notes, progress).made()
 
 
-@dataclass(frozen=True, eq=False)
-class Planned:
-    """A plan and what it is worth.
-
-    Attributes:
-        path: Its file.
-        plan: The plan.
-        utility: How much information it keeps, as a forecast from the model.
-        bounds: What each bound gives for the same records, if that was asked for.
-        advice: What owners are expected to lose with and without a ledger, where that was compared.
-    """
-
-    path: Path
-    plan: Plan
-    utility: Utility
-    bounds: FrontierRow | None
-    advice: LedgerAdvice | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """What is told about the plan, as plain JSON values."""
-        told = {
-            "plan": str(self.path),
-            **self.plan.summary(),
-            **self.utility.to_dict(self.plan.schema.names),
-        }
-        if self.advice is not None:
-            told["expected_loss"] = asdict(self.advice)
-        return told if self.bounds is None else {**told, "bounds": self.bounds.to_list()}
-
-
-def plan_to_file(
-    model: Path,
-    wish: Wish,
-    path: Path,
-    *,
-    hierarchies: Mapping[str, str | os.PathLike[str]] | None = None,
-    compare: bool = False,
-    picture: Path | None = None,
-    picture_columns: Sequence[str] | None = None,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-) -> Planned:
-    """Makes the plan that a wish asks for and writes it, if it and its picture can be written at all.
-
-    Args:
-        model: The file of the model.
-        wish: What is asked for.
-        path: The file to write.
-        hierarchies: Files with groups of the values of some quasi-identifiers.
-        compare: Whether to tell what each bound gives for the same records.
-        picture: A file for a picture of the classes.
-        picture_columns: The two columns to draw.
-        overwrite: Whether to replace what is there.
-        progress: Is told how far the work is.
-    """
-    check_writable(path, overwrite=overwrite)
-    check_picture(picture, overwrite=overwrite)
-    past = read_model(model)
-    made = make_plan(past, wish, hierarchies, progress)
-    bounds = None
-    if compare:
-        from elldelta.plan.frontier import frontier_rows
-
-        planner = Planner(reordered(past, made.schema), replace(wish, waiting_risk=made.waiting_risk))
-        (bounds,) = computed(lambda tell: list(frontier_rows(planner, [made.records], tell)), progress)
-    advice = computed(lambda _: _advice(made, past, wish), progress)
-    planned = Planned(path, made, computed(lambda _: made.utility(past), progress), bounds, advice)
-    if picture is not None:
-        from elldelta.plan.picture import picture_of_classes
-
-        write_picture(picture_of_classes(made, past, picture_columns), picture, overwrite=overwrite)
-    write_plan(made, path, overwrite=overwrite)
-    return planned
-
-
-def _advice(made: Plan, past: Model, wish: Wish) -> LedgerAdvice | None:
-    """What a ledger would gain; only values that are hidden are compared so."""
-    from elldelta.plan.waiting_risk import ledger_advice
-
-    try:
-        return ledger_advice(made, reordered(past, made.schema), wish)
-    except ParameterError:  # a wish that goes without a ledger
-        return None
-
-
 class Planner:
     """One model in its final order, one wish, and the plans that the bounds make of them.
 
@@ -286,7 +193,7 @@ class Planner:
             check_noisy(wish)
         self.distribution, self._groups = plan_groups(model, wish)
         self.widths = widths
-        self.shape: ShapeName = wish.shape or default_shape(model)
+        self.shape: ShapeName = wish.shape or default_shape(model.schema)
         if model.schema.also_sensitive:
             check_wish(wish, model.schema, self.shape, self.movers)
         self._risk = wish.waiting_risk if wish.waiting_risk != "auto" else self._chosen_risk()
@@ -363,7 +270,8 @@ class Planner:
     ) -> tuple[Plan | None, float]:
         """The plan with given classes, if they keep what is allowed, and by what factor they exceed it."""
         if self.columns:
-            return self._promised_together(n_records, partition, classes)
+            made = [column._promised(n_records, partition, classes) for column in self.columns]
+            return together(self.model, made, near=self.wish.closeness is not None)
         masses, whole = self._told(partition), self._column_bound(n_records)
         sharp = whole.evaluate(masses) if common is None else common.evaluate(masses, whole)
         near, failure = Closeness.promised(self, sharp, partition, classes, n_records)
@@ -372,27 +280,6 @@ class Planner:
             return None, excess
         witnesses = sharp.witnesses
         return self._finished("sharp", n_records, classes, masses, witnesses, failure, None, near), excess
-
-    def _promised_together(
-        self, n_records: int, partition: Partition, classes: Classes
-    ) -> tuple[Plan | None, float]:
-        """The same for several sensitive columns, whose failures add up."""
-        made = [column._promised(n_records, partition, classes) for column in self.columns]
-        faces = [face for face, _ in made if face is not None]
-        excess = sum(excess for _, excess in made)
-        if len(faces) < len(made):
-            return None, excess
-        first, model = faces[0], self.model
-        joined = replace(
-            first,
-            schema=model.schema,
-            model_digest=model.digest,
-            also=tuple(faces[1:]),
-            promise="",
-            conditions=(),
-        )
-        # Distances do not add up: every column keeps its own.
-        return joined, excess if self.wish.closeness is None else max(own for _, own in made)
 
     def _chosen_risk(self) -> float:
         from elldelta.plan.waiting_risk import choose_waiting_risk
@@ -606,22 +493,3 @@ class Planner:
         if p is None:
             return Mechanism.from_beta(marginal, n_rows, self._ell, beta or 0.0, self.wish.eta)
         return Mechanism.create(marginal, n_rows, self._ell, p, self.wish.eta)
-
-
-def most_probable(masses: JointDistribution, ell: int) -> tuple[tuple[int, ...], ...]:
-    """The ell most probable values of each class, ties by index: the witnesses S_c|ell of Theorem 2."""
-    return tuple(
-        tuple(values)
-        for _, block in masses.dense_blocks()
-        for values in np.argsort(-block, axis=1, kind="stable")[:, :ell].tolist()
-    )
-
-
-def default_shape(model: Model) -> ShapeName:
-    """Boxes for two or more quasi-identifiers, or one with a hierarchy; otherwise runs are all there is.
-
-    Runs are made for one sensitive column; of one quasi-identifier they are boxes.
-    """
-    columns = model.schema.quasi_identifiers
-    is_plain = len(columns) == 1 and columns[0].hierarchy is None and not model.schema.also_sensitive
-    return "runs" if is_plain else "boxes"

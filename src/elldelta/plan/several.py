@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from elldelta.choices import Movers, ShapeName
+    from elldelta.model import Model
     from elldelta.plan.plan import Plan
     from elldelta.plan.wish import Wish
     from elldelta.schema.schema import Schema
@@ -172,3 +173,28 @@ def _own(name: str, value: Any, schema: Schema, place: int) -> Any:  # noqa: ANN
             remedy=f"The sensitive columns are {', '.join(map(repr, names))}.",
         )
     return value[names[place]]
+
+
+def together(
+    model: Model, made: Sequence[tuple[Plan | None, float]], *, near: bool
+) -> tuple[Plan | None, float]:
+    """The plan of all columns, if each has one, and by what factor they exceed what is allowed.
+
+    Args:
+        model: The model of all columns.
+        made: The plan of each column, if it keeps what is allowed, and its own factor.
+        near: Whether distances are promised: they do not add up, every column keeps its own. Failures do.
+    """
+    faces = [face for face, _ in made if face is not None]
+    excess = sum(own for _, own in made)
+    if len(faces) < len(made):
+        return None, excess
+    joined = replace(
+        faces[0],
+        schema=model.schema,
+        model_digest=model.digest,
+        also=tuple(faces[1:]),
+        promise="",
+        conditions=(),
+    )
+    return joined, max(own for _, own in made) if near else excess

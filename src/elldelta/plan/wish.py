@@ -21,16 +21,24 @@ from elldelta.core.checks import (
     MOST_RECORDS,
     check_beta,
     check_delta,
+    check_ell,
     check_eta,
     check_real,
     check_whole,
     described,
 )
 from elldelta.core.closeness import as_limit
+from elldelta.core.like_values import one_of_each
 from elldelta.errors import ParameterError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from elldelta.core.distribution import JointDistribution
+    from elldelta.model import Model
 
 USUAL_DELTA = 0.01
 """The failure probability of one release, where one is needed and none was given."""
@@ -321,3 +329,24 @@ def _check_choice(name: str, value: object, known: Sequence[object]) -> None:
             found=f"It is {described(value)}.",
             remedy=f"Leave it out for what is usual, or write one of {words}.",
         )
+
+
+def plan_groups(model: Model, wish: Wish) -> tuple[JointDistribution, NDArray[np.int64] | None]:
+    """What classes are planned with, and the groups of values that count as one; None if all count.
+
+    Raises:
+        ParameterError: The wish is for a plan that cannot count groups, or for more than there are.
+    """
+    past, groups = model.to_distribution(), model.schema.value_groups
+    if groups is None or wish.ell == 1:  # closeness alone covers all groups at once
+        return past, None
+    if wish.bound != "sharp" or wish.closeness is not None or wish.history_confidence is not None:
+        raise ParameterError(
+            "A plan that counts groups of values uses the sharp bound, without closeness or a confidence in "
+            "the history.",
+            found=f"The values of {model.schema.sensitive.name!r} have groups.",
+            remedy="Closeness alone (without ell) covers every group of values at once. Otherwise leave that "
+            "out, or the groups.",
+        )
+    check_ell(wish.ell, model.schema.n_groups)
+    return one_of_each(past, groups), groups

@@ -177,7 +177,7 @@ def _run(
     json: options.Json = False,
 ) -> None:
     """Make a plan from a model: classes, records to wait for, and the promise in words."""
-    from elldelta.plan.planner import plan_to_file
+    from elldelta.plan.compare import plan_to_file
     from elldelta.plan.wish import Wish, promised_ell
 
     ell = options.by_column(wishes.ell, "--ell", int)

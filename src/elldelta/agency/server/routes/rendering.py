@@ -24,7 +24,7 @@ from elldelta.agency.server.errors import NotFoundError, status_of, told
 from elldelta.agency.server.guarded_route import GuardedRoute
 from elldelta.agency.server.rights import allow_anybody
 from elldelta.errors import ElldeltaError, InputError, ParameterError, RefusedError
-from elldelta.plan.plan import rounded_up
+from elldelta.plan.words import rounded_up
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -1,0 +1,367 @@
+"""Compiled inner loops of boxes: merged until nothing fails, and divided again where the parts cost less.
+
+Import this module inside the function that needs it, as with `kernels`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from elldelta.core.coarsen_kernels import hull_loss, lacking, present_values
+from elldelta.core.kernels import compiled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from elldelta.core.coarsen_kernels import Demands, Shape
+
+
+MOST_TURNS = 8192
+"""Partners that are looked at before the best so far is taken, if it helps at all."""
+
+UNHELPFUL = 1e100
+"""Scores from here on belong to unions that satisfy nobody."""
+
+
+class Groups(NamedTuple):
+    """Groups of base classes while they are merged; a group has the number of one of its members."""
+
+    alive: NDArray[np.bool_]
+    blocked: NDArray[np.bool_]  # must not be merged any more
+    lows: NDArray[np.int64]
+    highs: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    counts: NDArray[np.int64]  # groups x values
+    n_records: NDArray[np.int64]
+    excess: NDArray[np.float64]  # what their base classes lack, together
+    heads: NDArray[np.int64]  # first member
+    tails: NDArray[np.int64]  # last member
+    following: NDArray[np.int64]  # next member, -1 at the end
+    stamps: NDArray[np.int64]  # scratch: which search has met a group last
+
+
+@compiled
+def union_excess(
+    chosen: NDArray[np.int64], n_chosen: int, groups: Groups, demands: tuple[Demands, ...]
+) -> float:
+    """What the base classes in the union of some groups lack, together."""
+    shown = np.zeros(groups.counts.shape[1], dtype=np.int64)
+    for place in range(n_chosen):
+        shown += groups.counts[chosen[place]]
+    n_records = shown.sum() // len(demands)
+    if n_records == 0:
+        return 0.0
+    present = present_values(shown, demands[0].min_records)
+    excess = 0.0
+    for place in range(n_chosen):
+        member = groups.heads[chosen[place]]
+        while member >= 0:
+            excess += lacking(demands, member, present, shown, n_records)
+            member = groups.following[member]
+    return excess
+
+
+@compiled
+def close_union(
+    groups: Groups,
+    first: int,
+    second: int,
+    stamp: int,
+    chosen: NDArray[np.int64],
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+) -> int:
+    """Two groups, and all that their hull touches, and that the new hull touches, and so on.
+
+    Writes the groups into `chosen` and the hull into `low` and `high`.
+
+    Returns:
+        How many groups there are; 0 if one of them must not be merged.
+    """
+    n_attributes = low.size
+    chosen[0] = first
+    chosen[1] = second
+    n_chosen = 2
+    groups.stamps[first] = stamp
+    groups.stamps[second] = stamp
+    for attribute in range(n_attributes):
+        low[attribute] = min(groups.lows[first, attribute], groups.lows[second, attribute])
+        high[attribute] = max(groups.highs[first, attribute], groups.highs[second, attribute])
+    grew = True
+    while grew:
+        grew = False
+        for group in range(groups.alive.size):
+            if not groups.alive[group] or groups.stamps[group] == stamp:
+                continue
+            touches = True
+            for attribute in range(n_attributes):
+                if (
+                    groups.lows[group, attribute] > high[attribute]
+                    or groups.highs[group, attribute] < low[attribute]
+                ):
+                    touches = False
+                    break
+            if not touches:
+                continue
+            if groups.blocked[group]:
+                return 0
+            groups.stamps[group] = stamp
+            chosen[n_chosen] = group
+            n_chosen += 1
+            for attribute in range(n_attributes):
+                if groups.lows[group, attribute] < low[attribute]:
+                    low[attribute] = groups.lows[group, attribute]
+                    grew = True
+                if groups.highs[group, attribute] > high[attribute]:
+                    high[attribute] = groups.highs[group, attribute]
+                    grew = True
+    return n_chosen
+
+
+@compiled
+def best_partner(
+    group: int,
+    groups: Groups,
+    demands: tuple[Demands, ...],
+    weights: NDArray[np.float64],
+    stamp: int,
+    chosen: NDArray[np.int64],
+) -> tuple[float, int, int]:
+    """The group whose union with a failing one costs least loss for what is no longer lacking.
+
+    Returns:
+        The score (a very large one if the union helps nobody, infinite if there is no partner), the partner
+        or -1, and the last stamp used.
+    """
+    n_attributes = weights.size
+    low = np.empty(n_attributes, dtype=np.int64)
+    high = np.empty(n_attributes, dtype=np.int64)
+    is_near = False
+    for column in demands:
+        is_near = is_near or column.references.size > 0
+    best_score = np.inf
+    best = -1
+    own = hull_loss(groups.mass[group], groups.lows[group], groups.highs[group], weights)
+    n_groups = groups.alive.size
+    # Near numbers are near places: look there first, so that most of the others need no closer look.
+    for turn in range(2 * n_groups):
+        if turn > MOST_TURNS and best_score < UNHELPFUL:
+            break
+        other = group + (turn // 2 + 1 if turn % 2 == 0 else -(turn // 2 + 1))
+        if other < 0 or other >= n_groups or not groups.alive[other] or groups.blocked[other]:
+            continue
+        if groups.n_records[other] == 0:
+            continue
+        for attribute in range(n_attributes):
+            low[attribute] = min(groups.lows[group, attribute], groups.lows[other, attribute])
+            high[attribute] = max(groups.highs[group, attribute], groups.highs[other, attribute])
+        added = hull_loss(groups.mass[group] + groups.mass[other], low, high, weights) - own
+        added -= hull_loss(groups.mass[other], groups.lows[other], groups.highs[other], weights)
+        most = groups.excess[group] + groups.excess[other]
+        if added / most >= best_score:
+            continue
+        stamp += 1
+        n_chosen = close_union(groups, group, other, stamp, chosen, low, high)
+        if n_chosen == 0:
+            continue
+        mass = 0.0
+        before = 0.0
+        kept = 0.0
+        for place in range(n_chosen):
+            member = chosen[place]
+            mass += groups.mass[member]
+            before += groups.excess[member]
+            kept += hull_loss(groups.mass[member], groups.lows[member], groups.highs[member], weights)
+        added = max(0.0, hull_loss(mass, low, high, weights) - kept)
+        resolved = before - union_excess(chosen, n_chosen, groups, demands)
+        if resolved <= 0.0 and is_near:
+            continue  # a larger union need not help either: what fails is rather left out
+        score = added / resolved if resolved > 0.0 else UNHELPFUL * (1.0 + added)
+        if score < best_score:
+            best_score = score
+            best = other
+    return best_score, best, stamp
+
+
+@compiled
+def merge_groups(
+    groups: Groups, demands: tuple[Demands, ...], weights: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Merges failing groups with others, cheapest first, until none fails that has a partner left.
+
+    Changes `groups`.
+
+    Returns:
+        Groups that fail and cannot be merged with any other.
+    """
+    n_groups = groups.alive.size
+    stuck = np.zeros(n_groups, dtype=np.bool_)
+    score = np.full(n_groups, np.inf)
+    partner = np.full(n_groups, -1, dtype=np.int64)
+    is_known = np.zeros(n_groups, dtype=np.bool_)
+    chosen = np.empty(n_groups + 2, dtype=np.int64)
+    low = np.empty(weights.size, dtype=np.int64)
+    high = np.empty(weights.size, dtype=np.int64)
+    stamp = 0
+    while True:
+        pick = -1
+        for group in range(n_groups):
+            if not groups.alive[group] or groups.blocked[group] or groups.excess[group] == 0.0:
+                continue
+            if is_known[group] and not (groups.alive[partner[group]] and not groups.blocked[partner[group]]):
+                is_known[group] = False
+            if not is_known[group]:
+                score[group], partner[group], stamp = best_partner(
+                    group, groups, demands, weights, stamp, chosen
+                )
+                is_known[group] = True
+            if partner[group] < 0:
+                stuck[group] = True
+                groups.blocked[group] = True
+                continue
+            if pick < 0 or score[group] < score[pick]:
+                pick = group
+        if pick < 0:
+            return stuck
+        stamp += 1
+        n_chosen = close_union(groups, pick, partner[pick], stamp, chosen, low, high)
+        if n_chosen == 0:
+            # Something in the way was blocked since the partner was found.
+            is_known[pick] = False
+            continue
+        excess = union_excess(chosen, n_chosen, groups, demands)
+        for place in range(1, n_chosen):
+            other = chosen[place]
+            groups.alive[other] = False
+            groups.mass[pick] += groups.mass[other]
+            groups.counts[pick] += groups.counts[other]
+            groups.n_records[pick] += groups.n_records[other]
+            groups.following[groups.tails[pick]] = groups.heads[other]
+            groups.tails[pick] = groups.tails[other]
+        groups.lows[pick] = low
+        groups.highs[pick] = high
+        groups.excess[pick] = excess
+        is_known[pick] = False
+        for group in range(n_groups):
+            # Their partner has grown: what was found about it is no longer true.
+            if is_known[group] and partner[group] == pick:
+                is_known[group] = False
+
+
+@compiled
+def weigh_box(
+    members: NDArray[np.int64],
+    alone: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    demands: tuple[Demands, ...],
+    shape: Shape,
+) -> NDArray[np.int64]:
+    """Divides a box of base classes again wherever that costs less.
+
+    The box is cut in two, again and again, where most loss is removed, down to single base classes. From the
+    smallest parts upwards, a part is published as a whole if it satisfies every base class in it and costs
+    less than the best of its two sides; base classes that stand alone may be left out. So the result never
+    costs more than the box.
+
+    Args:
+        members: The base classes of the box; reordered in place.
+        alone: What each base class costs by itself: its loss, or the price of leaving it out. One per class.
+        counts: The owner's records by base class and value.
+        demands: What base classes ask.
+        shape: Where base classes lie.
+
+    Returns:
+        The part of every member, in the order that `members` now has; -1 for those that stand alone.
+    """
+    begins, ends, firsts, seconds = [0], [members.size], [-1], [-1]
+    node = 0
+    while node < len(begins):
+        begin, end = begins[node], ends[node]
+        place = best_cut(members[begin:end], shape) if end - begin > 1 else 0
+        if place > 0:
+            firsts[node], seconds[node] = len(begins), len(begins) + 1
+            for side in ((begin, begin + place), (begin + place, end)):
+                begins.append(side[0])
+                ends.append(side[1])
+                firsts.append(-1)
+                seconds.append(-1)
+        node += 1
+    costs = np.empty(len(begins))
+    is_whole = np.zeros(len(begins), dtype=np.bool_)
+    for node in range(len(begins) - 1, -1, -1):
+        costs[node], is_whole[node] = part_cost(
+            members[begins[node] : ends[node]], alone, counts, demands, shape
+        )
+        if firsts[node] >= 0 and costs[firsts[node]] + costs[seconds[node]] <= costs[node]:
+            costs[node] = costs[firsts[node]] + costs[seconds[node]]
+            is_whole[node] = False
+    parts = np.full(members.size, -1, dtype=np.int64)
+    n_parts = 0
+    for node in range(len(begins)):  # a node stands before what is below it
+        if is_whole[node] and parts[begins[node]] < 0:
+            parts[begins[node] : ends[node]] = n_parts
+            n_parts += 1
+    return parts
+
+
+@compiled
+def best_cut(box: NDArray[np.int64], shape: Shape) -> int:
+    """Orders the base classes of a box so that the cut that removes most loss divides them.
+
+    Returns:
+        How many of them stand before the cut; 0 if there is no cut between base classes.
+    """
+    best, best_place, best_attribute = np.inf, 0, -1
+    for attribute in range(shape.lows.shape[1]):
+        order = box[np.argsort(shape.highs[box, attribute], kind="mergesort")]
+        mass_after = 0.0
+        first_low = np.iinfo(np.int64).max
+        whole = np.sum(shape.mass[order])
+        low, high = np.min(shape.lows[order, attribute]), shape.highs[order[-1], attribute]
+        for place in range(order.size - 1, 0, -1):
+            mass_after += shape.mass[order[place]]
+            first_low = min(first_low, shape.lows[order[place], attribute])
+            end = shape.highs[order[place - 1], attribute]
+            if end >= first_low:
+                continue
+            left = (whole - mass_after) * (end - low) + mass_after * (high - first_low)
+            loss = shape.weights[attribute] * (left - whole * (high - low))
+            if loss < best:
+                best, best_place, best_attribute = loss, place, attribute
+    if best_attribute >= 0:
+        box[:] = box[np.argsort(shape.highs[box, best_attribute], kind="mergesort")]
+    return best_place
+
+
+@compiled
+def part_cost(
+    part: NDArray[np.int64],
+    alone: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    demands: tuple[Demands, ...],
+    shape: Shape,
+) -> tuple[float, bool]:
+    """What a part costs, and whether it is cheaper as a whole than class by class."""
+    apart = 0.0
+    mass = 0.0
+    low, high = shape.lows[part[0]].copy(), shape.highs[part[0]].copy()
+    for base in part:
+        apart += alone[base]
+        mass += shape.mass[base]
+        low = np.minimum(low, shape.lows[base])
+        high = np.maximum(high, shape.highs[base])
+    whole = hull_loss(mass, low, high, shape.weights)
+    if whole >= apart or part.size == 1:
+        return apart, False
+    shown = np.zeros(counts.shape[1], dtype=np.int64)
+    for base in part:
+        shown += counts[base]
+    if shown.any():
+        present = present_values(shown, demands[0].min_records)
+        n_records = shown.sum() // len(demands)
+        for base in part:
+            if demands[0].barred[base] or lacking(demands, base, present, shown, n_records) > 0.0:
+                return apart, False
+    return whole, True

@@ -1,0 +1,155 @@
+"""What a plan promises, in words, and what must be true for it.
+
+The words are part of the file and of its digest. They are written when a plan is made and never reworded; a
+file in other words than these is refused, because nobody else's promise counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from elldelta.core.generalize.bounds import FEWEST_EXPECTED
+from elldelta.plan.closeness import Closeness
+from elldelta.plan.several import slicing_conditions
+
+if TYPE_CHECKING:
+    from elldelta.plan.plan import Plan
+
+
+def promise_of(plan: Plan, *, names_missing: bool = True) -> str:
+    """What a plan promises; older plans did not speak of missing values."""
+    if plan.schema.also_sensitive:
+        return " ".join(dict.fromkeys(part for face in plan.faces for part in _sentences(face)))
+    return " ".join(_sentences(plan, names_missing=names_missing))
+
+
+def _sentences(plan: Plan, *, names_missing: bool = True) -> list[str]:
+    from elldelta.plan.movers import who_moves
+
+    is_certified, t = plan.guarantee == "certified", plan.releases
+    made = "that pass the certificate of this plan" if is_certified else "made with this plan"
+    one = f"release {made.replace('that pass', 'that passes')}"
+    several = t > 1 or plan.owners is not None
+    moves = who_moves(plan.schema, plan.movers)
+    who = f"every person who is in all of them{moves}" if several else "every person in it"
+    values = "values" if plan.schema.value_groups is None else "groups of values"
+    left = f"{who} among at least {plan.ell} {values} of {plan.schema.sensitive.name!r}"
+    if plan.schema.sensitive.has_missing and names_missing:
+        left += " (a missing one counts as a value)"
+    which = f"Any {t} releases {made}, linked together, leave" if t > 1 else f"A {one} leaves"
+    after = f"After linking any {t} releases {made}" if t > 1 else f"With any {one}"
+    if plan.owners is not None:
+        which = "Releases of this plan that one ledger has admitted, linked in any way, leave"
+        after = "After linking releases of this plan that one ledger has admitted"
+    parts = [f"{which} {left}"] if plan.promises_values else []
+    if plan.closeness is not None:
+        someone = "a person who is in all of them" if several else "a person in it"
+        near = plan.closeness.words(plan.schema.sensitive.name, someone)
+        parts.append(f"{after}, {near}, where every linked record is equally likely to be the person's")
+    if is_certified:
+        told = [f"{part}, for certain." for part in parts]
+        if plan.closeness is not None:
+            told[-1] = f"For certain: {parts[-1][0].lower()}{parts[-1][1:]}."
+        return [*told, _chance_of_passing(plan)]
+    told = [f"{part}." for part in parts[:-1]]
+    both = "Both hold, except" if len(parts) > 1 else "except"
+    chance = (
+        f"{both} with probability at most {rounded_up(plan.failure_upper)} "
+        f"(asked for: {plan.delta:g} per release). Each release needs at least {plan.records} records."
+    )
+    return [*told, f"{parts[-1]}{'. ' if len(parts) > 1 else ', '}{chance}"]
+
+
+def _chance_of_passing(plan: Plan) -> str:
+    if plan.owners is not None:
+        return (
+            f"If {plan.owners} owners publish {plan.records} records each, a class has to be merged by "
+            f"one of them with probability at most {plan.waiting_risk:g}."
+        )
+    if plan.closeness is not None:
+        return (
+            f"With {plan.records} records each class with more than {FEWEST_EXPECTED} of them is "
+            f"estimated to fail with a chance of at most {plan.waiting_risk:g}; an owner merges the "
+            "classes that do, or leaves their records out."
+        )
+    if plan.waiting_risk is not None:
+        return (
+            f"With {plan.records} records each class fails with probability at most "
+            f"{plan.waiting_risk:g}; an owner merges the classes that do."
+        )
+    return (
+        f"A release of at least {plan.records} records passes, except with probability at most "
+        f"{rounded_up(plan.failure_upper / plan.releases)}."
+    )
+
+
+def conditions_of(plan: Plan, version: int) -> tuple[str, ...]:
+    """What must be true for the promise to hold, in the words of a version of the format."""
+    own = _own_conditions(plan, version)
+    if plan.movers is not None:
+        own = (*own, plan.about_changes)
+    if any(face.closeness is not None for face in (plan, *plan.also)):
+        own = (*own, Closeness.CONDITION)
+    if plan.schema.also_sensitive:
+        own = (*own, *slicing_conditions(plan.schema))
+    if not plan.schema.kept:
+        return own
+    kept = ", ".join(repr(name) for name in plan.schema.kept)
+    return (
+        *own,
+        f"The promise does not cover the columns that are kept unchanged ({kept}): "
+        "they must tell nothing about who somebody is.",
+    )
+
+
+def _own_conditions(plan: Plan, version: int) -> tuple[str, ...]:
+    distribution = "independent draws from the distribution of the model"
+    error = f", up to an error of {plan.eta:g} in total variation." if plan.eta else "."
+    others = f", or others with at least {plan.ell} values" if plan.promises_values else ""
+    if plan.also:
+        others = ", or others with at least as many values of each column as are promised"
+    if plan.guarantee == "certified":
+        return (
+            "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
+            f"At most {plan.releases} releases are linked, or one ledger has admitted all of them."
+            if plan.owners is None
+            else "Where several releases are linked, one ledger has admitted all of them.",
+            "Nobody's records are published again under other classes."
+            if version == 1
+            else "Subtracting releases shows no smaller group: where all people of classes in one "
+            f"release are in a class of another, that class holds nobody else{others}. 'elldelta audit' "
+            "looks for such groups.",
+            f"Only the chance of passing assumes that records are {distribution}{error}",
+        )
+    together = (
+        "Releases may share people in any way, and may even be copies of each other."
+        if plan.shared_records is None
+        else f"At most {plan.shared_records} records of each release are shared with others, "
+        f"{'whatever their values' if version == 1 else 'chosen without looking at their values'}; "
+        "all others are independent between releases."
+    )
+    # Where releases count as independent, an error that each makes elsewhere is not paid for.
+    one_truth = plan.shared_records is not None and plan.eta > 0.0 and version > 1
+    return (
+        "All linked releases use this plan's classes, fixed before anybody's records were seen.",
+        f"Each release's records are {distribution}{error}"
+        if plan.history_confidence is None
+        else "Each release's records and the past records are independent draws from one distribution, "
+        "and no past record is released. Past records mislead with probability at most "
+        f"{1.0 - plan.history_confidence:.4g}; then nothing is promised.",
+        *(["All owners draw from the same distribution."] if one_truth else []),
+        f"Each release has at least {plan.records} records, a number not chosen by looking at them.",
+        together,
+    )
+
+
+def rounded_up(probability: float) -> str:
+    """A probability in three digits that is never smaller than the number itself.
+
+    >>> rounded_up(0.0294056)
+    '0.0295'
+    """
+    from decimal import ROUND_CEILING, Context, Decimal
+
+    exact = Decimal(probability)
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).plus(exact)):g}"
