@@ -22,7 +22,8 @@ from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.consistency import sharp_failures
 from elldelta.plan.plan import Plan
-from elldelta.release.manifest import Manifest, closeness_shown, coarsened, content_digest, utility
+from elldelta.release.content import content_digest
+from elldelta.release.manifest import Manifest, closeness_shown, coarsened, utility
 from elldelta.schema.domains import Categories, Integers
 from elldelta.schema.schema import Column, Schema
 

@@ -14,7 +14,7 @@ from tests.switch import quick_or_all
 import elldelta as ed
 from elldelta.audit.audit import Reading, audit, audit_before
 from elldelta.audit.releases import ForeignColumns
-from elldelta.audit.targets import values_left
+from elldelta.audit.targets import find_people, values_left
 from elldelta.engines.duckdb import connect
 from elldelta.errors import DataError, ParameterError, RefusedError
 from elldelta.schema.label_columns import ColumnRules
@@ -137,7 +137,7 @@ def test_targets_are_left_with_what_some_combination_that_fits_leaves(engine, se
     people = pa.table({"age": [age for age, _ in known], "job": [job for _, job in known]})
     reading = Reading(foreign=COLUMNS, engine=engine)
     evidence = reading.gather([table_of(release) for release in releases], people)
-    found = values_left(evidence, evidence.find(people))
+    found = values_left(evidence, find_people(evidence, people))
     for person, (age, job) in enumerate(known):
         fitting = [where for where in COMBINATIONS if age in (None, where[0]) and job in (None, where[1])]
         rows = [
@@ -162,7 +162,7 @@ def test_targets_who_move_are_looked_for_where_they_are_in_each_release(engine, 
     first, second, job = (list(column) for column in zip(*known, strict=True))
     people = pa.table({"age": first, "age@2": second, "job": job, "name": list(range(20))})
     evidence = Reading(foreign=COLUMNS, engine=engine).gather([table_of(each) for each in releases], people)
-    found = values_left(evidence, evidence.find(people))
+    found = values_left(evidence, find_people(evidence, people))
     for person, (before, after, same) in enumerate(known):
         rows = [shown(releases[0], (before, same)), shown(releases[1], (after, same))]
         counts = dict(zip(evidence.values, found.counts[person].tolist(), strict=True))
@@ -236,7 +236,7 @@ def test_a_schema_and_labels_alone_lead_to_the_same_audit(engine, seed):
     assert first.curve == second.curve
     assert first.left_out == second.left_out
     assert first.guesses[0] == second.guesses[0]
-    left = [values_left(each, each.find(people)) for each in (by_schema, by_labels)]
+    left = [values_left(each, find_people(each, people)) for each in (by_schema, by_labels)]
     order = [by_schema.values.index(value) for value in by_labels.values]
     assert left[0].counts[:, order].tolist() == left[1].counts.tolist()
 
@@ -293,7 +293,7 @@ def test_a_release_with_a_manifest_and_one_without_are_linked_by_combination(eng
     assert result.diversity_min_any == min(n for n in fewest if n)
     assert result.diversity_min == min((n for n in left if n), default=None)
     assert result.memberships.unknown == len(VALUES)
-    assert values_left(evidence, evidence.find(people)).diversities.tolist() == left
+    assert values_left(evidence, find_people(evidence, people)).diversities.tolist() == left
     assert "1 releases" not in str(result.assumptions)
     assert any("no manifest says so" in line for line in result.assumptions)
     again = audit([own, own], ell=3, engine=engine)  # each found by its combination, or laid by its classes
@@ -434,6 +434,6 @@ def test_table_2_of_the_paper(engine):
     assert result.share_exposed == 1.0
     people = pa.table({"gender": ["Female"], "postal_code": ["560010"]})
     evidence = Reading(foreign=columns, engine=engine).gather([first, second], people)
-    left = values_left(evidence, evidence.find(people)).counts[0]
+    left = values_left(evidence, find_people(evidence, people)).counts[0]
     assert dict(zip(evidence.values, left.tolist(), strict=True))["cervical cancer"] == 1
     assert left.sum() == 1

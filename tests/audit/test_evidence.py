@@ -10,6 +10,7 @@ from tests.oracles import foreign as oracle
 
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.releases import ForeignColumns, read_release, understand
+from elldelta.audit.targets import find_people
 from elldelta.engines.duckdb import connect
 from elldelta.errors import DataError, ParameterError
 from elldelta.schema.label_columns import ColumnRules
@@ -107,7 +108,7 @@ def test_every_combination_sees_what_the_definition_says(engine, seed):
     combinations = list(itertools.product(AGES, CODES, SEXES))
     everybody = _people([tuple(map(str, each)) for each in combinations])
     evidence = _laid(engine, made, everybody)
-    found = evidence.find(everybody)
+    found = find_people(evidence, everybody)
     wanted = oracle.cells([classes for _, classes, _ in made], (AGES, CODES, SEXES))
     assert found.person.tolist() == [n for n, each in enumerate(combinations) if each in wanted]
     assert found.n_outside == len(combinations) - len(wanted)
@@ -130,7 +131,8 @@ def test_partly_known_people_can_be_in_all_cells_that_agree(engine, seed):
         tuple(value if rng.random() < 0.6 else rng.choice([None, "*"]) for value in rng.choice(everybody))
         for _ in range(20)
     ]
-    found = _laid(engine, made, _people([*everybody, *people])).find(_people([*everybody, *people]))
+    sought = _people([*everybody, *people])
+    found = find_people(_laid(engine, made, sought), sought)
     rows_of = {}
     for person, rows in zip(found.person.tolist(), map(tuple, found.rows.tolist()), strict=True):
         rows_of.setdefault(person, set()).add(rows)

@@ -26,9 +26,9 @@ from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count
 from elldelta.model.noise import with_fewer_rows
 from elldelta.model.persons import count_persons
+from elldelta.release.content import count_release
 from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Publishable
-from elldelta.release.published import count_release
 from elldelta.release.rows import release_frame, write_quarantine, write_release
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 

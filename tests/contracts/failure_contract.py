@@ -24,8 +24,8 @@ from elldelta.audit.releases import Understanding
 from elldelta.errors import DataError, ElldeltaError, FileError, ParameterError
 from elldelta.files import AtomicFiles, CsvFormat
 from elldelta.model.counting import count
+from elldelta.release.content import count_release
 from elldelta.release.publishable import Publishable
-from elldelta.release.published import count_release
 from elldelta.release.rows import write_quarantine, write_release
 from elldelta.schema.infer import propose
 from elldelta.schema.label_columns import rules_of, understand_column

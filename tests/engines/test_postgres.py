@@ -19,7 +19,7 @@ from elldelta.engines.postgres.engine import connect
 from elldelta.errors import DataError, ElldeltaError, FileError, InputError, ParameterError
 from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
-from elldelta.release.published import count_release
+from elldelta.release.content import count_release
 from elldelta.release.rows import release_frame, write_quarantine, write_release
 from elldelta.schema.infer import propose
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema

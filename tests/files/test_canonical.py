@@ -7,7 +7,7 @@ import pytest
 
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import canonical_json, digest, json_object, read_json
-from elldelta.release.manifest import content_digest
+from elldelta.release.content import content_digest
 
 PLAIN = [[1, 2.5, 3], [2**2000, 0.1], [[0.5, 1.0], [2.0]], [[1, "a"], [2.0, None]], [True, 1.5], []]
 HOLES = [float("nan"), float("inf"), -float("inf")]

@@ -14,7 +14,8 @@ import elldelta as ed
 from elldelta.agency.registration import registration_of
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, seal
-from elldelta.release.manifest import FORMAT_VERSION, KIND, content_digest, manifest_path
+from elldelta.release.content import content_digest
+from elldelta.release.manifest import FORMAT_VERSION, KIND, manifest_path
 from elldelta.schema.schema import Schema
 
 

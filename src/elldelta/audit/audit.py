@@ -14,7 +14,14 @@ from elldelta.audit.evidence import Evidence, check_schemas
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
 from elldelta.audit.releases import PROMISED, ForeignColumns, ReadRelease, read_release, understand
-from elldelta.audit.targets import audit_targets, candidate_values, known_columns, read_people, values_left
+from elldelta.audit.targets import (
+    audit_targets,
+    candidate_values,
+    find_people,
+    known_columns,
+    read_people,
+    values_left,
+)
 from elldelta.audit.tied import SEPARATOR, part_numbers, with_tuples
 from elldelta.core.checks import check_whole
 from elldelta.engines.task import computed, part
@@ -148,7 +155,7 @@ def targets(
     sought = read_people(people, csv_format=csv_format, engine=engine)
     evidence = Reading(schema, foreign, csv_format, engine, progress).gather(releases, sought)
     known_columns(evidence, sought)
-    return candidate_values(sought, values_left(evidence, evidence.find(sought)), evidence.values)
+    return candidate_values(sought, values_left(evidence, find_people(evidence, sought)), evidence.values)
 
 
 def audit_before(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.audit.movers import known_in_each
 from elldelta.audit.releases import MISSING_COUNTS, Known, ReadRelease, understand
+from elldelta.audit.targets import Candidates, known_in_each
 from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.errors import DataError, InternalError
@@ -36,25 +36,6 @@ if TYPE_CHECKING:
     from elldelta.schema.schema import Schema
 
 _SHOWN_TOGETHER = 3
-
-
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """Where people can be: one line per person and combination of rows they may have.
-
-    Attributes:
-        n_people: The number of people.
-        person: The person of each line, rising.
-        rows: The row of each release's table, lines x releases.
-        tables: Per release what each row shows: rows x values.
-        n_outside: People with a value that no release can show: they are in none.
-    """
-
-    n_people: int
-    person: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    tables: tuple[NDArray[np.int64], ...]
-    n_outside: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,37 +354,9 @@ class Evidence:
         """What a release shows for the people of a row of its counts: one label per quasi-identifier."""
         return self.shown[release].label(int(self._used[release][row]))
 
-    def find(self, people: pa.Table) -> Candidates:
-        """Where the people of a table can be; they must have been given when the releases were laid.
-
-        Raises:
-            DataError: Somebody is elsewhere in some of the releases, and not known in full.
-        """
-        sought = self if self.sought is None else self.sought
-        found = [
-            sought._find(known) for known in known_in_each(people, self.columns, self.rules, len(self.shown))
-        ]
-        if len(found) == 1:
-            return found[0]
-        if any(np.unique(each.person).size < each.person.size for each in found):
-            raise DataError(
-                "People who are elsewhere in some of the releases must be known in full.",
-                found="A quasi-identifier of a target is not known, or a label cuts through it.",
-                remedy="Fill in all columns of these targets, or look for the others apart.",
-            )
-        everywhere = np.flatnonzero(
-            np.sum([np.bincount(each.person, minlength=each.n_people) for each in found], axis=0)
-            == len(found)
-        )
-        rows = [each.rows[np.searchsorted(each.person, everywhere), j] for j, each in enumerate(found)]
-        n_outside = people.num_rows - everywhere.size
-        return Candidates(
-            people.num_rows, everywhere, np.stack(rows, axis=1).astype(np.int64), found[0].tables, n_outside
-        )
-
     def model_rows(self, model: Model) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The records of a model: the rows that each combination has which is linked, and counts by value."""
-        found = self._find(_combinations(model, self.schema))
+        found = self.find(_combinations(model, self.schema))
         if len(np.unique(found.person)) < len(found.person):
             raise DataError(
                 "Labels of the releases cut through the values of the model.",
@@ -422,7 +375,8 @@ class Evidence:
             raise InternalError("Somebody is looked for in releases that were not read for it.")
         return self.places
 
-    def _find(self, known: Known) -> Candidates:
+    def find(self, known: Known) -> Candidates:
+        """Where people can be of whom so much is known; the releases must have been laid for it."""
         understanding, cells = self._located
         codes = understanding.codes(known)
         distinct, kind = np.unique(codes, axis=0, return_inverse=True)

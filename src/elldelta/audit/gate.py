@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.audit.belief import measure_closeness
-from elldelta.audit.measures import isolated_groups
 from elldelta.audit.public import for_the_public
 from elldelta.audit.releases import counted_missing
 from elldelta.audit.result import LIMITS
+from elldelta.audit.subtraction import isolated_groups
 from elldelta.core.exposure import fewest_in_any_group, smallest
 from elldelta.core.like_values import n_groups_left
 from elldelta.pages.page import Shown
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from elldelta.audit.belief import Asked, Closeness
     from elldelta.audit.evidence import Evidence
-    from elldelta.audit.result import IsolatedGroup
+    from elldelta.audit.subtraction import IsolatedGroup
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,13 @@ from elldelta.audit.belief import MOST_WORST, best_guesses, measure_closeness
 from elldelta.audit.releases import TWICE
 from elldelta.audit.result import (
     Audit,
-    Differencing,
     HistogramBar,
-    IsolatedGroup,
     Memberships,
     ReleaseSummary,
     WorstClass,
 )
+from elldelta.audit.subtraction import differencing
 from elldelta.core.belief import largest_share_in_any_group
-from elldelta.core.differencing import isolate
 from elldelta.core.diversity import k_anonymity, t_closeness
 from elldelta.core.exposure import (
     distinct_cells,
@@ -32,7 +30,6 @@ from elldelta.core.exposure import (
 )
 from elldelta.core.like_values import n_groups_left
 from elldelta.core.linkage import link
-from elldelta.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,7 +93,7 @@ def summarize(
             _fewest_linked(linkage, evidence.parts), smallest(fewest), fewest_in_union(cells), n_values
         ),
         worst=_worst(evidence, cells, fewest),
-        differencing=_differencing(evidence, same_records, ell),
+        differencing=differencing(evidence, same_records, ell),
         targets=targets,
         assumptions=(*evidence.assumptions, *_twice(evidence)),
         labels=evidence.labels,
@@ -176,61 +173,3 @@ def _worst(
         if len(found) == MOST_WORST:
             break
     return tuple(sorted(found.values(), key=lambda item: (item.values_left, -item.largest_share)))
-
-
-def _differencing(evidence: Evidence, same_records: Sequence[Sequence[int]], ell: int) -> Differencing | None:
-    """What subtraction isolates: between releases that are said to hold the same records, and of one plan.
-
-    Releases of one plan that merge its classes differently are tried without being asked, as far as their
-    counts allow that they share people; only groups below ell are told then.
-    """
-    declared = {pair for group in same_records for pair in combinations(sorted(set(group)), 2)}
-    tried = [
-        pair
-        for pair in combinations(range(len(evidence.releases)), 2)
-        if pair not in declared and evidence.is_one_plan(*pair)
-    ]
-    if declared and not evidence.is_disjoint:
-        raise DataError(
-            "Subtraction needs releases whose classes do not overlap.",
-            found="Classes of a release overlap, or records are suppressed.",
-            remedy="Leave out `same_records`.",
-        )
-    groups = [item for pair in sorted(declared) for item in isolated_groups(evidence, *pair, declared=True)]
-    possible = [
-        item
-        for pair in (tried if evidence.is_disjoint else ())
-        for item in isolated_groups(evidence, *pair, declared=False)
-        if item.diversity < ell
-    ]
-    if not declared and not possible:
-        return None
-    groups = sorted((*groups, *possible), key=lambda item: (item.diversity, item.records))
-    below = [item for item in groups if item.diversity < ell]
-    return Differencing(
-        pairs=len(declared) + len({item.releases for item in possible}),
-        groups=len(groups),
-        diversity_min=groups[0].diversity if groups else None,
-        groups_below=len(below),
-        records_below=sum(item.records for item in below),
-        smallest=tuple(groups[:MOST_WORST]),
-        declared=not possible,
-    )
-
-
-def isolated_groups(evidence: Evidence, first: int, second: int, *, declared: bool) -> list[IsolatedGroup]:
-    """What subtracting two releases isolates; if nobody says that they share people, what it may isolate."""
-    names, releases = evidence.names, evidence.releases
-    return [
-        IsolatedGroup(
-            (names[first], names[second]),
-            item.how,
-            (
-                tuple(evidence.label(first, row) for row in item.first),
-                tuple(evidence.label(second, row) for row in item.second),
-            ),
-            item.records,
-            item.diversity,
-        )
-        for item in isolate(releases[first], releases[second], declared=declared)
-    ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from elldelta.audit.belief import BestGuess, Closeness
+    from elldelta.audit.subtraction import Differencing, IsolatedGroup
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.exposure import CurvePoint, Exposure, LeftOut
     from elldelta.core.linkage import Linkage
@@ -105,48 +106,6 @@ class WorstClass:
     values_left: int
     records: int
     largest_share: float
-
-
-@dataclass(frozen=True)
-class IsolatedGroup:
-    """Records that subtracting one release from another isolates.
-
-    Attributes:
-        releases: The two releases.
-        how: What is subtracted from what, in words.
-        labels: The classes of both releases that it is about.
-        records: Records that are isolated.
-        diversity: Distinct values among them.
-    """
-
-    releases: tuple[str, str]
-    how: str
-    labels: tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]
-    records: int
-    diversity: int
-
-
-@dataclass(frozen=True)
-class Differencing:
-    """What subtraction isolates among releases that hold the same records, or may share people.
-
-    Attributes:
-        pairs: Pairs of releases that were compared.
-        groups: Groups that were isolated.
-        diversity_min: The fewest values in any of them; None if there is none.
-        groups_below: Groups with fewer than ell values.
-        records_below: Records in them.
-        smallest: The groups with the fewest values, at most twenty.
-        declared: Whether all of it is declared; if not, the people of subtracted classes must be in both.
-    """
-
-    pairs: int
-    groups: int
-    diversity_min: int | None
-    groups_below: int
-    records_below: int
-    smallest: tuple[IsolatedGroup, ...]
-    declared: bool = True
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.movers import in_release
+from elldelta.audit.releases import Known
 from elldelta.core.like_values import n_groups_left
 from elldelta.engines import format_of, running
 from elldelta.errors import DataError, RefusedError
 from elldelta.files import AtomicFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from elldelta.audit.evidence import Candidates, Evidence
+    from elldelta.audit.evidence import Evidence
     from elldelta.engines import Engine
     from elldelta.files import CsvFormat
+    from elldelta.schema.label_columns import ColumnRules
 
 _LINES_AT_ONCE = 1 << 18
 
@@ -66,6 +67,83 @@ class ValuesLeft:
     def diversities(self) -> NDArray[np.int64]:
         """The number of values left for each target."""
         return n_groups_left(self.counts > 0, self.groups)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Where people can be: one line per person and combination of rows they may have.
+
+    Attributes:
+        n_people: The number of people.
+        person: The person of each line, rising.
+        rows: The row of each release's table, lines x releases.
+        tables: Per release what each row shows: rows x values.
+        n_outside: People with a value that no release can show: they are in none.
+    """
+
+    n_people: int
+    person: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    tables: tuple[NDArray[np.int64], ...]
+    n_outside: int
+
+
+def find_people(evidence: Evidence, people: pa.Table) -> Candidates:
+    """Where the people of a table can be; they must have been given when the releases were laid.
+
+    Raises:
+        DataError: Somebody is elsewhere in some of the releases, and not known in full.
+    """
+    sought = evidence.sought or evidence
+    found = [
+        sought.find(known)
+        for known in known_in_each(people, evidence.columns, evidence.rules, len(evidence.shown))
+    ]
+    if len(found) == 1:
+        return found[0]
+    if any(np.unique(each.person).size < each.person.size for each in found):
+        raise DataError(
+            "People who are elsewhere in some of the releases must be known in full.",
+            found="A quasi-identifier of a target is not known, or a label cuts through it.",
+            remedy="Fill in all columns of these targets, or look for the others apart.",
+        )
+    everywhere = np.flatnonzero(
+        np.sum([np.bincount(each.person, minlength=each.n_people) for each in found], axis=0) == len(found)
+    )
+    rows = [each.rows[np.searchsorted(each.person, everywhere), j] for j, each in enumerate(found)]
+    n_outside = people.num_rows - everywhere.size
+    return Candidates(
+        people.num_rows, everywhere, np.stack(rows, axis=1).astype(np.int64), found[0].tables, n_outside
+    )
+
+
+def in_release(people: pa.Table, columns: Sequence[str], number: int) -> pa.Table:
+    """People as they are in one release, counted from 1: there `age@2` stands for `age` in the second."""
+    for name in columns:
+        own = f"{name}@{number}"
+        if own in people.column_names and own not in columns:
+            if name in people.column_names:
+                people = people.drop_columns([name])
+            people = people.rename_columns([name if each == own else each for each in people.column_names])
+    return people
+
+
+def known_in_each(
+    people: pa.Table, columns: Sequence[str], rules: Mapping[str, ColumnRules], n_releases: int
+) -> tuple[Known, ...]:
+    """What is known about people, once for all releases or, if it differs, for each of them."""
+    numbers = {f"{name}@{number}": number for name in columns for number in range(1, n_releases + 1)}
+    others = [name for name in people.column_names if name not in columns]
+    said = [name for name in others if name.rpartition("@")[0] in columns]
+    strangers = [name for name in said if name not in numbers]
+    if strangers:
+        raise DataError(
+            f"The column {strangers[0]!r} of the targets names no release.",
+            found=f"There are {n_releases} releases.",
+            remedy="Write the number of a release after the sign, from 1 in their order.",
+        )
+    changed = [in_release(people, columns, number + 1) for number in range(n_releases if said else 1)]
+    return tuple(Known.from_table(each, columns, rules) for each in changed)
 
 
 def values_left(evidence: Evidence, candidates: Candidates) -> ValuesLeft:
@@ -116,7 +194,7 @@ def audit_targets(
     if output is not None:
         format_of(output)
     known = known_columns(evidence, people)
-    candidates = evidence.find(people)
+    candidates = find_people(evidence, people)
     people_known = in_release(people, evidence.columns, 1)
     left = values_left(evidence, candidates)
     if output is not None:

@@ -5,19 +5,16 @@ that are published again (`updates`), the manifest beside them, and the release 
 and verifies it (`verification`). `release` does it all.
 """
 
-from elldelta.release.database_table import manifest_table
-from elldelta.release.manifest import Manifest, content_digest, manifest_path, read_manifest, recomputed
-from elldelta.release.published import (
-    Located,
-    Published,
+from elldelta.release.content import (
+    content_digest,
     count_release,
-    each_once,
-    locate_all,
-    open_published,
     sensitive_texts,
     unknown_values,
     values_of_schema,
     values_shown,
 )
+from elldelta.release.database_table import manifest_table
+from elldelta.release.manifest import Manifest, manifest_path, read_manifest, recomputed
+from elldelta.release.published import Located, Published, each_once, locate_all, open_published
 from elldelta.release.updates import Living, Revision
 from elldelta.release.verification import Verification, verify, verify_published

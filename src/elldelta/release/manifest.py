@@ -17,13 +17,13 @@ from elldelta.choices import ClosenessTo
 from elldelta.core.partition import Partition, merged_classes
 from elldelta.engines.table import ValueKind
 from elldelta.errors import ElldeltaError
-from elldelta.files import canonical_json, changed, digest_of_parts, is_digest, read_json, seal, unseal
+from elldelta.files import changed, is_digest, read_json, seal, unseal
 from elldelta.plan.classes import Classes, Merged, class_labels, classes_from_dict
 from elldelta.release.sliced import diversities_by_unit
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -36,9 +36,6 @@ lowest format that has what it uses: 1, 2 with kept columns, 3 with persons, clo
 columns."""
 
 KIND = "manifest"
-
-CELLS_AT_ONCE = 1 << 18
-"""Cells whose text is joined at a time."""
 
 SUMMARY = (
     "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
@@ -342,19 +339,19 @@ def describe(
     plan: Plan, content: Publishable, order: str, ledger: Mapping[str, Any] | None = None
 ) -> Manifest:
     """The manifest of what is about to be published: what was checked and what becomes of the records."""
-    accounting = content.records.accounting
-    return Manifest(
-        **_following(plan, content.classes, content.counts, content.digest),
+    account = content.records.accounting
+    return replace(
+        recomputed(plan, content.classes, content.counts, content.digest),
         software=f"elldelta {__version__}",
-        records_read=accounting.n_read,
-        records_suppressed=accounting.n_suppressed,
-        records_quarantined=accounting.n_quarantined,
-        records_left_out=accounting.n_counted - content.n_records,
+        records_read=account.n_read,
+        records_suppressed=account.n_suppressed,
+        records_quarantined=account.n_quarantined,
+        records_left_out=account.n_counted - content.n_records,
         order=order if plan.schema.kept else "sorted",
         coarsening=_cost(content, plan),
         ledger=ledger,
-        nulls=accounting.nulls,
-        unknown=accounting.unknown,
+        nulls=account.nulls,
+        unknown=account.unknown,
         persons=_persons(content),
     )
 
@@ -373,37 +370,30 @@ def _persons(content: Publishable) -> dict[str, int] | None:
 
 def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str) -> Manifest:
     """A manifest of counts with what follows from them and the plan, and nothing that only an owner knows."""
-    n_records = int(plan.schema.by_unit(counts)[0].sum())
+    tables = plan.schema.by_unit(counts)
+    n_records = int(tables[0].sum())
+    first, *others = ([int(n) for n in own[own > 0]] for own in diversities_by_unit(plan.schema, counts))
     return Manifest(
-        **_following(plan, classes, counts, content_digest),
+        schema=plan.schema,
+        classes=classes,
         software="",
+        plan_digest=plan.digest,
+        content_digest=content_digest,
         records_read=n_records,
+        records_released=n_records,
         records_suppressed=0,
         records_quarantined=0,
         records_left_out=0,
+        classes_published=len(first),
+        diversity=min(first, default=None),
         order="sorted",
         coarsening=None,
+        utility=utility(plan.schema, classes, counts, plan.ell),
         ledger=None,
         nulls={},
         unknown={},
-    )
-
-
-def _following(
-    plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str
-) -> dict[str, Any]:
-    """The parts of a manifest that follow from the plan and from what the release shows."""
-    tables = plan.schema.by_unit(counts)
-    first, *others = ([int(n) for n in own[own > 0]] for own in diversities_by_unit(plan.schema, counts))
-    return {
-        "schema": plan.schema,
-        "classes": classes,
-        "plan_digest": plan.digest,
-        "content_digest": content_digest,
-        "records_released": int(tables[0].sum()),
-        "classes_published": len(first),
-        "diversity": min(first, default=None),
-        "also": tuple(
+        closeness=closeness_shown(plan, classes, tables[0]),
+        also=tuple(
             {
                 "column": face.schema.sensitive.name,
                 "ell": face.ell,
@@ -412,10 +402,8 @@ def _following(
             }
             for face, shown, own in zip(plan.also, others, tables[1:], strict=True)
         ),
-        "utility": utility(plan.schema, classes, counts, plan.ell),
-        "closeness": closeness_shown(plan, classes, tables[0]),
         **{name: getattr(plan, name) for name in TERMS},
-    }
+    )
 
 
 def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> dict[str, Any] | None:
@@ -484,72 +472,3 @@ def manifest_path(release: Path) -> Path:
 def read_manifest(path: Path) -> Manifest:
     """Reads a manifest; refuses other files, newer versions and edited ones."""
     return Manifest.from_dict(read_json(path, KIND), source=f"The manifest {path}")
-
-
-def released_values(schema: Schema) -> list[Any]:
-    """The sensitive values as releases show them; of several columns with the name of their own."""
-    if not schema.also_sensitive:
-        return list(schema.sensitive.released_values().to_pylist())
-    shown = []
-    for unit in schema.units:
-        places = unit.split(unit.start + np.arange(unit.size))
-        written = [
-            [column.released_values().to_pylist()[place] for place in own.tolist()]
-            for column, own in zip(unit.columns, places, strict=True)
-        ]
-        shown += [[unit.name, *values] for values in zip(*written, strict=True)]
-    return shown
-
-
-def content_digest(
-    labels: Sequence[tuple[str, ...]],
-    values: Sequence[Any],
-    counts: NDArray[np.int64],
-    *,
-    at_once: int = CELLS_AT_ONCE,
-) -> str:
-    """The digest of a release's content: every (labels, sensitive value) with its count, in a fixed order.
-
-    It does not depend on the file format, the order of the rows or the engine, nor on how many cells are
-    joined at once.
-    """
-    # The digest of the list of all [*labels, value, n], sorted by their repr: written without making the
-    # lists, of which there may be millions. No repr of a class or of a value is the beginning of another one,
-    # so that sorting classes and values by theirs sorts the cells.
-    class_order = sorted(range(len(labels)), key=[f"{list(texts)!r}" for texts in labels].__getitem__)
-    value_order = sorted(range(len(values)), key=[f"{value!r}, " for value in values].__getitem__)
-    spelt = {text: _spelt(text) for text in {text for texts in labels for text in texts}}
-    class_texts = [f"[{','.join(map(spelt.__getitem__, labels[place]))}," for place in class_order]
-    value_texts = [f"{_spelt(values[place])}," for place in value_order]
-    return digest_of_parts(
-        _cells(class_texts, value_texts, counts[np.ix_(class_order, value_order)], at_once)
-    )
-
-
-def _cells(
-    class_texts: list[str], value_texts: list[str], counts: NDArray[np.int64], at_once: int
-) -> Iterator[bytes | memoryview]:
-    """The bytes of the list of all cells with a record, joined by the thousand and not one by one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    rows, columns = np.nonzero(counts)
-    n = counts[rows, columns]
-    first, second = (pa.array(texts, pa.large_string()) for texts in (class_texts, value_texts))
-    yield b"["
-    for start in range(0, n.size, at_once):
-        part = slice(start, start + at_once)
-        cells = pc.binary_join_element_wise(
-            first.take(pa.array(rows[part])),
-            second.take(pa.array(columns[part])),
-            pa.array(n[part]).cast(pa.large_string()),
-            pa.scalar("],", pa.large_string()),
-            pa.scalar("", pa.large_string()),
-        )
-        texts = memoryview(cells.buffers()[2])[: int(pc.sum(pc.binary_length(cells)).as_py())]
-        yield texts if start + at_once < n.size else texts[:-1]
-    yield b"]"
-
-
-def _spelt(value: Any) -> str:  # noqa: ANN401 (plain JSON)
-    return canonical_json(value).decode()

@@ -20,7 +20,7 @@ from elldelta.core.several import AnyCertificate, Terms, certify, certify_shown
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.plan.movers import common_of
-from elldelta.release.manifest import content_digest, released_values
+from elldelta.release.content import content_digest, released_values
 from elldelta.release.sliced import diversities_by_unit
 
 if TYPE_CHECKING:

@@ -14,9 +14,16 @@ import numpy as np
 
 from elldelta.core.partition import Partition
 from elldelta.engines import Query, TableName, is_frame, running
-from elldelta.errors import DataError, FileError, ParameterError
+from elldelta.errors import FileError, ParameterError
 from elldelta.plan.classes import Classes, Merged, class_labels
-from elldelta.release.manifest import Manifest, content_digest, manifest_path, read_manifest, released_values
+from elldelta.release.content import (
+    column_texts,
+    content_digest,
+    different_rows,
+    released_values,
+    unknown_values,
+)
+from elldelta.release.manifest import Manifest, manifest_path, read_manifest
 from elldelta.release.row_checks import (
     file_digest,
     is_in_order,
@@ -25,143 +32,16 @@ from elldelta.release.row_checks import (
     unreadable_files,
 )
 from elldelta.release.sliced import is_sliced
-from elldelta.schema.domains import NULL
-from elldelta.schema.labels import shows_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from elldelta.engines import Engine, Progress, Table
     from elldelta.files import CsvFormat
+    from elldelta.release.content import Coded
     from elldelta.schema.schema import Column, Schema
-
-
-@dataclass(frozen=True, eq=False)
-class ReleaseCounts:
-    """The content of a release, as anyone who holds it sees it. Classes are told apart by their labels.
-
-    Attributes:
-        labels: For every class its labels, in the order of the columns; None where there is none. Sorted.
-        values: The sensitive values that occur, as text; None for a missing one, which comes last. Sorted.
-        counts: Records by class and sensitive value.
-    """
-
-    labels: tuple[tuple[str | None, ...], ...]
-    values: tuple[str | None, ...]
-    counts: NDArray[np.int64]
-
-    @property
-    def n_records(self) -> int:
-        """The number of records of the release."""
-        return int(self.counts.sum())
-
-    def with_values(self, values: Sequence[str | None], *, keep_missing: bool) -> ReleaseCounts:
-        """The same with other names of the sensitive values; records without one may be left out.
-
-        Values of one name are one value; classes of which nothing is left are none.
-        """
-        shown = dict.fromkeys(value for value in values if keep_missing or value is not None)
-        place = {value: number for number, value in enumerate(shown)}
-        counts = np.zeros((len(self.labels), len(place)), dtype=np.int64)
-        for value, column in zip(values, self.counts.T, strict=True):
-            if value in place:
-                counts[:, place[value]] += column
-        filled = np.flatnonzero(counts.any(axis=1))
-        labels = tuple(self.labels[row] for row in filled.tolist())
-        return ReleaseCounts(labels, tuple(place), counts[filled])
-
-
-def values_shown(values: Sequence[str | None], tokens: Sequence[str]) -> list[str | None]:
-    """Sensitive values of a release; None where a text stands for a missing one."""
-    return [None if value is None or shows_nothing(value, tokens) else value for value in values]
-
-
-def count_release(
-    table: Table, quasi_identifiers: Sequence[str], sensitive: str, *, progress: Progress | None = None
-) -> ReleaseCounts:
-    """Counts a release by (labels, sensitive value); the file is read once."""
-    labels, classes, [(value_of, values)], n = _different_rows(
-        table, quasi_identifiers, [sensitive], progress
-    )
-    counts = np.zeros((len(labels), len(values)), dtype=np.int64)
-    counts[classes, value_of] = n
-    counts.setflags(write=False)
-    return ReleaseCounts(labels, values, counts)
-
-
-_Coded = tuple["NDArray[np.int64]", tuple[str | None, ...]]
-
-
-def _different_rows(
-    table: Table, quasi_identifiers: Sequence[str], sensitive: Sequence[str], progress: Progress | None
-) -> tuple[tuple[tuple[str | None, ...], ...], NDArray[np.int64], list[_Coded], NDArray[np.int64]]:
-    """The labels of classes; of every different row its class, its coded values, and how often it occurs."""
-    import pyarrow as pa
-
-    names = (*quasi_identifiers, *sensitive)
-    cells = pa.Table.from_batches(table.count_texts(names, progress))
-    coded = [_coded(cells.column(place)) for place in range(len(names))]
-    n = cells.column(len(names)).to_numpy().astype(np.int64)
-    table.check_read(int(n.sum()))
-    known, values = coded[: len(quasi_identifiers)], coded[len(quasi_identifiers) :]
-    rows = np.stack([codes for codes, _ in known], axis=1)
-    # Numbers the rows one column at a time: numbers stay small, and sorting rows is slow.
-    classes, examples = np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.intp)
-    for codes, texts in known:
-        keys = classes * max(len(texts), 1) + codes
-        _, examples, classes = np.unique(keys, return_index=True, return_inverse=True)
-    labels = tuple(
-        tuple(texts[code] for code, (_, texts) in zip(row, known, strict=True))
-        for row in rows[examples].tolist()
-    )
-    return labels, classes, values, n
-
-
-def sensitive_texts(schema: Schema) -> tuple[str | None, ...]:
-    """The sensitive values of a schema, as releases spell them."""
-    return column_texts(schema.sensitive)
-
-
-def column_texts(column: Column) -> tuple[str | None, ...]:
-    """The values of a sensitive column, as releases spell them."""
-    return tuple(None if value is None else str(value) for value in column.released_values().to_pylist())
-
-
-def values_of_schema(schema: Schema, values: Sequence[str | None]) -> list[str | None]:
-    """Sensitive values that anybody wrote, as releases spell them; unchanged where the schema has none."""
-    import pyarrow as pa
-
-    known = sensitive_texts(schema)
-    column = schema.sensitive
-    positions = column.encode(pa.array(values, pa.string())).tolist()
-    return [
-        value if value in known else None if place == NULL else known[place] if place >= 0 else value
-        for value, place in zip(values, positions, strict=True)
-    ]
-
-
-def unknown_values(column: Column, name: str, n_values: int) -> DataError:
-    """The error for a release with sensitive values that its schema does not hold."""
-    return DataError(
-        f"The sensitive column {column.name!r} holds values that the schema does not know.",
-        found=f"{n_values} different values in {name}.",
-        remedy="Use the schema that the release was made with.",
-    )
-
-
-def _coded(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], tuple[str | None, ...]]:
-    """Codes of texts in sorted order, a missing one last."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    array = column.cast(pa.string()).combine_chunks()
-    distinct = pc.unique(array)
-    distinct = distinct.take(pc.array_sort_indices(distinct))  # a missing one comes last
-    codes: NDArray[np.int64] = pc.index_in(array, value_set=distinct).to_numpy().astype(np.int64)
-    return codes, tuple(distinct.to_pylist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +115,7 @@ def read_published(
         raise not_as_described(
             name, f"It has {n_unknown} columns that the manifest does not describe; it describes {described}."
         )
-    found, class_of, coded, n = _different_rows(table, schema.names, schema.sensitive_names, progress)
+    found, class_of, coded, n = different_rows(table, schema.names, schema.sensitive_names, progress)
     number = {labels: index for index, labels in enumerate(manifest.labels)}
     if len(number) < classes.n_classes:
         raise not_as_described(name, "Two of its classes have the same labels.")
@@ -259,7 +139,7 @@ def read_published(
     return replace(published, unchecked=_check_rows(table, name, manifest, counts, csv_format, progress))
 
 
-def _positions(column: Column, coded: _Coded, name: str) -> NDArray[np.int64]:
+def _positions(column: Column, coded: Coded, name: str) -> NDArray[np.int64]:
     """Where the values of a release stand in the domain of their column."""
     codes, texts = coded
     position = {text: place for place, text in enumerate(column_texts(column))}

@@ -17,6 +17,7 @@ from elldelta.engines import source_format, to_arrow
 from elldelta.engines.cells import as_text
 from elldelta.files import CsvFormat, digest_of_parts
 from elldelta.files.csv_format import read_header
+from elldelta.release.content import column_texts, sensitive_texts
 from elldelta.release.sliced import made_rows
 
 if TYPE_CHECKING:
@@ -147,8 +148,6 @@ def _is_sorted(batches: Iterator[pa.RecordBatch], manifest: Manifest) -> bool:
 
 
 def _is_as_made(batches: Iterator[pa.RecordBatch], manifest: Manifest, counts: NDArray[np.int64]) -> bool:
-    from elldelta.release.published import column_texts
-
     schema, number = manifest.schema, _Numbering(manifest)
     texts = {column.name: column_texts(column) for column in schema.sensitives}
     expected, begin = made_rows(schema, counts), 0
@@ -185,8 +184,6 @@ class _Numbering:
     """Where rows belong: the numbers of class and sensitive value as one."""
 
     def __init__(self, manifest: Manifest) -> None:
-        from elldelta.release.published import sensitive_texts
-
         schema, labels = manifest.schema, manifest.labels
         self._names = schema.names
         self._sensitive = schema.sensitive.name

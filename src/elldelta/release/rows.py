@@ -31,7 +31,7 @@ from elldelta.engines import (
 from elldelta.engines.repeated_rows import GeneratedRows, RepeatedRows
 from elldelta.errors import DataError, InternalError, ParameterError
 from elldelta.files import AtomicFiles, part_name
-from elldelta.release.published import count_release, sensitive_texts
+from elldelta.release.content import count_release, sensitive_texts
 from elldelta.release.row_checks import file_digest, kept_digest
 from elldelta.release.sliced import sliced_rows
 from elldelta.schema.domains import UNKNOWN
