@@ -10,7 +10,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -24,7 +24,17 @@ from elldelta.engines.sources import (
     columns_apart,
     is_frame,
 )
-from elldelta.engines.table import Capability, Progress, Table, TableColumn, ValueKind, require, withheld
+from elldelta.engines.table import (
+    Capability,
+    Engine,
+    Progress,
+    Table,
+    TableColumn,
+    ValueKind,
+    disk_error,
+    require,
+    withheld,
+)
 from elldelta.engines.task import Task, private_folder
 from elldelta.errors import DataError, ElldeltaError, FileError
 from elldelta.files import CsvFormat, transcode, unwritable, wrong_encoding
@@ -69,7 +79,7 @@ def connect(
     return DuckDBEngine(memory_limit, threads, temp_directory)
 
 
-class DuckDBEngine:
+class DuckDBEngine(Engine):
     """DuckDB behind the engine contract; see `elldelta.engines.table`."""
 
     name = "duckdb"
@@ -214,12 +224,6 @@ class DuckDBEngine:
             self._connection.close()
         self._removal()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
-
     def _drop(self, types: Iterable[str]) -> None:
         for name in types:
             self._execute(f"DROP TYPE IF EXISTS {name}")
@@ -282,9 +286,7 @@ class DuckDBEngine:
         listed = ", ".join(self._path(file.path) for file in files)
         if files[0].format == "parquet":
             return f"read_parquet([{listed}], hive_partitioning = false)"
-        if (
-            files[0].format == "json"
-        ):  # as text, like CSV: 01234 stays what it is, and numbers are read by the schema
+        if files[0].format == "json":  # as text, like CSV: 01234 stays, and numbers are read by the schema
             types = ", ".join(f"{sql.text(name)}: 'VARCHAR'" for name in columns)
             packed = sql.text("gzip" if files[0].is_gzip else "none")
             form = "format = 'newline_delimited', records = 'true', hive_partitioning = false"
@@ -388,8 +390,7 @@ def _translated(
             remedy="Make room on the disk of the temporary folder, or allow the engine more memory.",
         )
     if writing is not None and isinstance(error, duckdb.IOException | OSError):
-        number = next((n for n, sign in _DISK_SIGNS.items() if sign in words), errno.EIO)
-        return unwritable(writing, OSError(number, ""))
+        return unwritable(writing, disk_error(words) or OSError(errno.EIO, ""))
     path = re.search(r"^  file = (.*)$", words, re.MULTILINE)
     name = copies.get(Path(path[1]), Path(path[1])) if path and Path(path[1]).exists() else None
     if "not utf-8 encoded" in words or "Invalid unicode" in words:
@@ -430,11 +431,3 @@ def _by_class(error: Exception, doing: str) -> ElldeltaError:
             remedy="Give all parts of a table the same types.",
         )
     return withheld()
-
-
-_DISK_SIGNS = {
-    errno.ENOSPC: "No space left",
-    errno.EFBIG: "File too large",
-    errno.EACCES: "Permission denied",
-    errno.EROFS: "Read-only file system",
-}

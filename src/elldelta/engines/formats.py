@@ -48,6 +48,16 @@ _CONVERSIONS = {
         *(".db", ".sqlite", ".sqlite3"),
     ),
 }
+_DAMAGED = {
+    "parquet": (
+        "Its end, which describes the table, is missing or damaged.",
+        "Check that it is a Parquet file and was copied completely.",
+    ),
+    "arrow": (
+        "What describes the table is missing or damaged, or the file is compressed as a whole.",
+        "Write it again as Feather, version 2, or as Parquet.",
+    ),
+}
 _MOST_LINES = 1000
 """Lines of a file of JSON in which its columns are looked for."""
 
@@ -87,41 +97,24 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
     return Path(Path(path).name.lower().removesuffix(".gz")).suffix
 
 
-def parquet_head(path: Path) -> tuple[Any, int]:
-    """The schema of a Parquet file and the number of its records."""
+def table_head(path: Path) -> tuple[Any, int | None]:
+    """The schema of a Parquet or Arrow file, and the number of its records where it tells."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     problem: ElldeltaError
+    kind = source_format(path)
     try:
-        with pq.ParquetFile(path) as file:
-            return file.schema_arrow, file.metadata.num_rows
-    except PermissionError as denied:
-        problem = unreadable(path, "file", denied)
-    except (pa.ArrowException, OSError):
-        problem = FileError(
-            f"{path} is not a whole Parquet file.",
-            found="Its end, which describes the table, is missing or damaged.",
-            remedy="Check that it is a Parquet file and was copied completely.",
-        )
-    raise problem
-
-
-def arrow_head(path: Path) -> tuple[Any, None]:
-    """The schema of an Arrow file; how many records it has it does not tell."""
-    import pyarrow as pa
-
-    try:
+        if kind == "parquet":
+            with pq.ParquetFile(path) as table:
+                return table.schema_arrow, table.metadata.num_rows
         with pa.OSFile(str(path)) as file:
             return pa.ipc.open_file(file).schema, None
     except PermissionError as denied:
         problem = unreadable(path, "file", denied)
     except (pa.ArrowException, OSError):
-        problem = FileError(
-            f"{path} is not a whole Arrow file.",
-            found="What describes the table is missing or damaged, or the file is compressed as a whole.",
-            remedy="Write it again as Feather, version 2, or as Parquet.",
-        )
+        found, remedy = _DAMAGED[kind]
+        problem = FileError(f"{path} is not a whole {kind.capitalize()} file.", found=found, remedy=remedy)
     raise problem
 
 

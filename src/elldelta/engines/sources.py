@@ -21,13 +21,12 @@ from elldelta.engines.formats import (
     READABLE,
     STANDARD_INPUT,
     SourceFormat,
-    arrow_head,
     json_keys,
-    parquet_head,
     source_format,
     standard_input,
     suffix_is_gz,
     suffix_of,
+    table_head,
 )
 from elldelta.errors import DataError, FileError, ParameterError
 from elldelta.files import CsvFormat, CsvHeader, read_header
@@ -183,7 +182,7 @@ def inspect_file(path: Path, csv_format: CsvFormat) -> SourceFile:
     if kind == "json":
         names = json_keys(path)
         return SourceFile(path, names, (kind, names, suffix_is_gz(path)))
-    schema, n_rows = (parquet_head if kind == "parquet" else arrow_head)(path)
+    schema, n_rows = table_head(path)
     names = tuple(schema.names)
     check_distinct(str(path), names)
     types = tuple(map(str, schema.types))

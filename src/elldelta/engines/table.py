@@ -17,6 +17,7 @@ What every engine promises, and `tests/contracts` checks:
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
@@ -60,6 +61,14 @@ _WORDS: dict[Capability, tuple[str, str]] = {
         'Use `engine=connect("postgres")` with `database=ADDRESS`.',
     ),
     "order": ("keep rows in an order", 'Use `order="any"`, or another engine.'),
+}
+
+_DISK_SIGNS = {
+    errno.ENOSPC: "No space left",
+    errno.EFBIG: "File too large",
+    errno.EDQUOT: "Disk quota exceeded",
+    errno.EACCES: "Permission denied",
+    errno.EROFS: "Read-only file system",
 }
 
 FileMark = tuple[int, int, int]
@@ -229,9 +238,11 @@ class Engine(Protocol):
 
     def __enter__(self) -> Self:
         """Enters the block in which the engine is used."""
+        return self
 
     def __exit__(self, *problem: object) -> None:
         """Closes the engine."""
+        self.close()
 
 
 def require(engine: Engine, capability: Capability, doing: str) -> None:
@@ -259,6 +270,11 @@ def withheld() -> InternalError:
         found="Its message is withheld, because it may quote records.",
         remedy="Please report what you did, without the data.",
     )
+
+
+def disk_error(words: str) -> OSError | None:
+    """What the system refused while a file was written, by the words in which an engine tells it."""
+    return next((OSError(number, "") for number, sign in _DISK_SIGNS.items() if sign in words), None)
 
 
 def _as_texts(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:

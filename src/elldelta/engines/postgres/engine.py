@@ -16,12 +16,11 @@ import contextlib
 import itertools
 import re
 import secrets
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from elldelta.engines import sql
-from elldelta.engines.postgres import errors
 from elldelta.engines.postgres.connection import Connection
 from elldelta.engines.postgres.types import (
     ColumnType,
@@ -40,7 +39,7 @@ from elldelta.engines.sources import (
     is_frame,
     to_arrow,
 )
-from elldelta.engines.table import Capability, Progress, Table, TableColumn, require
+from elldelta.engines.table import Capability, Engine, Progress, Table, TableColumn, require
 from elldelta.errors import DataError, ElldeltaError, ParameterError
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def connect(*, database: str) -> PostgresEngine:
     return PostgresEngine(database)
 
 
-class PostgresEngine:
+class PostgresEngine(Engine):
     """PostgreSQL behind the engine contract; see `elldelta.engines.table`."""
 
     name = "postgres"
@@ -190,12 +189,6 @@ class PostgresEngine:
     def close(self) -> None:
         """Ends the connection; the database forgets everything that was temporary."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
 
     # Tables that are written; see `elldelta.release.database_table`
 
@@ -344,9 +337,17 @@ class PostgresEngine:
             "current_setting('server_encoding') AS encoding"
         )
         if server["version"] < OLDEST:
-            raise errors.too_old(server["version"], OLDEST)
+            raise ParameterError(
+                f"PostgreSQL {OLDEST} or newer is needed.",
+                found=f"The server is version {server['version']}.",
+                remedy='Ask for a newer server, or export the table and use `engine=connect("duckdb")`.',
+            )
         if server["encoding"] == "SQL_ASCII":
-            raise errors.without_encoding()
+            raise DataError(
+                "The database does not know the encoding of its texts.",
+                found="Its encoding is SQL_ASCII.",
+                remedy='Export the table, and use `engine=connect("duckdb")` with its `encoding`.',
+            )
 
     def _name(self) -> str:
         return sql.identifier(f"{self._prefix}_{next(self._numbers)}")

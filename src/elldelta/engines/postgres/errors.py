@@ -156,33 +156,6 @@ def unreadable(subject: str) -> DataError:
     )
 
 
-def too_old(version: int, oldest: int) -> ParameterError:
-    """A server that lacks what is needed."""
-    return ParameterError(
-        f"PostgreSQL {oldest} or newer is needed.",
-        found=f"The server is version {version}.",
-        remedy='Ask for a newer server, or export the table and use `engine=connect("duckdb")`.',
-    )
-
-
-def without_encoding() -> DataError:
-    """A database whose texts are bytes of an unknown encoding."""
-    return DataError(
-        "The database does not know the encoding of its texts.",
-        found="Its encoding is SQL_ASCII.",
-        remedy='Export the table with its encoding, and use `engine=connect("duckdb")` with `encoding`.',
-    )
-
-
-def no_calendar(column: str) -> DataError:
-    """A date that no file can hold."""
-    return DataError(
-        f"Column {column!r} holds dates that cannot be written to a file.",
-        found="Some are infinite, or lie outside the calendar.",
-        remedy="Leave the column out, correct the dates, or write to a table of the database.",
-    )
-
-
 def _unreachable(words: str, code: str) -> FileError:
     """Why there is no connection. Only the libpq texts tell, and they may be in any language."""
     if code[:2] == "28" or "authentication failed" in words or "no password supplied" in words:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from elldelta.engines import sql
-from elldelta.engines.postgres.errors import no_calendar
 from elldelta.errors import DataError
 
 if TYPE_CHECKING:
@@ -145,7 +144,11 @@ def check_calendar(batch: pa.RecordBatch) -> None:
         unit = 1 if pa.types.is_date32(field.type) else 86_400_000_000
         lowest = pc.min(days).as_py()
         if lowest is not None and lowest < _FIRST_DAY * unit:
-            raise no_calendar(field.name)
+            raise DataError(
+                f"Column {field.name!r} holds dates that cannot be written to a file.",
+                found="Some are infinite, or lie outside the calendar.",
+                remedy="Leave the column out, correct the dates, or write to a table of the database.",
+            )
 
 
 def storable(table: pa.Table) -> pa.Table:

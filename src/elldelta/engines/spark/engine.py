@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import warnings
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from elldelta.engines.spark.jobs import Runner
 from elldelta.engines.spark.session import Session, given_session, start_session
 from elldelta.engines.spark.sources import Sources
 from elldelta.engines.spark.types import spelt
-from elldelta.engines.table import Capability, Progress, Table
+from elldelta.engines.table import Capability, Engine, Progress, Table
 from elldelta.engines.task import private_folder
 from elldelta.errors import ElldeltaError, FileError, InternalError, ParameterError
 from elldelta.files import CsvFormat, part_name, remove, unwritable
@@ -64,7 +64,7 @@ def connect(
     return SparkEngine(master, conf or {}, session, temp_directory)
 
 
-class SparkEngine:
+class SparkEngine(Engine):
     """Spark behind the engine contract; see `elldelta.engines.table`."""
 
     name = "spark"
@@ -190,9 +190,6 @@ class SparkEngine:
                 self._runner.run(self._session.leave)
             finally:
                 self._removal()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *problem: object) -> None:
         # What went wrong inside the block is what its owner must hear of, not that Spark is gone as well.

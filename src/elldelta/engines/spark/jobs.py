@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import secrets
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from elldelta.engines.table import Progress, withheld
+from elldelta.engines.table import Progress, disk_error, withheld
 from elldelta.engines.task import PATIENCE, Task
 from elldelta.errors import DataError, ElldeltaError, FileError
 from elldelta.files import unwritable
@@ -20,13 +19,6 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 
-_DISK_SIGNS = {
-    errno.ENOSPC: "No space left",
-    errno.EFBIG: "File too large",
-    errno.EDQUOT: "Disk quota exceeded",
-    errno.EACCES: "Permission denied",
-    errno.EROFS: "Read-only file system",
-}
 _CANCELLED = ("cancelled part of cancelled job group", "OPERATION_CANCELED", "was canceled", "was cancelled")
 _MEANINGS: dict[tuple[str, ...], tuple[type[ElldeltaError], str, str, str]] = {
     ("OutOfMemoryError", "No space left", "File too large", "Disk quota exceeded"): (
@@ -167,10 +159,10 @@ def _translated(error: BaseException, writing: Path | None = None) -> BaseExcept
     words = f"{type(error).__name__} {error}"
     if any(sign in words for sign in _CANCELLED):
         return KeyboardInterrupt()
-    number = next((n for n, sign in _DISK_SIGNS.items() if sign in words), None)
-    if number is not None and writing is not None:
-        return unwritable(writing, OSError(number, ""))
-    for signs, (kind, problem, found, remedy) in _MEANINGS.items():
+    problem = disk_error(words)
+    if problem is not None and writing is not None:
+        return unwritable(writing, problem)
+    for signs, (kind, what, found, remedy) in _MEANINGS.items():
         if any(sign in words for sign in signs):
-            return kind(problem, found=found, remedy=remedy)
+            return kind(what, found=found, remedy=remedy)
     return withheld()
