@@ -21,7 +21,7 @@ from elldelta.agency.server.services.ledger import store_state
 from elldelta.agency.server.services.parties import create_party, find_party
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import create_population, find_population
-from elldelta.agency.server.services.registered import packed
+from elldelta.agency.server.services.publications import packed
 from elldelta.agency.server.services.releases import register_release
 from elldelta.agency.server.settings import Limits, Settings
 from elldelta.agency.server.state import Agency, prepare

@@ -18,23 +18,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from jinja2 import Environment
     from markupsafe import Markup
     from matplotlib.figure import Figure
 
 
 def render(template: str, **content: Any) -> str:  # noqa: ANN401 (whatever the template shows)
-    """Fills in a template of `elldelta.pages.templates`; a name that is missing is an error."""
+    """Fills in a template of `elldelta.pages.templates`."""
+    return environment_of("elldelta.pages").get_template(template).render(**content)
+
+
+def environment_of(package: str) -> Environment:
+    """What fills in the templates of a package; a name that is missing is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("elldelta.pages", "templates"),
+        loader=PackageLoader(package, "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["number"] = lambda value: f"{value:,}"
-    return environment.get_template(template).render(**content)
+    return environment
 
 
 def check_page(path: Path | None, *, overwrite: bool) -> None:

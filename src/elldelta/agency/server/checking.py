@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 from elldelta.agency.admission import ledger_chain
 from elldelta.agency.registration import Examined, Registration, examine
 from elldelta.agency.server.errors import BusyError, TooLargeError
+from elldelta.agency.server.tables import View
 from elldelta.errors import ParameterError, RefusedError
 from elldelta.files import json_object
 from elldelta.model import model_from_bytes, promise_to_the_past, rounded
@@ -207,15 +208,21 @@ def read_limited(content: bytes, most_cells: int) -> Model:
     return model
 
 
-class PaperNumbers(NamedTuple):
-    """What the paper's bound gives: the fewest records, classes, and whether these were looked for."""
+class PaperCost(View):
+    """What the paper's bound says, with two digits.
+
+    Attributes:
+        fewest_records: The records that one class for everybody needs; None if no number is enough.
+        classes: The classes that the records named give; None if none, or if it takes too long to tell.
+        is_searched: Whether the classes were looked for at all.
+    """
 
     fewest_records: int | None
     classes: int | None
     is_searched: bool
 
 
-def paper_numbers(content: bytes, secret: bytes, wish: Wish, most_cells: int) -> PaperNumbers:
+def paper_cost(content: bytes, secret: bytes, wish: Wish, most_cells: int) -> PaperCost:
     """What a wish costs by the paper's bound, from rounded counts: about right, and no way to the true ones.
 
     Args:
@@ -240,12 +247,12 @@ def paper_numbers(content: bytes, secret: bytes, wish: Wish, most_cells: int) ->
                 fewest_past=1 if model.noise else wish.fewest_past,
             ),
         )
-        fewest = planner.records()
+        fewest = two_digits(planner.records(), up=True)
         if is_searched and wish.records is not None:
-            classes = planner.plan("paper", wish.records).n_classes
+            classes = two_digits(planner.plan("paper", wish.records).n_classes)
     except RefusedError:
         pass  # what is not known stays None
-    return PaperNumbers(fewest, classes, is_searched)
+    return PaperCost(fewest_records=fewest, classes=classes, is_searched=is_searched)
 
 
 @lru_cache(maxsize=2)

@@ -21,7 +21,7 @@ from sqlalchemy import select
 from sqlalchemy.engine import make_url
 
 from elldelta.agency.server import logs
-from elldelta.agency.server.checking import CheckedLedger, CheckPool
+from elldelta.agency.server.checking import CheckedLedger, CheckPool, PaperCost
 from elldelta.agency.server.database import Database
 from elldelta.agency.server.limits import ConcurrencyLimit, GrowingDelay, InFlight, RateLimit, StripedLock
 from elldelta.agency.server.migrations import is_empty, migrate
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
     from elldelta.agency.admission import PlanState, Registered
-    from elldelta.agency.server.services.planning import PaperCost
     from elldelta.agency.server.settings import Limits, Settings
     from elldelta.model import Model
     from elldelta.plan.plan import Plan

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import (
@@ -24,6 +24,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Row,
     String,
     Text,
     TypeDecorator,
@@ -86,6 +87,11 @@ class View(BaseModel):
     """What callers see of a row: the fields that it names and nothing else."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    @classmethod
+    def of_row(cls, row: Row[*tuple[Any, ...]]) -> Self:
+        """What is seen of the first thing that a query has found."""
+        return cls.model_validate(row[0])
 
 
 def is_name(text: str) -> bool:

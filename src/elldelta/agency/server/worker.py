@@ -31,7 +31,7 @@ from elldelta.agency.server.tables import Job
 from elldelta.errors import ElldeltaError, InternalError, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
@@ -131,7 +131,7 @@ def run_next(agency: Agency, worker: str, queue: Sequence[JobKind] = PLANNING + 
         return False
     logs.log("job begun", job=claim.id, kind=claim.kind, attempt=claim.attempts)
     begun = time.monotonic()
-    with _SignsOfLife(agency, claim):
+    with _signs_of_life(agency, claim):
         error = run_claim(agency, claim)
     if error is not None:
         fail_job(agency, claim, error)
@@ -179,32 +179,19 @@ def run_claim(agency: Agency, claim: Job) -> ElldeltaError | None:
     return None
 
 
-class _SignsOfLife:
+@contextlib.contextmanager
+def _signs_of_life(agency: Agency, claim: Job) -> Iterator[None]:
     """Tells the database now and then that a job is being worked on; ends the process if it takes too long.
 
     Compiled code cannot be interrupted in any other way.
     """
+    done, limits = threading.Event(), agency.limits
+    deadline = time.monotonic() + limits.job_seconds
 
-    def __init__(self, agency: Agency, claim: Job) -> None:
-        self._agency = agency
-        self._claim = claim
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._tell, daemon=True)
-
-    def __enter__(self) -> _SignsOfLife:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _tell(self) -> None:
-        limits = self._agency.limits
-        deadline = time.monotonic() + limits.job_seconds
-        while not self._done.wait(limits.job_lease_seconds / 4):
+    def tell() -> None:
+        while not done.wait(limits.job_lease_seconds / 4):
             with contextlib.suppress(ElldeltaError):
-                report_job(self._agency, self._claim)
+                report_job(agency, claim)
             if time.monotonic() > deadline:
                 too_long = RefusedError(
                     "The job took too long and was ended.",
@@ -212,9 +199,17 @@ class _SignsOfLife:
                     remedy="Ask for fewer records or a coarser population, or for a longer limit.",
                 )
                 with contextlib.suppress(ElldeltaError):
-                    fail_job(self._agency, self._claim, too_long)
-                logs.log("job took too long", level=logging.WARNING, job=self._claim.id)
+                    fail_job(agency, claim, too_long)
+                logs.log("job took too long", level=logging.WARNING, job=claim.id)
                 os._exit(TIMED_OUT)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _end_with(life_line: Connection) -> None:

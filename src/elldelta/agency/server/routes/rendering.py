@@ -24,6 +24,7 @@ from elldelta.agency.server.errors import NotFoundError, status_of, told
 from elldelta.agency.server.guarded_route import GuardedRoute
 from elldelta.agency.server.rights import allow_anybody
 from elldelta.errors import ElldeltaError, InputError, ParameterError, RefusedError
+from elldelta.pages.page import environment_of
 from elldelta.plan.words import rounded_up
 
 if TYPE_CHECKING:
@@ -257,17 +258,8 @@ def _assets() -> dict[str, tuple[str, bytes]]:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("elldelta.agency.server", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = environment_of("elldelta.agency.server")
     environment.filters |= {
-        "number": lambda value: f"{value:,}",
         "share": lambda value: f"{value:.1%}".replace("%", " %"),
         "chance": chance,
         "small": lambda value: f"{value:.3g}",

@@ -23,8 +23,7 @@ from elldelta.agency.server.errors import ConflictError
 from elldelta.agency.server.paging import Part, Window, read_part
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
 from elldelta.agency.server.services.plans import load_plan, lock_plan, plan_file
-from elldelta.agency.server.services.publications import SEE_ALL, has_state, hidden_from
-from elldelta.agency.server.services.registered import load_registered
+from elldelta.agency.server.services.publications import SEE_ALL, has_state, hidden_from, load_registered
 from elldelta.agency.server.tables import LedgerLine
 from elldelta.agency.server.tables import LedgerState as LedgerStateRow
 from elldelta.agency.server.tables import Plan as PlanRow

@@ -122,9 +122,7 @@ def create_party(agency: Agency, name: str, role: Role, password: str | None = N
 
 def list_parties(agency: Agency, window: Window = BEGINNING) -> Part[PartyView]:
     """All parties, by name."""
-    return read_part(
-        agency, select(Party), window, Party.name, view=lambda row: PartyView.model_validate(row.Party)
-    )
+    return read_part(agency, select(Party), window, Party.name, view=PartyView.of_row)
 
 
 def show_party(agency: Agency, name: str) -> PartyView:
@@ -228,15 +226,8 @@ def list_tokens(agency: Agency, party_name: str, window: Window = BEGINNING) -> 
     """The tokens of a party, the newest first, also those that no longer hold."""
     with agency.database.reading() as session:
         party = find_party(session, party_name)
-    return read_part(
-        agency,
-        select(Token).where(Token.party_id == party.id),
-        window,
-        Token.created_at,
-        Token.id,
-        view=lambda row: TokenView.model_validate(row.Token),
-        descending=True,
-    )
+    chosen, order = select(Token).where(Token.party_id == party.id), (Token.created_at, Token.id)
+    return read_part(agency, chosen, window, *order, view=TokenView.of_row, descending=True)
 
 
 def revoke_token(agency: Agency, token_id: str) -> TokenView:
@@ -272,11 +263,5 @@ def identify_token(agency: Agency, text: str) -> Caller:
 
 def list_trail(agency: Agency, window: Window = BEGINNING) -> Part[TrailView]:
     """The trail, the newest first."""
-    return read_part(
-        agency,
-        select(TrailEntry),
-        window,
-        TrailEntry.id,
-        view=lambda row: TrailView.model_validate(row.TrailEntry),
-        descending=True,
-    )
+    order = TrailEntry.id
+    return read_part(agency, select(TrailEntry), window, order, view=TrailView.of_row, descending=True)

@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from elldelta.agency.server.checking import answered, paper_numbers, two_digits
+from elldelta.agency.server.checking import PaperCost, answered, paper_cost, two_digits
 from elldelta.agency.server.errors import BusyError, ConflictError, document_of
 from elldelta.agency.server.rights import CLIENT
 from elldelta.agency.server.services.jobs import JobView, enqueue, finish_job, last_done
@@ -56,20 +56,6 @@ MANY_CELLS = 1 << 21
 
 N_POINTS = 8
 """Numbers of records at which a preview compares the bounds."""
-
-
-class PaperCost(View):
-    """What the paper's bound says.
-
-    Attributes:
-        fewest_records: The records that one class for everybody needs; None if no number is enough.
-        classes: The classes that the records named give; None if none, or if it takes too long to tell.
-        is_searched: Whether the classes were looked for at all.
-    """
-
-    fewest_records: int | None
-    classes: int | None
-    is_searched: bool
 
 
 class Cost(View):
@@ -132,10 +118,7 @@ def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> C
 
     def paper() -> PaperCost:
         content = model_content(agency, model_id)
-        found = agency.checks.run(paper_numbers, content, agency.secret, asked, MANY_CELLS)
-        fewest = None if found.fewest_records is None else two_digits(found.fewest_records, up=True)
-        classes = None if found.classes is None else two_digits(found.classes)
-        return PaperCost(fewest_records=fewest, classes=classes, is_searched=found.is_searched)
+        return agency.checks.run(paper_cost, content, agency.secret, asked, MANY_CELLS)
 
     return Cost(
         population=population,

@@ -97,15 +97,8 @@ def list_plans(
         chosen = chosen.where(PlanRow.status == status)
     if population is not None:
         chosen = chosen.join(Population).where(Population.name == population)
-    return read_part(
-        agency,
-        chosen,
-        window,
-        PlanRow.issued_at,
-        PlanRow.digest,
-        view=lambda row: PlanView.model_validate(row.Plan),
-        descending=True,
-    )
+    order = (PlanRow.issued_at, PlanRow.digest)
+    return read_part(agency, chosen, window, *order, view=PlanView.of_row, descending=True)
 
 
 def n_issued(agency: Agency, populations: Sequence[str]) -> dict[str, int]:

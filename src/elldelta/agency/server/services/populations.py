@@ -88,13 +88,7 @@ def create_population(agency: Agency, name: str, title: str) -> PopulationView:
 
 def list_populations(agency: Agency, window: Window = BEGINNING) -> Part[PopulationView]:
     """All populations, by name."""
-    return read_part(
-        agency,
-        select(Population),
-        window,
-        Population.name,
-        view=lambda row: PopulationView.model_validate(row.Population),
-    )
+    return read_part(agency, select(Population), window, Population.name, view=PopulationView.of_row)
 
 
 def show_population(agency: Agency, name: str) -> PopulationView:

@@ -1,4 +1,4 @@
-"""What owners say about the releases that they have registered, and what others see of them.
+"""Releases that were admitted, as they are stored; what owners say about them, and what others see of them.
 
 A release is registered before it is published. Until its owner says that it is published, other owners and
 clients see of it only which values survive in each class, together with all others of its kind. An owner can
@@ -8,27 +8,31 @@ take back what it never published: that it never did rests on its word, which th
 from __future__ import annotations
 
 import json
+import zlib
 from typing import TYPE_CHECKING, Literal
 
-from sqlalchemy import exists, select
+import numpy as np
+from sqlalchemy import exists, select, true
 
-from elldelta.agency.admission import check_subtraction
+from elldelta.agency.admission import LedgerDamagedError, Registered, check_subtraction
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.rights import AGENCY, AUDITOR, Caller
 from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan
-from elldelta.agency.server.services.registered import load_registered
-from elldelta.agency.server.tables import LedgerLine, Population, Publication
+from elldelta.agency.server.tables import LedgerLine, Party, Population, Publication
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.agency.server.trail import about, nothing_done
+from elldelta.core.distribution import frozen
 from elldelta.errors import RefusedError
 from elldelta.ledger import line_bytes
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from sqlalchemy import ColumnElement, Select
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.state import Agency
     from elldelta.agency.server.tables import ReleaseState
+    from elldelta.plan.plan import Plan
 
 SEE_ALL = frozenset({AGENCY, AUDITOR})
 
@@ -42,20 +46,17 @@ def has_state(state: Literal["published", "voided"]) -> ColumnElement[bool]:
     )
 
 
-def is_visible(caller: Caller) -> ColumnElement[bool] | None:
-    """Which registrations a caller may see: what was published and its own; None for all."""
+def is_visible(caller: Caller) -> ColumnElement[bool]:
+    """Which registrations a caller may see: what was published and its own; the agency and auditors all."""
     if caller.role in SEE_ALL:
-        return None
+        return true()
     return has_state("published") | (RegistrationRow.party_id == caller.id)
 
 
 def hidden_from(session: Session, caller: Caller, plan_digest: str) -> frozenset[int]:
     """The lines of a ledger that a caller may not see."""
-    seen = is_visible(caller)
-    if seen is None:
-        return frozenset()
-    chosen = select(RegistrationRow.sequence).where(RegistrationRow.plan_digest == plan_digest, ~seen)
-    return frozenset(session.scalars(chosen))
+    here = RegistrationRow.plan_digest == plan_digest
+    return frozenset(session.scalars(select(RegistrationRow.sequence).where(here, ~is_visible(caller))))
 
 
 def registered_by(caller: Caller, plan_digest: str, content_digest: str) -> Select[RegistrationRow]:
@@ -65,6 +66,49 @@ def registered_by(caller: Caller, plan_digest: str, content_digest: str) -> Sele
         RegistrationRow.party_id == caller.id,
         RegistrationRow.content_digest == content_digest,
     )
+
+
+def load_registered(session: Session, agency: Agency, plan: Plan, sequence: int) -> Registered:
+    """A release that was admitted. What was registered never changes, and is cached by its line."""
+    chosen = (LedgerLine.plan_digest == plan.digest) & (LedgerLine.sequence == sequence)
+    line = session.scalars(select(LedgerLine.line).where(chosen)).one()
+
+    def load() -> Registered:
+        row = session.execute(
+            select(RegistrationRow.counts, Party.name)
+            .join(Party, Party.id == RegistrationRow.party_id)
+            .where(RegistrationRow.plan_digest == plan.digest, RegistrationRow.sequence == sequence)
+        ).one()
+        return Registered(plan, row.name, line, unpacked(row.counts, plan.schema.n_values))
+
+    return agency.registered.get((plan.digest, sequence, line), load)
+
+
+def packed(counts: NDArray[np.int64]) -> bytes:
+    """Counts as they are stored."""
+    return zlib.compress(counts.astype("<i8").tobytes())
+
+
+def unpacked(content: bytes, n_values: int) -> NDArray[np.int64]:
+    """What `packed` has made.
+
+    Raises:
+        LedgerDamagedError: It is something else.
+    """
+    try:
+        return frozen(np.frombuffer(zlib.decompress(content), dtype="<i8").reshape(-1, n_values), np.int64)
+    except (zlib.error, ValueError):
+        raise LedgerDamagedError(
+            "The counts of a registered release cannot be read.",
+            found="They are not what was stored.",
+            remedy="Restore the database from a copy.",
+        ) from None
+
+
+def lock_population(session: Session, population_id: int) -> None:
+    """Nobody else decides about a release of these people until this transaction ends."""
+    own = select(Population.id).where(Population.id == population_id)
+    session.execute(own.with_for_update(key_share=True))
 
 
 def tell_state(
@@ -88,11 +132,7 @@ def tell_state(
             if row is not None and row.state == "registered":
                 compared = _compared(session, agency, row)
     with agency.database.writing() as session:
-        # Nobody decides about a release of these people until this transaction ends.
-        population = find_plan(session, plan_digest).population_id
-        session.execute(
-            select(Population.id).where(Population.id == population).with_for_update(key_share=True)
-        )
+        lock_population(session, find_plan(session, plan_digest).population_id)
         lock_plan(session, plan_digest)
         row = session.scalars(registered_by(caller, plan_digest, content_digest)).one_or_none()
         if row is None:

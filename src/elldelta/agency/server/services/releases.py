@@ -36,10 +36,16 @@ from elldelta.agency.server.services.plans import (
     plan_file,
     require_issued,
 )
-from elldelta.agency.server.services.publications import has_state, is_visible, registered_by
-from elldelta.agency.server.services.registered import load_registered, packed
+from elldelta.agency.server.services.publications import (
+    has_state,
+    is_visible,
+    load_registered,
+    lock_population,
+    packed,
+    registered_by,
+)
 from elldelta.agency.server.settings import KIB
-from elldelta.agency.server.tables import Answer, LedgerLine, Population, Refusal, ReleaseState, View
+from elldelta.agency.server.tables import Answer, LedgerLine, Refusal, ReleaseState, View
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.core.diversity import class_diversities
@@ -55,7 +61,7 @@ if TYPE_CHECKING:
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.services.ledger import LastLines
     from elldelta.agency.server.state import Agency
-    from elldelta.ledger import Admission
+    from elldelta.ledger import Admission, LedgerEntry
     from elldelta.plan.plan import Plan
 
 CREATED, KNOWN, REFUSED = 201, 200, 409
@@ -148,8 +154,8 @@ def show_receipt(agency: Agency, caller: Caller, plan_digest: str, content_diges
             raise NotFoundError("release")
         if row.state == "voided":
             raise _taken_back()
-        told = _admission(row.plan_digest, caller, row.sequence, row.line.hash, row.content_digest)
-    return _signed(agency, population, RegistrationAnswer(KNOWN, told)).document
+        told = _admission(row.plan_digest, caller, row, row.line.hash, is_new=False)
+    return _signed(agency, population, told).document
 
 
 def largest_registration(agency: Agency, plan_digest: str) -> int:
@@ -165,17 +171,8 @@ def list_releases(
 ) -> Part[ReleaseView]:
     """The releases of a plan that a caller may see, in the order of their lines."""
     load_plan(agency, plan_digest)  # there must be one
-    chosen, seen = (
-        select(RegistrationRow).where(RegistrationRow.plan_digest == plan_digest),
-        is_visible(caller),
-    )
-    return read_part(
-        agency,
-        chosen if seen is None else chosen.where(seen),
-        window,
-        RegistrationRow.sequence,
-        view=lambda row: ReleaseView.model_validate(row.Registration),
-    )
+    chosen = select(RegistrationRow).where(RegistrationRow.plan_digest == plan_digest, is_visible(caller))
+    return read_part(agency, chosen, window, RegistrationRow.sequence, view=ReleaseView.of_row)
 
 
 def list_refusals(
@@ -186,14 +183,7 @@ def list_refusals(
     chosen = select(Refusal).where(Refusal.plan_digest == plan_digest)
     if caller.role == OWNER:
         chosen = chosen.where(Refusal.party_id == caller.id)
-    return read_part(
-        agency,
-        chosen,
-        window,
-        Refusal.id,
-        view=lambda row: RefusalView.model_validate(row.Refusal),
-        descending=True,
-    )
+    return read_part(agency, chosen, window, Refusal.id, view=RefusalView.of_row, descending=True)
 
 
 def _population(session: Session, plan_digest: str) -> tuple[int, str]:
@@ -203,24 +193,19 @@ def _population(session: Session, plan_digest: str) -> tuple[int, str]:
 
 
 def _admission(
-    plan_digest: str,
-    caller: Caller,
-    sequence: int,
-    line_hash: str,
-    content_digest: str,
-    *,
-    is_new: bool = False,
-) -> dict[str, Any]:
+    plan_digest: str, caller: Caller, entry: RegistrationRow | LedgerEntry, line_hash: str, *, is_new: bool
+) -> RegistrationAnswer:
     """What an owner is told about a release that has its line."""
-    return {
+    document = {
         "accepted": True,
         "is_new": is_new,
         "plan": plan_digest,
         "owner": caller.name,
-        "sequence": sequence,
+        "sequence": entry.sequence,
         "hash": line_hash,
-        "content_digest": content_digest,
+        "content_digest": entry.content_digest,
     }
+    return RegistrationAnswer(CREATED if is_new else KNOWN, document)
 
 
 def _refusal(error: ElldeltaError) -> RegistrationAnswer:
@@ -314,9 +299,7 @@ class _Case:
     def answered(self, judged: _Judgement | None) -> RegistrationAnswer:
         """Decides, alone, and keeps the answer."""
         with self.agency.database.writing() as session:
-            # Nobody else decides about a release of these people until this transaction ends.
-            own = select(Population.id).where(Population.id == self.population_id)
-            session.execute(own.with_for_update(key_share=True))
+            lock_population(session, self.population_id)
             answer = self.known_answer(session)
             if answer is None:
                 answer = self._decided(session, judged)
@@ -392,7 +375,8 @@ class _Case:
             return self._refused(session, error)
         if judged.found.is_new:
             self._add(session, judged.found, judged.past, self.examined)
-        return self._admitted(judged.found)
+        entry = judged.found.entry
+        return _admission(self.plan.digest, self.caller, entry, entry.hash, is_new=judged.found.is_new)
 
     def _check_quota(self, session: Session, examined: Examined) -> None:
         """Refuses more than one owner may have: what is admitted stays for ever."""
@@ -476,15 +460,3 @@ class _Case:
         session.flush()
         for state in (past.own.after(admission, examined), *past.elsewhere):
             store_state(session, state)
-
-    def _admitted(self, admission: Admission) -> RegistrationAnswer:
-        entry, plan_digest = admission.entry, self.plan.digest
-        document = _admission(
-            plan_digest,
-            self.caller,
-            entry.sequence,
-            entry.hash,
-            entry.content_digest,
-            is_new=admission.is_new,
-        )
-        return RegistrationAnswer(CREATED if admission.is_new else KNOWN, document)
