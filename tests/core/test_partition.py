@@ -94,3 +94,10 @@ def test_compiled_class_sums_equal_plain_ones(monkeypatch, dtype):
             compiled = partition_module.sum_by_class(table, partition)
         assert (plain == compiled).all()
         assert compiled.dtype == dtype
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=20))
+def test_merged_classes_are_those_of_several_members(numbers):
+    grouping = Partition(np.unique(numbers, return_inverse=True)[1])
+    found = partition_module.merged_classes(grouping)
+    assert found == [members.tolist() for members in grouping if members.size > 1]

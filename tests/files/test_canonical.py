@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from elldelta.errors import FileError, ParameterError
-from elldelta.files import canonical_json, digest, json_object, read_json
+from elldelta.files import canonical_json, canonical_parts, digest, joined, json_object, read_json
 from elldelta.release.content import content_digest
 
 PLAIN = [[1, 2.5, 3], [2**2000, 0.1], [[0.5, 1.0], [2.0]], [[1, "a"], [2.0, None]], [True, 1.5], []]
@@ -16,6 +16,25 @@ HOLES = [float("nan"), float("inf"), -float("inf")]
 @pytest.mark.parametrize("document", PLAIN)
 def test_plain_documents_are_spelt_as_json_does(document):
     assert json.loads(canonical_json(document)) == document
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [[0.0], [-0.0], [0.0, -0.0], [1], [True], ["0.5"], [None], [0.1 + 0.2, 1e22, 5e-324, 1e-7], [-1.5], []],
+)
+@pytest.mark.parametrize("rows", [list, tuple])
+def test_a_large_table_of_floats_that_repeat_is_spelt_as_json_does(odd, rows):
+    table = rows(rows(row) for row in [[0.25, 1e-6, 3e16]] * 1500 + [odd])
+    expected = json.dumps(table, separators=(",", ":")).encode()
+    assert canonical_json(table) == expected
+    assert canonical_json({"table": table}) == b'{"table":' + expected + b"}"
+    assert joined(canonical_parts({"b": 1, "a": table})) == canonical_json({"b": 1, "a": table})
+
+
+@pytest.mark.parametrize("hole", HOLES)
+def test_what_is_not_finite_is_refused_in_a_large_table(hole):
+    with pytest.raises(ParameterError, match="finite"):
+        canonical_json([[0.5, 0.25]] * 1500 + [[hole]])
 
 
 @pytest.mark.parametrize(

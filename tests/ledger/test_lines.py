@@ -9,8 +9,11 @@ import pytest
 
 import elldelta as ed
 from elldelta.cli.main import execute
+from elldelta.errors import ParameterError
 from elldelta.files import as_bytes, seal
 from elldelta.ledger import line_bytes
+from elldelta.ledger.lines import LedgerHeader, listed_misses, missed_table
+from elldelta.ledger.sealed import numbers_below
 from elldelta.release import manifest_path
 
 VALUES = np.array(["flu", "hiv", "cold", "gout", "acne", "mumps"])
@@ -130,3 +133,26 @@ def test_a_line_that_left_out_more_than_the_release(folder, capsys):
     chained_again(folder, lines)
     named_line(folder / "a.csv", lines_of(folder)[1])
     assert "suppressed" in verify(capsys, "a.csv", code=2)["error"]["found"]
+
+
+@pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
+def test_what_is_missed_is_listed_and_read_again(density):
+    rng = np.random.default_rng(5)
+    missed = rng.random((7, 70)) < density
+    missed[3] = False  # a class that misses nothing has no list
+    listed = listed_misses(missed)
+    assert listed == tuple(
+        (base, *[value for value in range(70) if missed[base, value]])
+        for base in range(7)
+        if missed[base].any()
+    )
+    header = LedgerHeader("sha256:" + "0" * 64, 2, 1, 1, 70, (70,) * 7)
+    assert (missed_table(listed, header) == missed).all()
+
+
+@pytest.mark.parametrize("values", [[True], [1.0], [-1], [9], ["1"], [None], [[1]], (1,), "1", None])
+def test_what_is_no_list_of_numbers_below_is_refused(values):
+    assert numbers_below([0, 8, 3], 9) == (0, 8, 3)
+    assert numbers_below([], 0) == ()
+    with pytest.raises(ParameterError):
+        numbers_below(values, 9)

@@ -253,3 +253,32 @@ def test_nearly_independent_releases_of_a_model_with_an_error_need_one_truth(mod
     without = replace(both, conditions=tuple(line for line in both.conditions if line != common))
     with pytest.raises(FileError, match="changed or damaged"):
         Plan.from_dict(without.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("witnesses", (0, 0, 1)),
+        ("witnesses", (0, 1, 99)),
+        ("witnesses", (0, 1, -1)),
+        ("witnesses", (0, 1, True)),
+        ("witnesses", (0, 1, 2.0)),
+        ("witnesses", (0, 1, 10**30)),
+        ("witnesses", (0, 1)),
+        ("witness_cells", (0.1, 0.1, float("nan"))),
+        ("witness_cells", (0.1, 0.1, 1.5)),
+        ("witness_cells", (0.1, 0.1, -0.5)),
+        ("witness_cells", (0.1, 0.1, 10**400)),
+        ("witness_cells", (0.1, 0.1, "0.1")),
+        ("witness_cells", (0.1, 0.1)),
+    ],
+)
+def test_witnesses_that_no_plan_has_are_refused(model, name, row):
+    plan = ed.plan(model, ell=3, records=3000, delta=0.01)
+    plain = replace(
+        plan,
+        witnesses=((0, 1, 2), *plan.witnesses[1:]),
+        witness_cells=((0.1, 0.1, 0.1), *plan.witness_cells[1:]),
+    )
+    with pytest.raises(ParameterError):
+        replace(plain, **{name: (row, *getattr(plain, name)[1:])})

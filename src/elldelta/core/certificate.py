@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,7 +115,7 @@ class CertificateTerms:
         n_values = check_whole("the number of sensitive values", n_values)
         releases = check_releases(releases)
         lengths = np.array([len(values) for values in witnesses], dtype=np.int64)
-        positions = np.array([value for values in witnesses for value in values], dtype=np.int64)
+        positions = np.fromiter(chain.from_iterable(witnesses), np.int64, lengths.sum())
         if positions.size and not 0 <= positions.min() <= positions.max() < n_values:
             raise ParameterError(
                 f"Witness values must be positions from 0 to {n_values - 1}.",

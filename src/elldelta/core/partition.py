@@ -129,7 +129,11 @@ class Partition:
 
 def merged_classes(grouping: Partition) -> list[list[int]]:
     """The published classes that hold several base classes: a short way to write a grouping down."""
-    return [members.tolist() for members in grouping if members.size > 1]
+    sizes = np.bincount(grouping.class_of)
+    members = np.flatnonzero(sizes[grouping.class_of] > 1)
+    members = members[np.argsort(grouping.class_of[members], kind="stable")]
+    ends = np.cumsum(sizes[sizes > 1])[:-1]
+    return [group.tolist() for group in np.split(members, ends) if group.size]
 
 
 def grouping_from_merged(merged: Sequence[Sequence[int]], n_classes: int) -> Partition:

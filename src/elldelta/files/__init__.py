@@ -31,16 +31,19 @@ from elldelta.files.leftovers import claim, clean, engine_name, give_up, hidden_
 from elldelta.files.sealed_json import (
     as_bytes,
     canonical_json,
+    canonical_parts,
     changed,
     digest,
     digest_of_parts,
     is_digest,
+    joined,
     json_object,
     newer,
     read_json,
     seal,
     sealed_bytes,
     unseal,
+    unsealed_parts,
 )
 from elldelta.files.signatures import (
     ALGORITHM,

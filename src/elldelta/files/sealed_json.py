@@ -11,6 +11,7 @@ import math
 import os
 import re
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from elldelta.errors import ElldeltaError, FileError, ParameterError
@@ -25,6 +26,9 @@ _SCALARS = {type(None), bool, int, str}
 """Types whose values are all plain; a list of them needs no look at each."""
 _NUMBERS = {int, float}
 
+MANY_ROWS, MOST_REPEATED = 1000, 100_000
+"""Tables of so many rows are looked at for floats that repeat, of which so many may be different."""
+
 
 def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON value)
     """The canonical bytes of a plain JSON value: sorted keys, no white space, UTF-8, floats by `repr`.
@@ -32,8 +36,12 @@ def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON valu
     >>> canonical_json({"b": 1, "a": [0.5, "é", None]}).decode()
     '{"a":[0.5,"é",null],"b":1}'
     """
-    _check_plain(document)
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = _repeated_floats(document)
+    if not text:
+        _check_plain(document)
+        text = json.dumps(
+            document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -41,6 +49,21 @@ def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON valu
             "A document for a digest must be valid Unicode.",
             found="A text holds half of a surrogate pair.",
         ) from None
+
+
+def canonical_parts(
+    document: Mapping[str, Any], written: Mapping[str, bytes] = MappingProxyType({})
+) -> dict[str, bytes]:
+    """The canonical bytes of every member of a JSON object, of which some may be written already."""
+    return {
+        name: written.get(name) or canonical_json(name) + b":" + canonical_json(value)
+        for name, value in document.items()
+    }
+
+
+def joined(parts: Mapping[str, bytes]) -> bytes:
+    """The canonical bytes of a JSON object from those of its members."""
+    return b"{" + b",".join(parts[name] for name in sorted(parts)) + b"}"
 
 
 def digest(document: Any) -> str:  # noqa: ANN401 (any plain JSON value)
@@ -67,26 +90,31 @@ def seal(kind: str, version: int, content: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "digest": digest(document)}
 
 
-def sealed_bytes(kind: str, version: int, content: Mapping[str, Any]) -> tuple[str, bytes]:
+def sealed_bytes(
+    kind: str, version: int, content: Mapping[str, Any], written: Mapping[str, bytes] = MappingProxyType({})
+) -> tuple[str, bytes]:
     """The digest of what `seal` returns, and its bytes as they stand in a file; values are written once.
+
+    Members whose canonical bytes are known already (`unseal`) need not be written again.
 
     >>> made = seal("thing", 1, {"a": 0.5})
     >>> sealed_bytes("thing", 1, {"a": 0.5}) == (made["digest"], as_bytes(made))
     True
     """
-    document = {"kind": f"elldelta {kind}", "format": version, **content}
-    parts = {name: canonical_json(name) + b":" + canonical_json(value) for name, value in document.items()}
-
-    def joined() -> bytes:
-        return b"{" + b",".join(parts[name] for name in sorted(parts)) + b"}"
-
-    own = digest_of_parts([joined()])
-    parts["digest"] = canonical_json("digest") + b":" + canonical_json(own)
-    return own, joined() + b"\n"
+    parts = canonical_parts({"kind": f"elldelta {kind}", "format": version, **content}, written)
+    own = digest_of_parts([joined(parts)])
+    return own, joined(parts | canonical_parts({"digest": own})) + b"\n"
 
 
 def unseal(kind: str, version: int, document: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Checks what `seal` added and returns the rest.
+    """Checks what `seal` added and returns the rest; see `unsealed_parts`."""
+    return unsealed_parts(kind, version, document, source)[0]
+
+
+def unsealed_parts(
+    kind: str, version: int, document: Mapping[str, Any], source: str
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Checks what `seal` added and returns the rest, and the canonical bytes of every member.
 
     Raises:
         FileError: It is another kind of document, of a newer version, or does not match its digest.
@@ -102,12 +130,13 @@ def unseal(kind: str, version: int, document: Mapping[str, Any], source: str) ->
         raise newer(source, found, version)
     content = {key: value for key, value in document.items() if key != "digest"}
     try:
-        intact = digest(content) == document.get("digest")
+        parts = canonical_parts(content)
+        intact = digest_of_parts([joined(parts)]) == document.get("digest")
     except (ElldeltaError, RecursionError):  # nested deeper than anything of ours
         intact = False
     if not intact:
         raise changed(source)
-    return {key: value for key, value in content.items() if key not in ("kind", "format")}
+    return {key: value for key, value in content.items() if key not in ("kind", "format")}, parts
 
 
 def newer(source: str, found: object, version: int) -> FileError:
@@ -166,6 +195,20 @@ def _refuse(_: str) -> None:
     raise ValueError
 
 
+def _repeated_floats(document: object) -> str:
+    """The JSON of a large table of floats of which few are different: each is spelled out once, else ""."""
+    if not isinstance(document, list | tuple) or len(document) < MANY_ROWS:
+        return ""
+    if not set(map(type, document)) <= _LISTS or set(map(type, chain.from_iterable(document))) != {float}:
+        return ""
+    texts = {number: repr(number) for number in set(chain.from_iterable(document))}
+    if len(texts) > MOST_REPEATED or not all(map(math.isfinite, texts)):
+        return ""
+    if 0.0 in texts:  # equal to -0.0, and not spelled alike
+        return ""
+    return f"[{','.join(['[' + ','.join([texts[number] for number in row]) + ']' for row in document])}]"
+
+
 def _check_plain(document: object) -> None:
     # json.dumps would accept integer keys and write them as text, so that two different documents share a
     # digest; NaN would be written as something that is not JSON.
@@ -177,8 +220,9 @@ def _check_plain(document: object) -> None:
                 _check_plain(value)
         case list() | tuple():
             kinds = set(map(type, document))
-            if document and kinds <= _LISTS:
-                _check_plain(list(chain.from_iterable(document)))  # all rows of a table at once
+            if document and kinds <= _LISTS:  # all rows of a table at once
+                inner = set(map(type, chain.from_iterable(document)))
+                _check_plain([] if inner <= _SCALARS else list(chain.from_iterable(document)))
             elif float in kinds and kinds <= _NUMBERS:
                 # Whole numbers may be too large to be asked whether they are finite.
                 floats = [value for value in document if type(value) is float]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from elldelta.core.closeness import as_limit
 from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.core.updates import Update, check_rules
 from elldelta.errors import ElldeltaError, ParameterError
-from elldelta.files import canonical_json, digest, is_digest
+from elldelta.files import canonical_parts, digest_of_parts, is_digest, joined
 from elldelta.ledger.sealed import is_whole, numbers_below
 
 if TYPE_CHECKING:
@@ -259,25 +260,29 @@ class UpdateLine:
 
 def listed_misses(missed: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
     """Per base class that misses witnesses: its number, then the positions of the missed values."""
-    return tuple(
-        (int(base), *np.flatnonzero(missed[base]).tolist()) for base in np.flatnonzero(missed.any(axis=1))
-    )
+    rows, values = np.nonzero(missed)
+    bases, starts = np.unique(rows, return_index=True)
+    stops, listed = [*starts[1:].tolist(), rows.size], values.tolist()
+    places = zip(bases.tolist(), starts.tolist(), stops, strict=False)
+    return tuple((base, *listed[start:stop]) for base, start, stop in places)
 
 
 def _misses(listed: Any, header: LedgerHeader) -> tuple[tuple[int, ...], ...]:  # noqa: ANN401 (from a file)
     if not all(listed):  # a list of misses names its base class first
         raise ParameterError("The misses of a line name no class.")
+    n_classes, n_values = header.n_classes, header.n_values
     return tuple(
-        (*numbers_below(missed[:1], header.n_classes), *numbers_below(missed[1:], header.n_values))
-        for missed in listed
+        numbers_below(missed[:1], n_classes) + numbers_below(missed[1:], n_values) for missed in listed
     )
 
 
 def missed_table(misses: tuple[tuple[int, ...], ...], header: LedgerHeader) -> NDArray[np.bool_]:
     """What a line lists as missed, base classes x values."""
     table = np.zeros((header.n_classes, header.n_values), dtype=np.bool_)
-    for base, *values in misses:
-        table[base, values] = True
+    lengths = np.array([len(missed) - 1 for missed in misses], dtype=np.int64)
+    bases = np.array([missed[0] for missed in misses], dtype=np.int64)
+    values = chain.from_iterable(missed[1:] for missed in misses)
+    table[np.repeat(bases, lengths), np.fromiter(values, np.int64, lengths.sum())] = True
     return table
 
 
@@ -291,19 +296,21 @@ def counts_of(shown: NDArray[np.int64], grouping: Partition) -> tuple[tuple[int,
 def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes, str]:
     """A line of a ledger with its newline, and its hash."""
     chained = {**document, "previous": previous}
-    own = digest(chained)
-    return canonical_json({**chained, "hash": own}) + b"\n", own
+    parts = canonical_parts(chained)
+    own = digest_of_parts([joined(parts)])
+    return joined(parts | canonical_parts({"hash": own})) + b"\n", own
 
 
 def is_intact(line: bytes, document: Mapping[str, Any], previous: str | None) -> bool:
     """Whether a line is in its one spelling, has its own hash, and follows the one before it."""
-    content = {key: value for key, value in document.items() if key != "hash"}
     try:
-        return (
-            document.get("hash") == digest(content)
-            and "previous" in document
-            and document["previous"] == previous
-            and canonical_json(dict(document)) == line
-        )
+        parts = canonical_parts(document)
     except ElldeltaError:
         return False
+    content = {key: part for key, part in parts.items() if key != "hash"}
+    return (
+        document.get("hash") == digest_of_parts([joined(content)])
+        and "previous" in document
+        and document["previous"] == previous
+        and joined(parts) == line
+    )

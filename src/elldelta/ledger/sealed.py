@@ -101,7 +101,8 @@ def on_word(numbers: Collection[int]) -> tuple[str, ...]:
 
 def numbers_below(values: Any, below: int) -> tuple[int, ...]:  # noqa: ANN401 (whatever the file holds)
     """Whole numbers from 0 on, or raises `ParameterError`."""
-    if not isinstance(values, list) or not all(is_whole(value) and 0 <= value < below for value in values):
+    is_plain = isinstance(values, list) and set(map(type, values)) <= {int}  # truth values have another type
+    if not is_plain or (values and not 0 <= min(values) <= max(values) < below):
         raise ParameterError(f"Numbers from 0 to {below - 1} were expected.")
     return tuple(values)
 

@@ -5,7 +5,6 @@ What the promise says is computed from the witnesses and their cells, as it was 
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -189,14 +188,13 @@ def _table(plan: Plan) -> MassTable:
     """P(c, s) of the witnesses; other values count as impossible, as everywhere."""
     if plan.n_classes * plan.schema.n_values <= _MOST_DENSE:
         return plan.cells()
-    lengths = np.array([len(values) for values in plan.witnesses])
-    rows = np.repeat(np.arange(lengths.size), lengths)
-    values = np.fromiter(chain.from_iterable(plan.witnesses), np.int32, rows.size)
-    cells = np.fromiter(chain.from_iterable(plan.witness_cells), np.float64, rows.size)
-    order = np.lexsort((values, rows))
+    offsets, values, cells = plan.witness_arrays
+    n_classes, n_values = plan.n_classes, plan.schema.n_values
+    rows = np.repeat(np.arange(n_classes), np.diff(offsets))
+    order = np.argsort(rows * n_values + values)  # no value twice in a row
     order = order[cells[order] > 0.0]
-    offsets = np.searchsorted(rows[order], np.arange(lengths.size + 1)).astype(np.int64)
-    return SparseRows(offsets, values[order], cells[order], (lengths.size, plan.schema.n_values))
+    starts = np.searchsorted(rows[order], np.arange(n_classes + 1)).astype(np.int64)
+    return SparseRows(starts, values[order].astype(np.int32), cells[order], (n_classes, n_values))
 
 
 def _has_like_witnesses(plan: Plan) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
 from elldelta.choices import GUARANTEES, PLAN_BOUNDS, Movers
 from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
 from elldelta.errors import ElldeltaError, FileError, ParameterError
-from elldelta.files import AtomicFiles, changed, read_json, sealed_bytes, unseal
+from elldelta.files import AtomicFiles, changed, read_json, sealed_bytes, unsealed_parts
 from elldelta.model.protection import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Shown
 from elldelta.plan.classes import Merged, Runs, class_labels, classes_from_dict
@@ -53,6 +54,7 @@ KIND = "plan"
 
 _PLAIN = ("ell", "delta", "releases", "records", "failure_upper", "bound", "p", "eta", "shared_records",
           "guarantee", "waiting_risk", "min_records", "model_digest", "promise")  # fmt: skip
+_TABLES = ("witnesses", "witness_cells")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,15 +142,15 @@ class Plan(Shown):
         check_whole("the number of records per witness", self.min_records)
         if self.movers not in (None, *get_args(Movers)):
             raise ParameterError("Who moves under a plan is not known here.")
-        if len(self.witnesses) != self.classes.n_classes or any(
-            len(set(values)) != len(values)
-            or len(values) < (self.ell if self.promises_values else 0)
-            or not set(values) <= set(range(n_values))
-            for values in self.witnesses
+        offsets, witnesses, _ = self.witness_arrays
+        fewest = self.ell if self.promises_values else 0
+        if (
+            len(self.witnesses) != self.classes.n_classes
+            or (offsets[1:] - offsets[:-1]).min(initial=fewest) < fewest
+            or not all(len(set(values)) == len(values) for values in self.witnesses)
+            or (witnesses.size and not 0 <= witnesses.min() <= witnesses.max() < n_values)
         ):
             raise ParameterError("Every class of a plan needs at least ell different witness values.")
-        if [len(values) for values in self.witnesses] != [len(cells) for cells in self.witness_cells]:
-            raise ParameterError("Every witness value of a plan needs its probability.")
         if self.closeness is not None:
             self.closeness.check(self.n_classes, n_values)
         object.__setattr__(self, "also", tuple(self.also))
@@ -161,21 +163,37 @@ class Plan(Shown):
         """Plans come from files: a number must be a number before anything is computed with it."""
         whole = (self.ell, self.releases, self.records, self.min_records, self.shared_records, self.owners)
         real = (self.failure_upper, self.delta, self.p, self.eta, self.waiting_risk, self.history_confidence)
-        cells = [cell for row in self.witness_cells for cell in row]
-        values = [value for row in self.witnesses for value in row]
         if (
             not all(number is None or type(number) is int for number in whole)
             or not all(n is None or (type(n) in (int, float) and 0.0 <= n <= 1.0) for n in real)
-            or not all(type(value) is int for value in values)
-            or not all(type(cell) in (int, float) and 0.0 <= cell <= 1.0 for cell in cells)
+            or not set(map(type, chain.from_iterable(self.witnesses))) <= {int}
+            or not set(map(type, chain.from_iterable(self.witness_cells))) <= {int, float}
             or not all(isinstance(text, str) for text in (self.promise, self.model_digest, *self.conditions))
         ):
             raise ParameterError("A field of the plan is not of the type that it must have.")
+        if list(map(len, self.witnesses)) != list(map(len, self.witness_cells)):
+            raise ParameterError("Every witness value of a plan needs its probability.")
+        try:
+            cells = self.witness_arrays[2]
+        except OverflowError:
+            raise ParameterError("A number of the plan is too large.") from None
+        if not ((cells >= 0.0) & (cells <= 1.0)).all():
+            raise ParameterError("The probability of a witness must lie between 0 and 1.")
         if isinstance(self.classes, Merged):
             raise ParameterError("The classes of a plan are runs or boxes; only releases merge them.")
         if self.waiting_risk is not None and not 0.0 < self.waiting_risk < 1.0:
             raise ParameterError("The waiting risk must lie strictly between 0 and 1.")
         check_eta(self.eta)
+
+    @cached_property
+    def witness_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """The witnesses of all classes, one class after the other: where each begins, values and cells."""
+        import numpy as np
+
+        offsets = np.cumsum([0, *map(len, self.witnesses)])
+        values = np.fromiter(chain.from_iterable(self.witnesses), np.int64, offsets[-1])
+        cells = np.fromiter(chain.from_iterable(self.witness_cells), np.float64, offsets[-1])
+        return offsets, values, cells
 
     @cached_property
     def faces(self) -> tuple[Plan, ...]:
@@ -308,8 +326,8 @@ class Plan(Shown):
         if self.schema.also_sensitive:
             return np.concatenate([face.cells() for face in self.faces], axis=1)
         table = np.zeros((self.n_classes, self.schema.n_values))
-        for row, (values, cells) in enumerate(zip(self.witnesses, self.witness_cells, strict=True)):
-            table[row, list(values)] = cells
+        offsets, values, cells = self.witness_arrays
+        table[np.repeat(np.arange(self.n_classes), np.diff(offsets)), values] = cells
         return table
 
     def class_of(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -331,7 +349,8 @@ class Plan(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values, with its digest."""
         version, content = self._content()
-        return {"kind": f"elldelta {KIND}", "format": version, **content, "digest": self.digest}
+        tables = {name: list(map(list, content[name])) for name in _TABLES}
+        return {"kind": f"elldelta {KIND}", "format": version, **content, **tables, "digest": self.digest}
 
     @cached_property
     def file_content(self) -> tuple[str, bytes]:
@@ -343,8 +362,8 @@ class Plan(Shown):
         content = {
             "schema": self.schema.to_dict(),
             "classes": self.classes.to_dict(),
-            "witnesses": [list(values) for values in self.witnesses],
-            "witness_cells": [list(cells) for cells in self.witness_cells],
+            "witnesses": self.witnesses,
+            "witness_cells": self.witness_cells,
             "conditions": list(self.conditions),
             **{name: getattr(self, name) for name in _PLAIN},
         }
@@ -411,14 +430,14 @@ class Plan(Shown):
         """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
         from elldelta.plan.consistency import contradiction
 
-        content = unseal(KIND, FORMAT_VERSION, document, source)
+        content, parts = unsealed_parts(KIND, FORMAT_VERSION, document, source)
         try:
             schema = Schema.from_dict(content["schema"])
             plan = cls(
                 schema=schema.face(0) if schema.also_sensitive else schema,
                 classes=classes_from_dict(content["classes"], schema),
-                witnesses=tuple(tuple(values) for values in content["witnesses"]),
-                witness_cells=tuple(tuple(cells) for cells in content["witness_cells"]),
+                witnesses=tuple(map(tuple, content["witnesses"])),
+                witness_cells=tuple(map(tuple, content["witness_cells"])),
                 conditions=tuple(content["conditions"]),
                 notes=tuple(content.get("notes", ())),
                 owners=content.get("owners"),
@@ -432,6 +451,10 @@ class Plan(Shown):
                 further = enumerate(content["also"], start=1)
                 also = tuple(face_from_dict(plan, schema.face(place), own) for place, own in further)
                 plan = replace(plan, schema=schema, also=also)
+            # These hold what stands in the document, so they need not be written out again.
+            if all(set(map(type, content[name])) == {list} for name in _TABLES):
+                written = {name: parts[name] for name in _TABLES}
+                plan.__dict__["file_content"] = sealed_bytes(KIND, *plan._content(), written)
             # The words must be those that this format has for the numbers: nobody else's promise counts.
             # Before schemas had words for missing values, promises did not speak of them.
             intact = (
