@@ -90,14 +90,15 @@ class TestAdmission:
         with pytest.raises(RefusedError, match="Another owner"):
             agency.register(PLAN, registration, "B")
 
-    def test_an_owner_keeps_its_classes(self):
+    def test_an_owner_publishes_once(self):
         agency = Agency(PLAN)
         agency.register(PLAN, make_registration(PLAN, full(PLAN)), "A")
         merged = make_registration(PLAN, [[3] * 6] * 3, [0, 1, 2, 2])
-        with pytest.raises(RefusedError, match="other classes"):
+        with pytest.raises(RefusedError, match="published under this plan before"):
             agency.register(PLAN, merged, "A")
         agency.register(PLAN, merged, "B")
-        agency.register(PLAN, make_registration(PLAN, [[4] * 6] * 3, [0, 1, 2, 2]), "B")
+        with pytest.raises(RefusedError, match="published under this plan before"):
+            agency.register(PLAN, make_registration(PLAN, [[4] * 6] * 3, [0, 1, 2, 2]), "B")
 
     def test_a_release_that_does_not_pass_its_certificate(self):
         counts = full(PLAN, (0, 0), (0, 1), (0, 2))  # may miss (6 - 2) // 2 = 2

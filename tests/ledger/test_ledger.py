@@ -109,20 +109,22 @@ class TestAdmission:
         publish(path, without((0, 0)), owner="B")
         assert verify_ledger(path).n_releases == 2
 
-    def test_an_owner_keeps_its_classes(self, path):
+    def test_an_owner_publishes_once_and_its_classes_are_remembered(self, path):
         merged = certify(FULL, TERMS, Partition.single(2))
         publish(path, merged, owner="A", number=1)
-        with pytest.raises(RefusedError, match="other classes") as refusal:
-            publish(path, without(), owner="A", number=2)
-        assert "differencing" in refusal.value.found
+        before = path.read_bytes()
+        for again in (without(), certify(2 * FULL, TERMS, Partition.single(2))):
+            with pytest.raises(RefusedError, match="published under this plan before") as refusal:
+                publish(path, again, owner="A", number=2)
+            assert "another name" in refusal.value.remedy
+        assert path.read_bytes() == before
         publish(path, without(), owner="B", number=2)
-        with pytest.raises(RefusedError, match="other classes"):
-            publish(path, merged, owner="B", number=3)
+        publish(path, merged, owner="A", number=1)  # the very same once more, as after a crash
         with OpenLedger.open(path, PLAN, TERMS) as ledger:
+            assert ledger.chain.n_releases == 2
             assert ledger.grouping_of("A") == Partition.single(2)
             assert ledger.grouping_of("B") == Partition([0, 1])
             assert ledger.grouping_of("C") is None
-        publish(path, certify(2 * FULL, TERMS, Partition.single(2)), owner="A", number=4)
 
     def test_suppression_is_written_down(self, path):
         counts = FULL.copy()
@@ -428,7 +430,7 @@ class TestRecovery:
 
     @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.99])
     def test_before_the_line(self, path, tmp_path, share):
-        publish(path, without())
+        publish(path, without(), owner="B")
         before = path.read_bytes()
         self.crash(path, tmp_path, share=share)
         assert verify_ledger(path).n_releases == 1

@@ -14,6 +14,7 @@ from elldelta.audit.evidence import Evidence, check_schemas
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
 from elldelta.audit.releases import PROMISED, ForeignColumns, ReadRelease, read_release, understand
+from elldelta.audit.series import check_series, owners_of
 from elldelta.audit.targets import (
     audit_targets,
     candidate_values,
@@ -59,6 +60,7 @@ def audit(
     model: Model | str | os.PathLike[str] | None = None,
     foreign: ForeignColumns | None = None,
     same_records: Sequence[Sequence[int | str]] = (),
+    series: Sequence[Sequence[int | str]] = (),
     targets: Any = None,  # noqa: ANN401 (a file or a table in memory)
     targets_output: Path | None = None,
     overwrite: bool = False,
@@ -80,6 +82,9 @@ def audit(
             nor a schema describes.
         same_records: Sets of releases, by their places from 0 or their names, that hold the same records
             under different classes; subtraction is tried on them.
+        series: Releases of one owner in the order in which they were published, named in the same way: what
+            subtracting each from the next shows. Those whose manifests name an owner and a line of a ledger
+            are found without it.
         targets: People about whom the adversary knows quasi-identifiers.
         targets_output: A file for what is left for each target.
         overwrite: Whether that file may be replaced.
@@ -96,12 +101,15 @@ def audit(
             )
         check_writable(targets_output, overwrite=overwrite)
     releases = each_once(releases)
-    same = [_places(group, releases) for group in same_records]
+    same = [_places(group, releases, "same_records") for group in same_records]
+    named = [_places(group, releases, "series") for group in series]
+    check_series(named)
     known = None if model is None else loaded(model, Model, read_model)
     asked = Asked.of(closeness, closeness_to)
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
     reading = Reading(schema, foreign, csv_format, engine, progress)
     units = reading.units(releases)
+    owners = owners_of(locate_all(releases, engine), named)
     if len(units) > 1 and not (people is None and known is None and asked is None):
         raise ParameterError(
             "Targets, models and closeness are about one sensitive column.",
@@ -117,7 +125,13 @@ def audit(
             totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
         return computed(
             lambda _: summarize(
-                evidence, wanted, model=known, closeness=asked, same_records=same, targets=totals
+                evidence,
+                wanted,
+                model=known,
+                closeness=asked,
+                same_records=same,
+                targets=totals,
+                owners=owners,
             ),
             part(progress, 1.0, 1.0),  # the releases are read; what is left shows that it goes on
         )
@@ -167,17 +181,25 @@ def audit_before(
     closeness_to: Plan | Model | str | os.PathLike[str] | None = None,
     schema: SchemaOrPath | None = None,
     foreign: ForeignColumns | None = None,
+    series: Sequence[int | str] = (),
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Gate:
-    """Whether publishing a new release would take anybody below ell, or beliefs too far from a reference."""
+    """Whether publishing a new release would take anybody below ell, or beliefs too far from a reference.
+
+    If it is the next one of an owner (`series` names those before it, in their order, or their manifests say
+    so), also whether subtracting them would show too few values of those who came, went or stayed.
+    """
     asked = Asked.of(closeness, closeness_to)
     reading = Reading(schema, foreign, csv_format, engine, progress)
+    given = [*each_once([*published, new])]
+    named = [[*_places([*series, len(given) - 1], given, "series")]] if series else []
+    owners = owners_of(locate_all(given, engine), named)
     answers = []
-    for unit in reading.units([*published, new]):
-        evidence = replace(reading, unit=unit).gather([*published, new], asked=asked)
-        answers.append(gate(evidence, _wanted(ell, evidence, asked), asked))
+    for unit in reading.units(given):
+        evidence = replace(reading, unit=unit).gather(given, asked=asked)
+        answers.append(gate(evidence, _wanted(ell, evidence, asked), asked, owners))
     # Every sensitive column must hold; the first that does not says why.
     return next((answer for answer in answers if not answer.holds), answers[0])
 
@@ -325,7 +347,7 @@ class Reading:
         return described, known, given
 
 
-def _places(names: Sequence[int | str], releases: Sequence[Any]) -> list[int]:
+def _places(names: Sequence[int | str], releases: Sequence[Any], option: str) -> list[int]:
     """The places of releases that are named together."""
     places = []
     for name in names:
@@ -333,18 +355,18 @@ def _places(names: Sequence[int | str], releases: Sequence[Any]) -> list[int]:
             place
             for place, item in enumerate(releases)
             if name == place
-            or (isinstance(item, str | os.PathLike) and name in (os.fspath(item), Path(item).name))
+            or (isinstance(item, str | os.PathLike) and name in (item, os.fspath(item), Path(item).name))
         ]
         if len(found) != 1:
             raise ParameterError(
-                f"`same_records` names {name!r}.",
+                f"`{option}` names {name!r}.",
                 found=f"{len(found)} of the releases are called so.",
                 remedy="Name releases of this audit as they are given, separated by commas.",
             )
         places += found
     if len(set(places)) < 2:
         raise ParameterError(
-            "`same_records` needs at least two releases.", remedy="Write them with a comma: a.csv,b.csv."
+            f"`{option}` needs at least two releases.", remedy="Write them with a comma: a.csv,b.csv."
         )
     return places
 

@@ -227,7 +227,7 @@ def measure_closeness(
     Returns:
         What was found; and the rows of that release (or of the last) in which somebody is further away.
     """
-    cells, reference_of, weights = _references(evidence, asked)
+    cells, reference_of, weights = references(evidence, asked)
     found = furthest_in_any_group(cells, reference_of, weights, asked.allowed, member_of=member_of)
     is_asked = ~np.isnan(found.bounds)
     far = np.where(np.isnan(found.distances), -1.0, found.distances)
@@ -295,7 +295,7 @@ def _far(
     )
 
 
-def _references(
+def references(
     evidence: Evidence, asked: Asked
 ) -> tuple[list[ReleasedCounts], NDArray[np.int64], NDArray[np.int64]]:
     """The releases over one cell per combination of classes and reference; which each has; the weights."""

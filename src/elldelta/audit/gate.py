@@ -11,16 +11,20 @@ from elldelta.audit.belief import measure_closeness
 from elldelta.audit.public import for_the_public
 from elldelta.audit.releases import counted_missing
 from elldelta.audit.result import LIMITS
+from elldelta.audit.series import measure_series
 from elldelta.audit.subtraction import isolated_groups
 from elldelta.core.exposure import fewest_in_any_group, smallest
 from elldelta.core.like_values import n_groups_left
 from elldelta.pages.page import Shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from elldelta.audit.belief import Asked, Closeness
     from elldelta.audit.evidence import Evidence
+    from elldelta.audit.series import Owner, SeriesFound
     from elldelta.audit.subtraction import IsolatedGroup
 
 
@@ -61,6 +65,7 @@ class Gate(Shown):
             other classes, if the people of the subtracted classes are in both; fewest values first.
         assumptions: What was taken for granted, in words.
         closeness: How far from a reference beliefs about people in the new release can be, if that was asked.
+        series: What subtracting the owner's last release from it shows, if it is not the owner's first.
     """
 
     before: str
@@ -72,6 +77,7 @@ class Gate(Shown):
     isolated: tuple[IsolatedGroup, ...]
     assumptions: tuple[str, ...]
     closeness: Closeness | None = None
+    series: SeriesFound | None = None
 
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
@@ -87,7 +93,15 @@ class Gate(Shown):
     @property
     def holds(self) -> bool:
         """Whether everything that was asked for would hold for everybody in the new release."""
-        return not self.classes and not self.isolated
+        return not self.classes and not self.isolated and not self._isolates
+
+    @property
+    def _isolates(self) -> bool:
+        """Whether it shows too much about who came, went or stayed since the owner's last release."""
+        found = self.series
+        return found is not None and (
+            bool(found.people_far) or (found.diversity_min is not None and found.diversity_min < self.ell)
+        )
 
     @property
     def already_below(self) -> int:
@@ -112,6 +126,8 @@ class Gate(Shown):
                 f"It may be published: {kept}, whichever of the published releases they are also in."
             ) + counted_missing(self.assumptions)
         below = [item for item in self.classes if item.values_left < self.ell]
+        if not self.classes and self._isolates and self.series is not None:
+            return f"Do not publish: {self.series.words(self.ell)}."
         if not self.classes:
             worst = self.isolated[0]
             return (
@@ -146,6 +162,7 @@ class Gate(Shown):
             "records_below": self.records_below,
             "groups_isolated": len(self.isolated),
             "closeness": None if self.closeness is None else self.closeness.to_dict(labels=False),
+            **({} if self.series is None else {"series": self.series.to_dict(labels=False)}),
             "classes": [{**asdict(item), "labels": list(item.labels)} for item in self.classes],
             "assumptions": [*LIMITS, *self.assumptions],
         }
@@ -154,11 +171,12 @@ class Gate(Shown):
         if not self.holds:  # without the number of classes
             told = [f"somebody would be left with fewer than {self.ell} values"] if self.records_below else []
             told += [item.words for item in (self.closeness,) if item is not None and not item.holds]
+            told += ["subtracting the last release shows too few values"] if self._isolates else []
             document["verdict"] = f"Do not publish: {'; and '.join(told)}."
         return for_the_public(document, "gate")
 
 
-def gate(evidence: Evidence, ell: int, asked: Asked | None = None) -> Gate:
+def gate(evidence: Evidence, ell: int, asked: Asked | None = None, owners: Sequence[Owner] = ()) -> Gate:
     """Asks whether the last release may join the others.
 
     Every group of releases that contains the new one is looked at, exactly (see `fewest_in_any_group` and,
@@ -177,6 +195,8 @@ def gate(evidence: Evidence, ell: int, asked: Asked | None = None) -> Gate:
         closeness, too_far = measure_closeness(evidence, asked, member_of=new)
     failing = np.flatnonzero((worst_after > 0) & ((worst_after < ell) | too_far))
     order = failing[np.argsort(worst_after[failing], kind="stable")]
+    own = next((owner for owner in owners if owner.places[-1] == new), None)
+    series = None if own is None else measure_series(evidence, own, ell, asked, only_last=True)
     return Gate(
         before=evidence.names[new],
         published=evidence.names[:new],
@@ -195,6 +215,7 @@ def gate(evidence: Evidence, ell: int, asked: Asked | None = None) -> Gate:
             for row in order.tolist()
         ),
         isolated=_isolated(evidence, new, ell),
+        series=series,
         assumptions=evidence.assumptions,
         closeness=closeness,
     )

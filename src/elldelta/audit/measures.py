@@ -16,6 +16,7 @@ from elldelta.audit.result import (
     ReleaseSummary,
     WorstClass,
 )
+from elldelta.audit.series import READ_FROM_COUNTS, grown_notes, measure_series
 from elldelta.audit.subtraction import differencing
 from elldelta.core.belief import largest_share_in_any_group
 from elldelta.core.diversity import k_anonymity, t_closeness
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from elldelta.audit.belief import Asked
     from elldelta.audit.evidence import Evidence
+    from elldelta.audit.series import Owner
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.linkage import Linkage, ReleasedCounts
     from elldelta.model import Model
@@ -54,6 +56,7 @@ def summarize(
     closeness: Asked | None = None,
     same_records: Sequence[Sequence[int]] = (),
     targets: TargetTotals | None = None,
+    owners: Sequence[Owner] = (),
 ) -> Audit:
     """Measures everything an audit reports."""
     cells = distinct_cells(evidence.releases)
@@ -62,6 +65,7 @@ def summarize(
     exposure = measure(linkage.counts, ell, evidence.groups)
     n_cells, n_values = len(fewest), len(evidence.values)
     most_groups = int(np.clip(_MOST_WORK // (n_cells * n_values + 1), 2 * len(cells), 512))
+    series = tuple(measure_series(evidence, owner, ell, closeness) for owner in owners)
     overall = np.sum([counts.sum(axis=0) for counts in evidence.class_counts], axis=0)
     return Audit(
         releases=tuple(
@@ -95,7 +99,13 @@ def summarize(
         worst=_worst(evidence, cells, fewest),
         differencing=differencing(evidence, same_records, ell),
         targets=targets,
-        assumptions=(*evidence.assumptions, *_twice(evidence)),
+        series=series,
+        assumptions=(
+            *evidence.assumptions,
+            *_twice(evidence),
+            *grown_notes(evidence, owners, ell),
+            *([READ_FROM_COUNTS] if any(s.told_by == "counts" for own in series for s in own.steps) else []),
+        ),
         labels=evidence.labels,
         linkage=linkage,
     )

@@ -21,6 +21,9 @@ _COUNTS = {
     "linked": {"records", "classes_below", "records_below", "classes_exposed", "records_exposed"},
     "left_out": {"classes_below_any"},
     "closeness": {"classes", "classes_above"},
+    "series": {"groups_below", "people_below", "people_far"},
+    "steps": {"classes", "changed"},
+    **{key: {"groups", "people", "groups_below", "people_below"} for key in ("came", "went", "stayed")},
     "differencing": {"groups", "groups_below", "records_below"},
     "targets": {"targets", "in_all", "below", "exposed", "outside", "partly_known"},
     "gate": {"classes_below", "classes_below_already", "records_below", "groups_isolated"},
@@ -28,17 +31,17 @@ _COUNTS = {
 """What is rounded up, per part of a document."""
 _SHARES = {"baseline", "mean", "guess_mean_max", "worst", "surest_guess", "distance", "bound"}
 _WORDS = {
-    *("name", "column", "verdict", "surest", "condition", "source", "without", "before"),
+    *("name", "column", "verdict", "surest", "condition", "source", "without", "before", "after", "told_by"),
     *("public", "holds", "values_hold", "groups_complete", "declared"),
     *("reference", "words", "note", "is_complete", "sensitive", "software"),
 }
 _NUMBERS = {
     *("ell", "diversity", "diversity_min", "diversity_min_any", "releases", "groups", "groups_possible"),
-    *("allowed", "pairs", "kinds", "in_all", "in_some_known", "in_some_unknown", "unknown"),
+    *("allowed", "pairs", "values_min", "kinds", "in_all", "in_some_known", "in_some_unknown", "unknown"),
 }
 _LISTS = {
     *("releases", "columns", "histogram", "guesses", "curve", "left_out", "assumptions", "next_steps"),
-    *("published", "labels_understood", "plans"),
+    *("published", "labels_understood", "plans", "series", "steps"),
 }
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from elldelta.audit.belief import BestGuess, Closeness
+    from elldelta.audit.series import SeriesFound
     from elldelta.audit.subtraction import Differencing, IsolatedGroup
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.exposure import CurvePoint, Exposure, LeftOut
@@ -147,6 +148,7 @@ class Audit(Shown):
         assumptions: What was taken for granted, in words.
         labels: How labels were understood where nothing but the labels says so: column, label, meaning.
         linkage: The linkage itself.
+        series: What consecutive releases of one owner show together, for each owner with several.
         also: The audits of further sensitive columns, if releases show several apart.
     """
 
@@ -177,6 +179,7 @@ class Audit(Shown):
     assumptions: tuple[str, ...]
     labels: tuple[tuple[str, str, str], ...]
     linkage: Linkage
+    series: tuple[SeriesFound, ...] = ()
     also: tuple[Audit, ...] = ()
 
     def facts(self) -> dict[str, object]:
@@ -229,6 +232,7 @@ class Audit(Shown):
         found = [self.diversity_min_any]
         if self.differencing is not None:
             found.append(self.differencing.diversity_min)
+        found += [owner.diversity_min for owner in self.series]
         return all(number is None or number >= self.ell for number in found)
 
     @property
@@ -241,7 +245,8 @@ class Audit(Shown):
 
     @property
     def _own_holds(self) -> bool:
-        return self.values_hold and (self.closeness is None or self.closeness.holds)
+        is_close = self.closeness is None or self.closeness.holds
+        return self.values_hold and is_close and not any(owner.people_far for owner in self.series)
 
     @property
     def _own_verdict(self) -> str:
@@ -254,6 +259,8 @@ class Audit(Shown):
         unless = ""
         if fewest < self.ell:
             broken.append(f"somebody is left with {fewest} of {self.ell} values when {when}")
+        elif not self.values_hold and self._worst_series is not None:
+            broken.append(self._worst_series.words(self.ell))
         elif not self.values_hold and self.differencing is not None:
             unless = "" if self.differencing.declared else " if the releases share people"
             fewest = self.differencing.diversity_min
@@ -261,6 +268,9 @@ class Audit(Shown):
         if self.closeness is not None and not self.closeness.holds:
             unless = ""
             broken.append(f"{self.closeness.words} when {when}" if not broken else self.closeness.words)
+        if any(owner.people_far for owner in self.series):
+            far = max(owner.distance or 0.0 for owner in self.series)
+            broken.append(f"those who came, went or stayed are up to {far:.0%} from the reference")
         if broken:
             return f"Not safe{unless}: {'; and '.join(broken)}."
         kept = [f"at least {fewest} values are left ({self.ell} wanted)"] if self._asks_for_values else []
@@ -272,6 +282,13 @@ class Audit(Shown):
             f"Safe {'by itself' if alone else 'against linking'}, in {sense}: {where} {', and '.join(kept)}."
         )
         return safe + counted_missing(self.assumptions)
+
+    @property
+    def _worst_series(self) -> SeriesFound | None:
+        """The owner whose releases leave the fewest values, if they leave too few."""
+        below = [owner for owner in self.series if owner.diversity_min is not None]
+        worst = min(below, key=lambda owner: owner.diversity_min or 0, default=None)
+        return worst if worst is not None and (worst.diversity_min or 0) < self.ell else None
 
     @property
     def _asks_for_values(self) -> bool:
@@ -324,6 +341,11 @@ class Audit(Shown):
                 )
         if self.differencing is not None and self.differencing.groups_below:
             steps.append("Publish the same records under one set of classes only: others can be subtracted.")
+        if self._worst_series is not None:
+            steps.append(
+                "Publish a table that changes with a state (elldelta release --state, then --since): a class "
+                "then changes only if those who came, went and stayed each show enough values."
+            )
         steps.append(
             "Make the next releases from one plan (elldelta plan, elldelta release): the classes are then "
             "the same everywhere, and the promise is about the linked releases."
@@ -386,6 +408,7 @@ class Audit(Shown):
                 **asdict(self.differencing),
                 "smallest": [_labelled(item, labels=labels) for item in self.differencing.smallest],
             },
+            **({"series": [owner.to_dict(labels=labels) for owner in self.series]} if self.series else {}),
             "targets": None if self.targets is None else asdict(self.targets),
             "assumptions": [*LIMITS, *self.assumptions],
             "labels": [

@@ -85,6 +85,8 @@ def admit(
         raise ParameterError("The release is about other classes or sensitive values than the ledger.")
     if standing.known is not None and revision is None:
         return Admission(standing.known, state, b"")
+    if standing.kept is not None and revision is None:
+        raise _second_release(owner)
     if standing.kept is not None and grouping_from_merged(
         standing.kept, terms.n_classes
     ) != grouping_from_merged(merged_classes(grouping), terms.n_classes):
@@ -150,6 +152,17 @@ def _check_revision(standing: Standing, owner: str, revision: Revision | None) -
             f"{revision.at_once} and {revision.stays}.",
             remedy="Use those of the ledger.",
         )
+
+
+def _second_release(owner: str) -> RefusedError:
+    """A second table that stands by itself: whoever subtracts the first one sees who came."""
+    return RefusedError(
+        f"{owner!r} has published under this plan before.",
+        found="Whoever subtracts that release from this one sees the people who came or went in between.",
+        remedy="Publish tables that change with a state from the first release on (`state` and `since`), "
+        "under a new plan and ledger. If nobody in this table was in the earlier one, it is another owner's: "
+        "give it another name (`owner`).",
+    )
 
 
 def _check_since(last: LedgerEntry | None, owner: str, since: str) -> None:

@@ -211,6 +211,15 @@ def _run(
             "subtraction isolate? May be given several times.",
         ),
     ] = None,
+    series: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--series",
+            help="Releases of one owner in the order in which they were published, such as q1.csv,q2.csv: "
+            "what does subtracting each from the next show? With --before, those before it. Found without it "
+            "where manifests name an owner. May be given several times.",
+        ),
+    ] = None,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -246,14 +255,15 @@ def _run(
             _say(labels.to_dict(public=shown.public), _print_labels, json=json)
             raise typer.Exit(0 if labels.is_clear else 2)
         if before is not None:
-            gate = audit_before(before, given, **asked, **read)
+            gate = audit_before(before, given, series=_names(series)[0] if series else (), **asked, **read)
             _say(gate.to_dict(public=shown.public), _print_gate, json=json)
             raise typer.Exit(0 if gate.holds else 3)
         result = audit(
             given,
             **asked,
             model=model,
-            same_records=[[name.strip() for name in text.split(",")] for text in same_records or ()],
+            same_records=_names(same_records),
+            series=_names(series),
             targets=targets,
             targets_output=targets_output,
             overwrite=shown.overwrite,
@@ -264,6 +274,11 @@ def _run(
     if not json:
         output.print_written(shown.picture, shown.report, targets_output)
     raise typer.Exit(0 if result.holds else 3)
+
+
+def _names(texts: Texts) -> list[list[str]]:
+    """Names of releases that are given together, separated by commas."""
+    return [[name.strip() for name in text.split(",")] for text in texts or ()]
 
 
 def _check(
@@ -379,6 +394,8 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
             f"{subtracted['groups_below']:,} of them with fewer than {ell} values"
             + ("." if subtracted["declared"] else ", if the people of the subtracted classes are in both.")
         )
+    for owner in found.get("series", ()):
+        yield from _series_in_words(owner, ell)
     if people is not None:
         yield (
             f"Of {people['targets']:,} targets, {people['in_all']:,} can be in {everywhere}; "
@@ -393,6 +410,18 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
             f"Of the records in {everywhere}, {found['share_below']:.1%} are in classes below {ell}, "
             f"{found['share_exposed']:.1%} in classes with a single value."
         )
+
+
+def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:
+    for step in found["steps"]:
+        of = f"{step['changed']:,} of {step['classes']:,} classes change"
+        said = f"From {step['before']} to {step['after']}: {of}"
+        if not step["told_by"]:
+            yield f"{said}; who came cannot be told from who stayed."
+            continue
+        groups = [f"{step[kind]['people']:,} people {kind}" for kind in ("came", "went", "stayed")]
+        below = sum(step[kind]["people_below"] for kind in ("came", "went", "stayed"))
+        yield f"{said}: {', '.join(groups)} in them; {below:,} are in groups with fewer than {ell} values."
 
 
 def _closeness_in_words(found: dict[str, Any]) -> Iterator[str]:
@@ -416,6 +445,8 @@ def _closeness_in_words(found: dict[str, Any]) -> Iterator[str]:
 
 def _print_gate(found: dict[str, Any]) -> None:
     output.print_text(found["verdict"])
+    if "series" in found:
+        output.print_text(*_series_in_words(found["series"], found["ell"]))
     if found["closeness"] is not None:
         output.print_text(*_closeness_in_words(found["closeness"]))
     if not found["classes"]:

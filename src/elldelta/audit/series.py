@@ -1,0 +1,397 @@
+"""Releases of one owner, one after the other: what subtracting each from the next shows.
+
+What a class holds more than the last time was brought by people who came, what it holds less was taken by
+people who went, and what both show are people who stayed: that is read from the counts if nobody came and
+somebody else went with the same value at the same time. The manifests of tables that live say how many came
+and went in all. If that is more than the counts show, nobody can tell who came from who stayed, and no value
+of either is excluded.
+
+Somebody with one stay is in every table from the first to the last of it, among those who came at its
+beginning and went at its end, and among those who stayed in between (Theorem I): a value is left if all of
+these show it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elldelta.audit.belief import MOST_WORST, references
+from elldelta.audit.releases import GROWN
+from elldelta.audit.subtraction import IsolatedGroup
+from elldelta.core.exposure import distinct_cells
+from elldelta.core.like_values import n_groups_left
+from elldelta.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from elldelta.audit.belief import Asked
+    from elldelta.audit.evidence import Evidence
+    from elldelta.core.linkage import ReleasedCounts
+    from elldelta.release import Located
+
+READ_FROM_COUNTS = (
+    "Who came, went and stayed is read from the counts: in a class nobody is taken to have come with a value "
+    "with which somebody else went at the same time."
+)
+"""What is assumed where no manifest says how many came and went."""
+
+_KINDS = ("came", "went", "stayed")
+_MOST_PAIRS = 100
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The releases of one owner, in their order.
+
+    Attributes:
+        places: Their places among all releases.
+        told: For each of them how many records came and went since the one before, by its manifest; None
+            where no manifest says so.
+    """
+
+    places: tuple[int, ...]
+    told: tuple[tuple[int, int] | None, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What subtracting one release of an owner from the next one shows.
+
+    Attributes:
+        before: The release that is subtracted.
+        after: The next one.
+        classes: Classes that both show, or unions of classes where those have changed.
+        changed: Those that hold other records than before.
+        told_by: What tells who came from who stayed: the "manifest", which fits the counts; the "counts"
+            alone, on a condition (`READ_FROM_COUNTS`); or "" where the manifest says that they do not.
+        came: Of those who came: groups, people, those in groups of fewer than ell values, and the fewest.
+        went: The same of those who went.
+        stayed: The same of those who stayed, where others came or went.
+    """
+
+    before: str
+    after: str
+    classes: int
+    changed: int
+    told_by: str
+    came: dict[str, int | None]
+    went: dict[str, int | None]
+    stayed: dict[str, int | None]
+
+
+@dataclass(frozen=True)
+class SeriesFound:
+    """What the releases of one owner show together.
+
+    Attributes:
+        releases: Their names, in their order.
+        steps: What each step shows.
+        diversity_min: The fewest values left for anybody, whenever they came and went; None: nobody changed.
+        groups_below: Groups of people who came, went or stayed with fewer than ell values.
+        people_below: People in them; who came and went later counts twice.
+        smallest: The groups with the fewest values, at most twenty.
+        distance: How far the shares of such a group are from the reference, at most, if closeness is asked.
+        people_far: People in groups that are further away than allowed.
+    """
+
+    releases: tuple[str, ...]
+    steps: tuple[Step, ...]
+    diversity_min: int | None
+    groups_below: int
+    people_below: int
+    smallest: tuple[IsolatedGroup, ...]
+    distance: float | None = None
+    people_far: int = 0
+
+    def words(self, ell: int) -> str:
+        """What was found where it is too little."""
+        people = f"{self.people_below:,} people" if self.people_below else "people"
+        where = f" (at worst between {' and '.join(self.smallest[0].releases)})" if self.smallest else ""
+        return (
+            f"subtracting releases of one owner from each other leaves {people} who came, went or stayed "
+            f"with as few as {self.diversity_min} of {ell} values{where}"
+        )
+
+    def to_dict(self, *, labels: bool) -> dict[str, Any]:
+        """Plain JSON values; labels of classes only where they may be shown."""
+        listed = [{**asdict(item), "labels": item.labels if labels else []} for item in self.smallest]
+        return {**asdict(self), "smallest": listed}
+
+
+def owners_of(found: Sequence[Located], named: Sequence[Sequence[int]] = ()) -> list[Owner]:
+    """Which releases are one owner's, in their order: as somebody says, and as manifests say.
+
+    A manifest names the owner and the line of the ledger that admitted the release.
+    """
+    manifests = [item.manifest for item in found]
+    known: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    spoken_for = {place for group in named for place in group}
+    for place, manifest in enumerate(manifests):
+        if manifest is not None and manifest.ledger is not None and place not in spoken_for:
+            owner = (manifest.plan_digest, manifest.ledger["owner"])
+            known.setdefault(owner, []).append((manifest.ledger["sequence"], place))
+    series = [*map(list, named), *([place for _, place in sorted(own)] for own in known.values())]
+    told: list[tuple[int, int] | None] = []
+    for manifest in manifests:
+        update = None if manifest is None else manifest.update
+        numbers = None if update is None else (update.get("records_joined"), update.get("records_left"))
+        told.append(None if numbers is None or None in numbers else numbers)  # type: ignore[arg-type]
+    return [Owner(tuple(own), tuple(told[place] for place in own)) for own in series if len(own) > 1]
+
+
+def check_series(named: Sequence[Sequence[int]]) -> None:
+    """Refuses a release that is said to be two owners', or twice one's."""
+    places = [place for group in named for place in group]
+    if len(set(places)) < len(places):
+        raise ParameterError(
+            "A release stands once in the series of one owner.",
+            found="One is named twice.",
+            remedy="Name the releases of each owner once, in the order in which they were published.",
+        )
+
+
+def measure_series(
+    evidence: Evidence, owner: Owner, ell: int, asked: Asked | None = None, *, only_last: bool = False
+) -> SeriesFound:
+    """Subtracts the releases of an owner from each other, one after the other, class by class.
+
+    Args:
+        evidence: The releases.
+        owner: Which of them, and what manifests say.
+        ell: The number of values to compare with.
+        asked: The closeness that is asked for.
+        only_last: Look only at what the last release adds to the others.
+
+    Raises:
+        DataError: Classes of a release overlap.
+    """
+    if not evidence.is_disjoint:
+        raise DataError(
+            "Subtraction needs releases whose classes do not overlap.",
+            found="Classes of a release overlap, or records are suppressed.",
+            remedy="Leave out `series`.",
+        )
+    if asked is None:
+        cells, reference_of, weights = list(distinct_cells(evidence.releases)), None, None
+    else:
+        cells, reference_of, weights = references(evidence, asked)
+    steps = [
+        _Compared(cells, owner.places[: number + 1], owner.told[number])
+        for number in range(1, len(owner.places))
+    ]
+    looked_at = steps[-1:] if only_last else steps
+    listed = [item for step in looked_at for item in step.below(evidence, ell)]
+    fewest = _fewest(evidence, cells, owner.places, steps, only_last=only_last)
+    if fewest is not None and fewest < ell and not listed:
+        first, last = evidence.names[owner.places[0]], evidence.names[owner.places[-1]]
+        listed = [
+            IsolatedGroup((first, last), "who came and went, over several releases", ((), ()), 0, fewest)
+        ]
+    listed.sort(key=lambda item: (item.diversity, item.records))
+    distance, people_far = None, 0
+    if asked is not None and reference_of is not None and weights is not None:
+        far = [one for step in looked_at for one in step.distances(reference_of, weights)]
+        distance = max((float(one) for one, _ in far), default=None)
+        people_far = sum(people for one, people in far if one > asked.allowed)
+    return SeriesFound(
+        releases=tuple(evidence.names[place] for place in owner.places),
+        steps=tuple(step.described(evidence, ell) for step in looked_at),
+        diversity_min=fewest,
+        groups_below=sum(item.records > 0 for item in listed),
+        people_below=sum(item.records for item in listed),
+        smallest=tuple(listed[:MOST_WORST]),
+        distance=distance,
+        people_far=people_far,
+    )
+
+
+def grown_notes(evidence: Evidence, owners: Sequence[Owner], ell: int) -> Iterator[str]:
+    """Pairs of releases of one plan that look like one table before and after a few people came or went.
+
+    Whose they are nobody says. What one holds more than the other, in a class where it holds no less of any
+    value, is then what these people have.
+    """
+    known = {pair for owner in owners for pair in combinations(sorted(owner.places), 2)}
+    pairs = [
+        pair
+        for pair in combinations(range(len(evidence.shown)), 2)
+        if pair not in known and evidence.is_one_plan(*pair)
+    ]
+    if not evidence.is_disjoint:
+        return
+    cells = list(distinct_cells(evidence.releases))
+    for pair in pairs[:_MOST_PAIRS]:
+        step = _Compared(cells, pair, None)
+        one_way = ~(step.came.any(axis=1) & step.went.any(axis=1))
+        more = n_groups_left((step.came + step.went) > 0, evidence.groups)
+        n_below = int((one_way & (more > 0) & (more < ell)).sum())
+        if n_below:
+            one, other = (evidence.names[place] for place in pair)
+            yield (
+                f"{GROWN}: {one} and {other} are one owner's, subtracting them shows people with fewer than "
+                f"{ell} values in {n_below:,} classes. Say so to have it judged (`series`)."
+            )
+
+
+class _Compared:
+    """A release of an owner beside what each class held the last time it was shown."""
+
+    def __init__(
+        self, cells: Sequence[ReleasedCounts], places: Sequence[int], told: tuple[int, int] | None
+    ) -> None:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        *earlier, new = places
+        rows = [cells[place].partition.class_of.astype(np.int64) for place in places]
+        shown = [np.any(cells[at].counts[own], axis=1) for at, own in zip(places, rows, strict=True)]
+        last = np.full(len(rows[0]), -1)
+        for number in range(len(earlier)):
+            last[shown[number]] = number
+        self._cells = np.flatnonzero((last >= 0) & shown[-1])
+        last, after = last[self._cells], rows[-1][self._cells]
+        before = np.array(rows)[last, self._cells]
+        base = max(len(cells[place].counts) for place in places)
+        old, old_of = np.unique(last * base + before, return_inverse=True)
+        ends, new_of = np.unique(after, return_inverse=True)
+        old_of, new_of = old_of.reshape(-1), new_of.reshape(-1)
+        n_points = len(old) + len(ends)
+        joined = coo_array((np.ones(len(after)), (old_of, len(old) + new_of)), shape=(n_points, n_points))
+        n_parts, part = connected_components(joined, directed=False)
+        self._part = part[old_of]
+        # Of classes that were not always shown, those of the latest release count: no person twice.
+        newest = np.full(n_parts, -1)
+        np.maximum.at(newest, part[: len(old)], old // base)
+        used = old[old // base == newest[part[: len(old)]]]
+        self._old = [
+            (int(earlier[int(one)]), int(row)) for one, row in zip(*np.divmod(used, base), strict=True)
+        ]
+        self._old_part = part[np.searchsorted(old, used)]
+        self._new = [(new, int(row)) for row in ends.tolist()]
+        self._new_part = part[len(old) :]
+        held, holds = (
+            self._totals(cells, points, parts, n_parts)
+            for points, parts in ((self._old, self._old_part), (self._new, self._new_part))
+        )
+        self.came = np.maximum(holds - held, 0)
+        self.went = np.maximum(held - holds, 0)
+        self.changed = np.any(holds != held, axis=1)
+        self.stayed = np.minimum(holds, held) * self.changed[:, np.newaxis]
+        found = (int(self.came.sum()), int(self.went.sum()))
+        self.told_by = "counts" if told is None else "manifest" if told == found else ""
+        self._places = int(earlier[-1]), new
+
+    @staticmethod
+    def _totals(
+        cells: Sequence[ReleasedCounts], points: list[tuple[int, int]], parts: NDArray[Any], n_parts: int
+    ) -> NDArray[np.int64]:
+        totals = np.zeros((n_parts, cells[0].counts.shape[1]), dtype=np.int64)
+        for (place, row), part in zip(points, parts.tolist(), strict=True):
+            totals[part] += cells[place].counts[row]
+        return totals
+
+    def _groups(self) -> Iterator[tuple[str, NDArray[np.int64]]]:
+        return zip(_KINDS, (self.came, self.went, self.stayed), strict=True)
+
+    def possible(self, kind: str, n_cells: int) -> NDArray[np.bool_]:
+        """The values that somebody of a kind may have, per cell; all where nothing has changed."""
+        group = dict(self._groups())[kind]
+        shown = group > 0 if self.told_by else (group > 0) | (self.stayed > 0)
+        found = np.ones((n_cells, group.shape[1]), dtype=np.bool_)
+        found[self._cells] = shown[self._part] | ~self.changed[self._part][:, np.newaxis]
+        return found
+
+    def described(self, evidence: Evidence, ell: int) -> Step:
+        """The step in numbers."""
+        told = {}
+        for kind, group in self._groups():
+            values, people = n_groups_left(group > 0, evidence.groups), group.sum(axis=1)
+            below = (values > 0) & (values < ell) & bool(self.told_by)
+            told[kind] = {
+                "groups": int((values > 0).sum()),
+                "people": int(people.sum()),
+                "groups_below": int(below.sum()),
+                "people_below": int(people[below].sum()),
+                "values_min": int(values[values > 0].min()) if bool(self.told_by) and values.any() else None,
+            }
+        before, after = (evidence.names[place] for place in self._places)
+        return Step(before, after, len(self.changed), int(self.changed.sum()), self.told_by, **told)
+
+    def below(self, evidence: Evidence, ell: int) -> Iterator[IsolatedGroup]:
+        """The groups with fewer than ell values."""
+        if not self.told_by:
+            return
+        names = evidence.names[self._places[0]], evidence.names[self._places[1]]
+        for kind, group in self._groups():
+            values = n_groups_left(group > 0, evidence.groups)
+            for part in np.flatnonzero((values > 0) & (values < ell)).tolist():
+                labels = tuple(
+                    tuple(
+                        evidence.label(*point)
+                        for point, own in zip(points, parts.tolist(), strict=True)
+                        if own == part
+                    )
+                    for points, parts in ((self._old, self._old_part), (self._new, self._new_part))
+                )
+                yield IsolatedGroup(
+                    names, f"who {kind}", (labels[0], labels[1]), int(group[part].sum()), int(values[part])
+                )
+
+    def distances(self, reference_of: NDArray[np.int64], weights: NDArray[np.int64]) -> Iterator[Any]:
+        """Total variation between the shares of each group and its references, exactly; and its people."""
+        from fractions import Fraction
+
+        if not self.told_by:
+            return
+        pairs = np.unique(np.stack([self._part, reference_of[self._cells]], axis=1), axis=0)
+        for _, group in self._groups():
+            furthest: dict[int, Fraction] = {}
+            for part, reference in pairs.tolist():
+                own, other = group[part].astype(object), weights[reference].astype(object)
+                n, total = int(own.sum()), int(other.sum())
+                if n:
+                    apart = Fraction(int(np.abs(own * total - other * n).sum()), 2 * n * total)
+                    furthest[part] = max(apart, furthest.get(part, apart))
+            yield from ((one, int(group[part].sum())) for part, one in furthest.items())
+
+
+def _fewest(
+    evidence: Evidence,
+    cells: Sequence[ReleasedCounts],
+    places: Sequence[int],
+    steps: Sequence[_Compared],
+    *,
+    only_last: bool,
+) -> int | None:
+    """The fewest values left for somebody with one stay, over all times at which it may begin and end."""
+    if not any(step.changed.any() for step in steps):
+        return None
+    shown = [cells[place].counts[cells[place].partition.class_of] > 0 for place in places]
+    in_any = np.logical_or.reduce(shown).any(axis=1, keepdims=True)
+    tables = [table | ~table.any(axis=1, keepdims=True) for table in shown]  # nobody excludes nothing
+    came, went, stayed = ([step.possible(kind, len(in_any)) for step in steps] for kind in _KINDS)
+    fewest, end = [], len(places) - 1
+    for first in range(len(places)):
+        left = tables[first] & in_any & (came[first - 1] if first else True)
+        for last in range(first, len(places)):
+            known = left
+            if last > first:
+                left = left & tables[last] & stayed[last - 1]
+            found = left
+            if last < end:
+                known, found = left, left & went[last]
+            number = n_groups_left(found, evidence.groups)
+            if only_last and last < end - 1:
+                continue
+            if only_last and first < end:  # what is known without the last release is not its doing
+                number = np.where(number < n_groups_left(known, evidence.groups), number, 0)
+            fewest.append(number)
+    numbers = np.concatenate(fewest)
+    return int(numbers[numbers > 0].min()) if numbers.any() else None
