@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,24 +36,29 @@ class PostgresServer:
         who = role if password is None else f"{role}:{password}"
         return f"postgresql://{who}@/{database}?host={self.folder}"
 
-    def execute(self, *statements, database="postgres"):
-        """Runs statements, each in a transaction of its own, and returns the rows of the last."""
-        import psycopg
+    def execute(self, *statements):
+        """Runs statements where no database of a test is meant."""
+        return run_statements(self.url(), *statements)
 
-        with psycopg.connect(self.url(database), autocommit=True) as connection:
-            for statement in statements:
-                cursor = connection.execute(statement)
-            return cursor.fetchall() if cursor.description else []
-
-    def new_database(self):
-        """Makes an empty database; returns its name."""
+    @contextlib.contextmanager
+    def new_database(self, template="template1"):
+        """The address of a database that is made for the block; then whoever still works in it is ended."""
         name = f"test_{next(self._numbers)}"
-        self.execute(f"CREATE DATABASE {name}")
-        return name
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        try:
+            yield self.url(name)
+        finally:
+            self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
-    def drop_database(self, name):
-        """Removes a database and ends whoever still works in it."""
-        self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+def run_statements(url, *statements):
+    """Runs statements, each in a transaction of its own, and returns the rows of the last."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
 
 
 @contextlib.contextmanager
@@ -98,6 +104,11 @@ def postgres_server():
 @pytest.fixture
 def postgres_url(postgres_server):
     """The address of an empty database, which is removed when the test ends."""
-    name = postgres_server.new_database()
-    yield postgres_server.url(name)
-    postgres_server.drop_database(name)
+    with postgres_server.new_database() as url:
+        yield url
+
+
+@pytest.fixture
+def run_sql(postgres_url):
+    """Runs statements in that database as somebody else does: over a connection of their own."""
+    return partial(run_statements, postgres_url)

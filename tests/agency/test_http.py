@@ -4,14 +4,12 @@ import contextlib
 import gzip
 import json
 import socket
-import ssl
 import subprocess
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from tests import local_server
 
 from elldelta.agency import http as agency_http
 from elldelta.agency.http import AgencyServer, Token, shown
@@ -21,49 +19,21 @@ from elldelta.errors import FileError, ParameterError, RemoteError
 SECRET = "edt_0123456789abcdef_secret"  # noqa: S105 (of nobody)
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request, client_address):
-        """A client that hangs up is what these tests are about."""
-
-
 @contextlib.contextmanager
-def serving(answer):
+def serving(answer, certificate=None):
     """A server that answers every request with `answer(handler)`; yields it with all it was asked."""
     asked = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self):
-            length = int(self.headers.get("content-length", 0))
-            asked.append((self.command, self.path, dict(self.headers), self.rfile.read(length)))
-            answer(self)
+    def note(handler, body):
+        asked.append((handler.command, handler.path, dict(handler.headers), body))
+        answer(handler)
 
-        do_GET = do_PUT = do_POST = answer
-
-        def log_message(self, *words):
-            pass
-
-    server = Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with local_server.serving(note, certificate) as url:
+        yield url, asked
 
 
 def reply(content=b"{}", status=200, **headers):
-    def answer(handler):
-        handler.send_response(status)
-        for name, value in {"content-length": str(len(content)), **headers}.items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.end_headers()
-        handler.wfile.write(content)
-
-    return answer
+    return lambda handler: local_server.reply(handler, content, status, **headers)
 
 
 def one_after_another(answers):
@@ -357,69 +327,16 @@ def test_a_proxy_is_not_asked_over_plain_http(monkeypatch):
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """A certificate for localhost that nobody has vouched for."""
-    import datetime as dt
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
     path = tmp_path_factory.mktemp("tls") / "server.pem"
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        + made.public_bytes(serialization.Encoding.PEM)
-    )
+    path.write_bytes(b"".join(local_server.self_signed("localhost")))
     return path
-
-
-@contextlib.contextmanager
-def serving_tls(answer, certificate):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    asked = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            asked.append(self.path)
-            answer(self)
-
-        def log_message(self, *words):
-            pass
-
-    server = Server(("127.0.0.1", 0), Handler)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"https://localhost:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def test_a_server_that_nobody_vouches_for_is_sent_nothing(certificate, monkeypatch):
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "SSL_CERT_FILE"):
         monkeypatch.delenv(name, raising=False)
     naps = Naps()
-    with serving_tls(reply(), certificate) as (url, asked):
+    with serving(reply(), certificate) as (url, asked):
         with pytest.raises(RemoteError, match="not certain") as error:
             at(url, attempts=3, naps=naps).get("key")
         assert not asked

@@ -3,13 +3,11 @@
 For tests of the owner's side. `spoil` changes or breaks answers.
 """
 
-import contextlib
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote
 
+from tests import local_server
 from tests.agency.registrations import Agency
 
 from elldelta.agency.admission import ledger_export
@@ -20,13 +18,6 @@ from elldelta.files import PrivateKey, as_bytes, link_keys
 from elldelta.plan.signature import sign_plan
 
 TOKENS = {"token-of-hospital-a": "A", "token-of-hospital-b": "B"}
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request, client_address):
-        """A client that hangs up is nothing to talk about."""
 
 
 class TinyAgency:
@@ -140,44 +131,23 @@ class TinyAgency:
         self.receipts[plan.digest, owner, entry.content_digest] = {**told, "is_new": False}
         return 201 if admission.is_new else 200, sign_admission(self.key, told)
 
-    @contextlib.contextmanager
     def serving(self):
-        """Yields the address."""
-        tiny = self
+        """A server that answers as the agency does, unless it is spoilt; yields its address."""
 
-        class Handler(BaseHTTPRequestHandler):
-            def handle_any(self):
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                path = self.path.partition("?")[0]
-                tiny.requests.append((self.command, self.path, headers))
-                status, content = tiny.answer(self.command, self.path, headers, body)
-                if not isinstance(content, bytes):
-                    content = json.dumps(content).encode()
-                if tiny.spoil is not None:
-                    spoilt = tiny.spoil(self, path, status, content)
-                    if spoilt is None:
-                        return
-                    status, content = spoilt
-                self.send_response(status)
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
+        def handle(handler, body):
+            headers = {name.lower(): value for name, value in handler.headers.items()}
+            self.requests.append((handler.command, handler.path, headers))
+            status, content = self.answer(handler.command, handler.path, headers, body)
+            if not isinstance(content, bytes):
+                content = json.dumps(content).encode()
+            if self.spoil is not None:
+                spoilt = self.spoil(handler, handler.path.partition("?")[0], status, content)
+                if spoilt is None:
+                    return
+                status, content = spoilt
+            local_server.reply(handler, content, status)
 
-            do_GET = do_PUT = do_POST = handle_any
-
-            def log_message(self, *words):
-                pass
-
-        server = Server(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
+        return local_server.serving(handle)
 
 
 def error(problem, found, remedy):

@@ -4,10 +4,11 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
+
+from tests.local_server import free_ports
 
 PATIENCE = 600.0
 """Seconds after which a process that does not answer counts as broken."""
@@ -85,7 +86,7 @@ class StandaloneCluster:
                 process.kill()
 
     def _start(self):
-        port = free_port()
+        [port] = free_ports(1)
         self.url = f"spark://127.0.0.1:{port}"
         self.master = self._daemon("master.Master", "master", "--port", port)
         until(lambda: "Starting Spark master" in self.master.said(), "the master starts")
@@ -128,9 +129,3 @@ class StandaloneCluster:
             SPARK_DAEMON_MEMORY="512m",
             SPARK_LOCAL_DIRS=str(self._folder),
         )
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -16,10 +16,8 @@ from elldelta.engines.postgres.engine import connect
 @pytest.fixture(scope="class")
 def database(request, postgres_server):
     """A database for the tests of a class; its contract places tables there."""
-    name = postgres_server.new_database()
-    request.cls.database = postgres_server.url(name)
-    yield postgres_server.url(name)
-    postgres_server.drop_database(name)
+    with postgres_server.new_database() as request.cls.database:
+        yield request.cls.database
 
 
 @pytest.fixture(scope="class")

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cluster.standalone import free_port
 from tests.contracts.engine_contract import EngineContract
 from tests.contracts.failure_contract import FailureContract, one_class
 from tests.contracts.inference_contract import InferenceContract
 from tests.contracts.journey import records, tell
+from tests.local_server import free_ports
 from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, write_csv, write_parquet
 from tests.spark import needs_java
 
@@ -56,7 +56,7 @@ SETTINGS_OF_ITS_OWNER = {
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory):
     """Spark in a JVM as we start it, which also answers over Spark Connect: its session, and that address."""
-    port = free_port()
+    [port] = free_ports(1)
     settings = {
         "spark.sql.shuffle.partitions": "3",
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",

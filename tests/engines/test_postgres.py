@@ -28,19 +28,6 @@ SECRET = "hunter2Password"  # noqa: S105 (of nobody)
 
 
 @pytest.fixture
-def run(postgres_url):
-    """Runs statements as somebody else does: over a connection of their own."""
-
-    def execute(*statements):
-        with psycopg.connect(postgres_url, autocommit=True) as connection:
-            for statement in statements:
-                cursor = connection.execute(statement)
-            return cursor.fetchall() if cursor.description else []
-
-    return execute
-
-
-@pytest.fixture
 def engine(postgres_url):
     with connect(database=postgres_url) as engine:
         yield engine
@@ -98,17 +85,17 @@ DECLARED = (
 )
 
 
-def test_every_type_has_a_kind_also_in_an_empty_table(engine, run):
+def test_every_type_has_a_kind_also_in_an_empty_table(engine, run_sql):
     columns = ", ".join(f"c{place} {kind}" for place, kind in enumerate(KINDS))
-    run(*DECLARED, f"CREATE TABLE t ({columns})")
+    run_sql(*DECLARED, f"CREATE TABLE t ({columns})")
     for source in ("t", Query("SELECT * FROM t -- all of it")):
         table = engine.open(source)
         assert [column.kind for column in table.columns] == list(KINDS.values())
         assert table.n_rows is None
 
 
-def test_texts_of_all_types_are_texts(engine, run):
-    run(
+def test_texts_of_all_types_are_texts(engine, run_sql):
+    run_sql(
         *DECLARED,
         "CREATE TABLE t (one integer, p char(5), v varchar(9), e mood, u uuid, d code)",
         "INSERT INTO t VALUES (1, 'ab', ' ab ', 'Ok', '00000000-0000-0000-0000-00000000000A', 'x'), "
@@ -122,8 +109,8 @@ def test_texts_of_all_types_are_texts(engine, run):
     assert value_counts(engine, "t", Categories(("x", "X")), "d") == {0: 1, 1: 1, 2: 1}
 
 
-def test_texts_are_compared_byte_by_byte_whatever_their_collation(engine, run):
-    run(
+def test_texts_are_compared_byte_by_byte_whatever_their_collation(engine, run_sql):
+    run_sql(
         "CREATE COLLATION loose (provider = libc, locale = 'C.UTF-8')",
         # As one of ICU would be, which not every server has: the database then refuses what it cannot do
         # byte by byte, such as looking for a pattern.
@@ -132,7 +119,7 @@ def test_texts_are_compared_byte_by_byte_whatever_their_collation(engine, run):
         "INSERT INTO t VALUES (1, '1.5', 'x'), (1, 'a', 'X'), (1, 'A', 'x'), (1, 'ä', 'x')",
     )
     with pytest.raises(psycopg.errors.FeatureNotSupported):
-        run("SELECT count(*) FROM t WHERE regexp_like(v, '^[0-9]')")
+        run_sql("SELECT count(*) FROM t WHERE regexp_like(v, '^[0-9]')")
     assert value_counts(engine, "t", Bins((0, 1, 2))) == {1: 1, -1: 3}
     schema = Schema((Column("v", Categories(("a", "A", "ä", "1.5"))),), Column("w", Categories(("x", "X"))))
     counted = count(engine.open("t"), schema)
@@ -141,10 +128,10 @@ def test_texts_are_compared_byte_by_byte_whatever_their_collation(engine, run):
     assert release["w"].to_pylist() == ["x", "x", "x", "X"]
 
 
-def test_numbers_that_are_none_and_numbers_without_end(engine, run):
+def test_numbers_that_are_none_and_numbers_without_end(engine, run_sql):
     special = "'NaN', 'Infinity', '-Infinity'"
-    run("CREATE TABLE t (one integer, f double precision, r real, n numeric, x numeric(8, 2))")
-    run(
+    run_sql("CREATE TABLE t (one integer, f double precision, r real, n numeric, x numeric(8, 2))")
+    run_sql(
         f"INSERT INTO t (one, f, r, n) SELECT 1, CAST(v AS float8), CAST(v AS real), CAST(v AS numeric) "
         f"FROM unnest(ARRAY[{special}, '-0', '0', '1.5', '2']) AS v",
         "INSERT INTO t (one, x) VALUES (1, 'NaN'), (1, 2.00), (1, 0.005)",
@@ -161,9 +148,9 @@ def test_numbers_that_are_none_and_numbers_without_end(engine, run):
     assert value_counts(engine, "t", Categories(("0.01", "2.00")), "x") == {0: 1, 1: 1, 2: 8}
 
 
-def test_exact_numbers_find_their_records_again(engine, run, tmp_path):
+def test_exact_numbers_find_their_records_again(engine, run_sql, tmp_path):
     digits = "12345678901234567890.12345678901234567890"
-    run(
+    run_sql(
         "CREATE TABLE t (a numeric, s numeric(3, 1), k numeric, m numeric(30, 2))",
         f"INSERT INTO t VALUES (1, 1.5, {digits}, 7), (1.0, 1.5, 'NaN', 0.1), (NULL, 2.0, NULL, NULL)",
     )
@@ -178,14 +165,14 @@ def test_exact_numbers_find_their_records_again(engine, run, tmp_path):
     assert [None if m is None else str(m) for m in rows["m"].to_pylist()] == ["7.00", "0.10", None]
 
 
-def test_numbers_that_no_double_holds_are_refused(engine, run):
-    run("CREATE TABLE t (one integer, v numeric)", "INSERT INTO t VALUES (1, CAST('1e400' AS numeric))")
+def test_numbers_that_no_double_holds_are_refused(engine, run_sql):
+    run_sql("CREATE TABLE t (one integer, v numeric)", "INSERT INTO t VALUES (1, CAST('1e400' AS numeric))")
     with pytest.raises(DataError, match="cannot be converted"):
         value_counts(engine, "t", Bins((0, 1)))
 
 
-def test_days_are_days_in_universal_time(engine, run, postgres_url):
-    run(
+def test_days_are_days_in_universal_time(engine, run_sql, postgres_url):
+    run_sql(
         "CREATE TABLE t (one integer, v timestamptz, w timestamp)",
         "INSERT INTO t VALUES (1, '2000-01-01 00:30+02', '2000-01-01 23:59:59.999999'), "
         "(1, '2000-01-01 23:30-02', 'infinity'), (1, NULL, '0044-03-15 12:00 BC')",
@@ -198,11 +185,11 @@ def test_days_are_days_in_universal_time(engine, run, postgres_url):
             assert value_counts(far, "t", domain) == {0: 1, 2: 1, 3: 1}
             assert value_counts(far, "t", domain, "w") == {1: 1, -1: 2}
     finally:
-        run("ALTER ROLE postgres RESET timezone")
+        run_sql("ALTER ROLE postgres RESET timezone")
 
 
-def test_endless_and_ancient_days_are_outside_of_every_domain(engine, run, tmp_path):
-    run(
+def test_endless_and_ancient_days_are_outside_of_every_domain(engine, run_sql, tmp_path):
+    run_sql(
         "CREATE TABLE t (v date, one integer, k date)",
         "INSERT INTO t VALUES ('infinity', 1, '2000-01-01'), ('-infinity', 1, '2000-01-01'), "
         "('0044-03-15 BC', 1, '2000-01-01'), ('5874897-01-01', 1, NULL), ('2000-01-02', 1, NULL), "
@@ -224,8 +211,8 @@ def test_endless_and_ancient_days_are_outside_of_every_domain(engine, run, tmp_p
             propose(engine.open(Query(f"SELECT CAST({bad} AS date) AS v, 1 AS one")), ["v"], "one")
 
 
-def test_columns_that_cannot_be_compared_are_refused_without_a_cell(engine, run):
-    run(
+def test_columns_that_cannot_be_compared_are_refused_without_a_cell(engine, run_sql):
+    run_sql(
         "CREATE TABLE t (one integer, j json, a text[], b bytea, s text)",
         f"""INSERT INTO t VALUES (1, '{{"x": "{CANARY}"}}', ARRAY['{CANARY}'], '{CANARY}', 'x')""",
     )
@@ -245,8 +232,8 @@ def test_columns_that_cannot_be_compared_are_refused_without_a_cell(engine, run)
 # Sources
 
 
-def test_tables_are_found_as_the_database_finds_them(engine, run):
-    run(
+def test_tables_are_found_as_the_database_finds_them(engine, run_sql):
+    run_sql(
         "CREATE SCHEMA other",
         'CREATE SCHEMA "Strange . one"',
         "CREATE TABLE t (v integer, one integer)",
@@ -272,8 +259,8 @@ def test_tables_are_found_as_the_database_finds_them(engine, run):
         engine.open(["t", "other.t"])
 
 
-def test_a_query_is_a_table(engine, run):
-    run("CREATE TABLE t (v integer)", "INSERT INTO t SELECT generate_series(0, 9)")
+def test_a_query_is_a_table(engine, run_sql):
+    run_sql("CREATE TABLE t (v integer)", "INSERT INTO t SELECT generate_series(0, 9)")
     query = Query(
         "WITH few AS (SELECT v FROM t WHERE v < 4) "
         "SELECT v % 2 AS v, 1 AS one, 'x AS DOUBLE)' AS \"a'b\" FROM few -- not more"
@@ -296,11 +283,11 @@ def test_a_query_is_a_table(engine, run):
             engine, Query(f"SELECT CAST('{CANARY}' || v AS integer) AS v, 1 AS one FROM t"), Integers(0, 3)
         )
     assert CANARY not in everything_said(refusal.value)
-    assert run("SELECT count(*) FROM t") == [(10,)]
+    assert run_sql("SELECT count(*) FROM t") == [(10,)]
 
 
-def test_no_query_can_change_anything(engine, run):
-    run(
+def test_no_query_can_change_anything(engine, run_sql):
+    run_sql(
         "CREATE TABLE t (v integer)",
         "CREATE FUNCTION sly() RETURNS integer LANGUAGE sql AS 'INSERT INTO t VALUES (1) RETURNING v'",
     )
@@ -309,8 +296,8 @@ def test_no_query_can_change_anything(engine, run):
     assert value_counts(engine, Query("SELECT count(*) AS v, 1 AS one FROM t"), Integers(0, 3)) == {0: 1}
 
 
-def test_what_functions_say_is_not_printed(engine, run, capfd):
-    run(
+def test_what_functions_say_is_not_printed(engine, run_sql, capfd):
+    run_sql(
         "CREATE FUNCTION chatty(cell text) RETURNS integer LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE NOTICE 'seen: %', cell; RAISE WARNING 'seen: %', cell; RETURN 1; END $$"
     )
@@ -320,11 +307,11 @@ def test_what_functions_say_is_not_printed(engine, run, capfd):
     assert CANARY not in printed.out + printed.err
 
 
-def test_what_was_counted_is_what_is_written(engine, run, tmp_path):
-    run("CREATE TABLE t (v integer, s text, k text)", "INSERT INTO t VALUES (1, 'x', 'a'), (2, 'y', 'b')")
+def test_what_was_counted_is_what_is_written(engine, run_sql, tmp_path):
+    run_sql("CREATE TABLE t (v integer, s text, k text)", "INSERT INTO t VALUES (1, 'x', 'a'), (2, 'y', 'b')")
     schema = Schema((Column("v", Integers(0, 9)),), Column("s", Categories(("x", "y"))), ("k",))
     counted = count(engine.open("t"), schema)
-    run(
+    run_sql(
         "DELETE FROM t WHERE v = 1", "UPDATE t SET v = 3", "INSERT INTO t VALUES (2, 'y', 'c'), (9, 'x', 'd')"
     )
     with AtomicFiles() as files:
@@ -333,8 +320,8 @@ def test_what_was_counted_is_what_is_written(engine, run, tmp_path):
     assert count(engine.open("t"), schema).counts.ranks.tolist() == [2, 3, 9]  # opened again: as it is now
 
 
-def test_a_release_in_a_table_is_counted_in_the_database(engine, run):
-    run("CREATE TABLE r AS SELECT '*' AS a, v % 3 AS s FROM generate_series(1, 10) AS v")
+def test_a_release_in_a_table_is_counted_in_the_database(engine, run_sql):
+    run_sql("CREATE TABLE r AS SELECT '*' AS a, v % 3 AS s FROM generate_series(1, 10) AS v")
     found = count_release(engine.open("r"), ["a"], "s")
     assert found.labels == (("*",),)
     assert dict(zip(found.values, found.counts[0].tolist(), strict=True)) == {"0": 3, "1": 4, "2": 3}
@@ -352,13 +339,13 @@ def test_a_stream_that_nobody_reads_to_its_end_is_given_up(engine):
     assert value_counts(engine, Query("SELECT 1 AS v, 1 AS one"), Integers(0, 3)) == {1: 1}
 
 
-def test_an_interrupt_reaches_the_database(engine, run):
+def test_an_interrupt_reaches_the_database(engine, run_sql):
     endless = Query("SELECT generate_series(1, 100000000000) % 3 AS v, 1 AS one")
     threading.Timer(0.7, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
         value_counts(engine, endless, Integers(0, 3))
     busy = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND application_name = 'elldelta'"
-    assert run(busy) == [(0,)]
+    assert run_sql(busy) == [(0,)]
     assert value_counts(engine, Query("SELECT 1 AS v, 1 AS one"), Integers(0, 3)) == {1: 1}
 
 
@@ -366,10 +353,10 @@ def test_an_interrupt_reaches_the_database(engine, run):
 
 
 @pytest.fixture
-def reader(postgres_server, postgres_url, run):
+def reader(postgres_server, postgres_url, run_sql):
     """The address of a role that may only read one table, without temporary tables."""
-    database = run("SELECT current_database()")[0][0]
-    run(
+    database = run_sql("SELECT current_database()")[0][0]
+    run_sql(
         "CREATE ROLE reader LOGIN",
         f"REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC",
         "CREATE TABLE t (v integer, one integer, k text)",
@@ -378,7 +365,7 @@ def reader(postgres_server, postgres_url, run):
         "GRANT SELECT ON t TO reader",
     )
     yield postgres_server.url(database, role="reader")
-    run("REVOKE ALL ON t FROM reader", "DROP OWNED BY reader", "DROP ROLE reader")
+    run_sql("REVOKE ALL ON t FROM reader", "DROP OWNED BY reader", "DROP ROLE reader")
 
 
 def test_counting_needs_no_more_than_to_read(reader, tmp_path):
@@ -402,9 +389,9 @@ def test_counting_needs_no_more_than_to_read(reader, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_only_reads_can_count(postgres_url, run):
-    database = run("SELECT current_database()")[0][0]
-    run(
+def test_a_server_that_only_reads_can_count(postgres_url, run_sql):
+    database = run_sql("SELECT current_database()")[0][0]
+    run_sql(
         "CREATE TABLE t (v integer, one integer)",
         "INSERT INTO t VALUES (1, 1)",
         f"ALTER DATABASE {database} SET default_transaction_read_only = on",
@@ -444,9 +431,9 @@ def test_addresses_that_lead_nowhere_are_told_without_the_password(postgres_serv
         assert engine.open(Query("SELECT 1 AS a")).names == ("a",)
 
 
-def test_a_connection_that_is_cut_is_told(engine, run):
+def test_a_connection_that_is_cut_is_told(engine, run_sql):
     table = engine.open(Query("SELECT 1 AS v, 1 AS one"))
-    run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'elldelta'")
+    run_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'elldelta'")
     schema = Schema((Column("v", Integers(0, 3)),), Column("one", Integers(1, 1)))
     with pytest.raises(FileError, match="connection to the database was lost"):
         count(table, schema)
@@ -456,9 +443,9 @@ def test_a_connection_that_is_cut_is_told(engine, run):
     engine.close()
 
 
-def test_time_limits_are_told(postgres_url, run):
-    database = run("SELECT current_database()")[0][0]
-    run(f"ALTER DATABASE {database} SET statement_timeout = 3000")
+def test_time_limits_are_told(postgres_url, run_sql):
+    database = run_sql("SELECT current_database()")[0][0]
+    run_sql(f"ALTER DATABASE {database} SET statement_timeout = 3000")
     with connect(database=postgres_url) as engine:
         with pytest.raises(FileError, match="time limit"):
             value_counts(engine, Query("SELECT 1 AS v, 1 AS one FROM pg_sleep(30)"), Integers(0, 3))
@@ -495,7 +482,7 @@ def test_tables_in_memory_of_all_types_come_in_or_are_refused(engine):
 # The same as without a database
 
 
-def test_a_release_is_the_same_rows_in_the_same_order_as_duckdb_writes(engine, run, tmp_path):
+def test_a_release_is_the_same_rows_in_the_same_order_as_duckdb_writes(engine, run_sql, tmp_path):
     rng = np.random.default_rng(5)
     texts = ["a", "B", "b", "é", "", " ", "Z", "日本", None]
     n = 2000

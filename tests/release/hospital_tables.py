@@ -4,6 +4,8 @@ import csv
 import datetime as dt
 import random
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -84,3 +86,18 @@ def read_rows(path):
     table = pq.read_table(path)
     rows = zip(*table.to_pydict().values(), strict=True)
     return tuple(table.column_names), [tuple(None if v is None else str(v) for v in row) for row in rows]
+
+
+def people(n_people, seed):
+    """A frame with two quasi-identifiers, six diseases of which two are rare, and a column to keep."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 40, n_people),
+            "zip": np.array(["A", "B", "C", "D"])[rng.integers(0, 4, n_people)],
+            "disease": np.array(["flu", "hiv", "cold", "gout", "acne", "mumps"])[
+                rng.choice(6, n_people, p=[0.3, 0.1, 0.2, 0.2, 0.1, 0.1])
+            ],
+            "ward": np.array(["b", "B", "é", "Z", " "])[rng.integers(0, 5, n_people)],
+        }
+    )

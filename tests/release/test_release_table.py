@@ -2,32 +2,17 @@
 
 # ruff: noqa: S608 (queries are what is tested)
 
-import numpy as np
-import pandas as pd
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.contracts.failure_contract import CANARY, everything_said
+from tests.release.hospital_tables import people
 
 import elldelta as ed
 from elldelta.engines import Query, TableName, connect
 from elldelta.errors import DataError, FileError, InputError, ParameterError, RefusedError
 from elldelta.release.database_table import manifest_table
-
-
-def people(n_people, seed):
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "age": rng.integers(20, 40, n_people),
-            "zip": np.array(["A", "B", "C", "D"])[rng.integers(0, 4, n_people)],
-            "disease": np.array(["flu", "hiv", "cold", "gout", "acne", "mumps"])[
-                rng.choice(6, n_people, p=[0.3, 0.1, 0.2, 0.2, 0.1, 0.1])
-            ],
-            "ward": np.array(["b", "B", "é", "Z", " "])[rng.integers(0, 5, n_people)],
-        }
-    )
 
 
 @pytest.fixture(scope="module")
@@ -42,21 +27,10 @@ def plans():
 
 
 @pytest.fixture
-def run(postgres_url):
-    def execute(*statements):
-        with psycopg.connect(postgres_url, autocommit=True) as connection:
-            for statement in statements:
-                cursor = connection.execute(statement)
-            return cursor.fetchall() if cursor.description else []
-
-    return execute
-
-
-@pytest.fixture
-def engine(postgres_url, run):
+def engine(postgres_url, run_sql):
     """A database with the table `people`, whose rows lie there in the order of the frame."""
     frame = people(3000, 1)
-    run("CREATE TABLE people (age integer, zip char(3), disease varchar(20), ward text)")
+    run_sql("CREATE TABLE people (age integer, zip char(3), disease varchar(20), ward text)")
     with (
         psycopg.connect(postgres_url) as connection,
         connection.cursor() as cursor,
@@ -68,12 +42,12 @@ def engine(postgres_url, run):
         yield engine
 
 
-def tables_of(run):
-    return {name for (name,) in run("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+def tables_of(run_sql):
+    return {name for (name,) in run_sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
 
 
 @pytest.mark.parametrize("kept", [(), ("ward",)], ids=["generated", "joined"])
-def test_a_table_holds_the_rows_of_the_file_in_the_same_order(engine, run, plans, tmp_path, kept):
+def test_a_table_holds_the_rows_of_the_file_in_the_same_order(engine, run_sql, plans, tmp_path, kept):
     plan = plans[kept]
     manifest = ed.release("people", plan, to=TableName("r"), engine=engine).manifest
     ed.release(people(3000, 1), plan, to=tmp_path / "r.parquet")
@@ -81,8 +55,8 @@ def test_a_table_holds_the_rows_of_the_file_in_the_same_order(engine, run, plans
     assert manifest.to_dict() == expected.to_dict()
     rows = pq.read_table(tmp_path / "r.parquet").to_pylist()
     # As they lie there: where a row is must not tell where it was in the input.
-    assert run("SELECT * FROM r ORDER BY ctid") == [tuple(row.values()) for row in rows]
-    kinds = run(
+    assert run_sql("SELECT * FROM r ORDER BY ctid") == [tuple(row.values()) for row in rows]
+    kinds = run_sql(
         "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'r' "
         "ORDER BY ordinal_position"
     )
@@ -90,7 +64,7 @@ def test_a_table_holds_the_rows_of_the_file_in_the_same_order(engine, run, plans
     assert ed.verify("r", plan, engine=engine).is_certified
     shuffled = Query("SELECT * FROM people ORDER BY random()")
     ed.release(shuffled, plan, to=TableName("again"), engine=engine)
-    assert run("SELECT * FROM again ORDER BY ctid") == run("SELECT * FROM r ORDER BY ctid")
+    assert run_sql("SELECT * FROM again ORDER BY ctid") == run_sql("SELECT * FROM r ORDER BY ctid")
 
 
 def test_releases_in_a_database_are_linked_there(engine, plans, tmp_path):
@@ -116,16 +90,16 @@ def test_releases_in_a_database_are_linked_there(engine, plans, tmp_path):
     assert mixed.diversity_min == found.diversity_min
 
 
-def test_what_is_in_the_way_stays(engine, run, plans):
+def test_what_is_in_the_way_stays(engine, run_sql, plans):
     plan = plans[()]
-    run(
+    run_sql(
         "CREATE TABLE taken (a integer)",
         "CREATE TABLE r_manifest (precious text)",
         "CREATE VIEW seen AS SELECT * FROM people",
         "CREATE VIEW leaning AS SELECT * FROM taken",
         "CREATE SEQUENCE counting",
     )
-    before = tables_of(run)
+    before = tables_of(run_sql)
     attempts = [
         ("taken", False, FileError, "exists already"),
         ("r", False, FileError, "r_manifest exists already"),
@@ -139,33 +113,33 @@ def test_what_is_in_the_way_stays(engine, run, plans):
     for name, overwrite, kind, words in attempts:
         with pytest.raises(kind, match=words):
             ed.release("people", plan, to=TableName.parse(name), engine=engine, overwrite=overwrite)
-        assert tables_of(run) == before
+        assert tables_of(run_sql) == before
     joined = Query("SELECT p.* FROM people AS p, r_manifest")
-    run("CREATE VIEW together AS SELECT p.*, m.precious FROM people AS p, r_manifest AS m")
+    run_sql("CREATE VIEW together AS SELECT p.*, m.precious FROM people AS p, r_manifest AS m")
     for source in ("r_manifest", joined, "together", Query("SELECT * FROM together")):
         with pytest.raises(ParameterError, match="cannot be written at the same time"):
             ed.release(source, plan, to=TableName("r"), engine=engine, overwrite=True)
     engine.open("people")  # what was read until now is free again
-    run("DROP VIEW together")
+    run_sql("DROP VIEW together")
     ed.release("people", plan, to=TableName("r"), engine=engine, overwrite=True)
-    assert tables_of(run) == before | {"r"}
-    assert run("SELECT count(*) FROM r_manifest") == [(1,)]
+    assert tables_of(run_sql) == before | {"r"}
+    assert run_sql("SELECT count(*) FROM r_manifest") == [(1,)]
 
 
-def test_a_replaced_release_is_seen_whole_by_whoever_reads_meanwhile(engine, run, plans, postgres_url):
+def test_a_replaced_release_is_seen_whole_by_whoever_reads_meanwhile(engine, run_sql, plans, postgres_url):
     plan = plans[()]
     ed.release("people", plan, to=TableName("r"), engine=engine)
-    n_before = run("SELECT count(*) FROM r")
+    n_before = run_sql("SELECT count(*) FROM r")
     with psycopg.connect(postgres_url) as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         assert reader.execute("SELECT count(*) FROM people").fetchall() == [(3000,)]
         larger = Query("SELECT * FROM people UNION ALL SELECT * FROM people WHERE age < 30")
         ed.release(larger, plan, to=TableName("r"), engine=engine, overwrite=True)
-        assert run("SELECT count(*) FROM r") > n_before
+        assert run_sql("SELECT count(*) FROM r") > n_before
     assert ed.verify("r", plan, engine=engine).is_certified
 
 
-def test_refusals_leave_no_table_and_no_file(engine, run, plans, tmp_path):
+def test_refusals_leave_no_table_and_no_file(engine, run_sql, plans, tmp_path):
     plan = plans[("ward",)]
     few = Query("SELECT * FROM people LIMIT 20")
     strange = Query(
@@ -192,7 +166,7 @@ def test_refusals_leave_no_table_and_no_file(engine, run, plans, tmp_path):
     both = Query(f"{endless.text} UNION ALL ({everything.text})")
     with pytest.raises(DataError, match="cannot be written"):
         ed.release(both, plan, to=TableName("r"), engine=engine, quarantine=tmp_path / "q.csv")
-    assert tables_of(run) == {"people"}
+    assert tables_of(run_sql) == {"people"}
     assert list(tmp_path.iterdir()) == []
     manifest = ed.release(
         strange, plan, to=TableName("r"), engine=engine, quarantine=tmp_path / "q.csv"
@@ -201,17 +175,17 @@ def test_refusals_leave_no_table_and_no_file(engine, run, plans, tmp_path):
     assert (tmp_path / "q.csv").read_text() == "age,zip,disease,ward\n199,A,flu,x\n"
 
 
-def test_rights_that_are_missing_are_told(engine, run, plans, postgres_server, postgres_url):
-    database = run("SELECT current_database()")[0][0]
-    run("CREATE ROLE writer LOGIN", "GRANT SELECT ON people TO writer")
+def test_rights_that_are_missing_are_told(engine, run_sql, plans, postgres_server, postgres_url):
+    database = run_sql("SELECT current_database()")[0][0]
+    run_sql("CREATE ROLE writer LOGIN", "GRANT SELECT ON people TO writer")
     try:
         with connect("postgres", database=postgres_server.url(database, role="writer")) as other:
             with pytest.raises(FileError, match="may not create") as refusal:
                 ed.release("people", plans[()], to=TableName("r"), engine=other)
             assert "public.r cannot be written" in refusal.value.problem
     finally:
-        run("DROP OWNED BY writer", "DROP ROLE writer")
-    run(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+        run_sql("DROP OWNED BY writer", "DROP ROLE writer")
+    run_sql(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
     with (
         connect("postgres", database=postgres_url) as other,
         pytest.raises(FileError, match="set to read only"),
@@ -232,10 +206,10 @@ def test_the_manifest_has_a_name_of_its_own():
     assert manifest_table(TableName("r", "s")) == TableName("r_manifest", "s")
 
 
-def test_a_table_in_memory_becomes_a_table(engine, run, plans):
+def test_a_table_in_memory_becomes_a_table(engine, run_sql, plans):
     table = pa.Table.from_pandas(people(3000, 5))
     manifest = ed.release(table, plans[("ward",)], to=TableName("r"), engine=engine).manifest
-    assert run("SELECT count(*) FROM r") == [(manifest.records_released,)]
+    assert run_sql("SELECT count(*) FROM r") == [(manifest.records_released,)]
 
 
 CHANGING = Query(
@@ -245,12 +219,12 @@ CHANGING = Query(
 """As many rows each time, with other diseases."""
 
 
-def test_what_is_published_is_what_was_checked(engine, run, plans, tmp_path):
+def test_what_is_published_is_what_was_checked(engine, run_sql, plans, tmp_path):
     """With kept columns the records are read twice; without, what a query says the second time is nothing."""
     merge = {"engine": engine, "on_failure": "coarsen"}
     ed.release(CHANGING, plans[()], to=TableName("r"), **merge)
     assert ed.verify("r", plans[()], engine=engine).is_certified
-    before = tables_of(run)
+    before = tables_of(run_sql)
     kept = plans[("ward",)]
     for name in ("s.parquet", "s.csv"):
         with pytest.raises(DataError, match="the same records twice"):
@@ -261,7 +235,7 @@ def test_what_is_published_is_what_was_checked(engine, run, plans, tmp_path):
         ed.release(CHANGING, kept, **merge)
     with pytest.raises(DataError, match="the same records twice"):
         ed.release(CHANGING, kept, to=TableName("s"), **merge)
-    assert tables_of(run) == before
+    assert tables_of(run_sql) == before
     ed.release("people", kept, to=TableName("s"), engine=engine)
     assert ed.verify("s", kept, engine=engine).is_certified
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from tests.release.hospital_tables import people
 
 import elldelta as ed
 from elldelta.agency.registration import registration_of
@@ -17,19 +18,6 @@ from elldelta.files import as_bytes, seal
 from elldelta.release.content import content_digest
 from elldelta.release.manifest import FORMAT_VERSION, KIND, manifest_path
 from elldelta.schema.schema import Schema
-
-
-def people(n_people, seed):
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "age": rng.integers(20, 40, n_people),
-            "zip": np.array(["A", "B", "C", "D"])[rng.integers(0, 4, n_people)],
-            "disease": np.array(["flu", "hiv", "cold", "gout", "acne", "mumps"])[
-                rng.choice(6, n_people, p=[0.3, 0.1, 0.2, 0.2, 0.1, 0.1])
-            ],
-        }
-    )
 
 
 @pytest.fixture(scope="module")

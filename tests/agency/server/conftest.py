@@ -1,7 +1,5 @@
 """The agency's service in tests: on SQLite and on a real PostgreSQL, with somebody of every role."""
 
-import itertools
-import os
 import shutil
 from functools import partial
 
@@ -13,19 +11,11 @@ from elldelta.agency.server.database import Database
 from elldelta.agency.server.migrations import migrate
 from elldelta.agency.server.settings import Settings
 
-_numbers = itertools.count(1)
-
 
 @pytest.fixture(autouse=True)
 def quick_passwords(monkeypatch):
     """Hashing passwords is slow on purpose; tests need not pay for it, only that it is done."""
     monkeypatch.setattr(argon2, "PasswordHasher", partial(argon2.PasswordHasher, 1, 1024, 1))
-
-
-@pytest.fixture(scope="session")
-def postgresql(postgres_server):
-    """The URL of a PostgreSQL that runs for these tests only."""
-    return postgres_server.url()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -34,18 +24,7 @@ def database_url(request, tmp_path):
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'agency.sqlite'}"
         return
-    yield from new_database(request.getfixturevalue("postgresql"))
-
-
-def new_database(server_url, template="template1"):
-    import psycopg
-
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-    yield server_url.replace("/postgres?", f"/{name}?")
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    yield request.getfixturevalue("postgres_url")
 
 
 @pytest.fixture
@@ -65,9 +44,9 @@ def sqlite_template(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def postgresql_template(postgresql):
+def postgresql_template(postgres_server):
     """The same on PostgreSQL: the name of a database to make others from."""
-    for url in new_database(postgresql):
+    with postgres_server.new_database() as url:
         _migrate(url)
         yield url.partition("?")[0].rpartition("/")[2]
 
@@ -95,7 +74,7 @@ def settings(request, tmp_path):
         yield Settings(folder=tmp_path / "data", database=f"sqlite:///{path}")
         return
     template = request.getfixturevalue("postgresql_template")
-    for url in new_database(request.getfixturevalue("postgresql"), template):
+    with request.getfixturevalue("postgres_server").new_database(template) as url:
         yield Settings(folder=tmp_path / "data", database=url)
 
 

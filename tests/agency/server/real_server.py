@@ -1,7 +1,6 @@
 """The service as processes of the operating system: started by its command, ended by signals, killed."""
 
 import contextlib
-import itertools
 import json
 import os
 import queue
@@ -26,7 +25,6 @@ from elldelta.agency.server.state import Agency, prepare
 
 COMMAND = (sys.executable, "-c", "from elldelta.cli.main import run; run()")
 POPULATION = "region"
-_numbers = itertools.count(1)
 
 DATABASES = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 """The databases that a real server is tried on."""
@@ -48,16 +46,8 @@ def own_settings(kind, request, folder):
     if kind == "sqlite":
         yield Settings(folder=folder / "data", database=f"sqlite:///{folder / 'agency.sqlite'}")
         return
-    psycopg = pytest.importorskip("psycopg")
-    server_url = request.getfixturevalue("postgresql")
-    name = f"real_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    try:
-        yield Settings(folder=folder / "data", database=server_url.replace("/postgres?", f"/{name}?"))
-    finally:
-        with psycopg.connect(server_url, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with request.getfixturevalue("postgres_server").new_database() as url:
+        yield Settings(folder=folder / "data", database=url)
 
 
 @contextlib.contextmanager

@@ -5,14 +5,13 @@ import contextlib
 import hashlib
 import json
 import socket
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
+from tests import local_server
 from tests.agency.server.service import Clock, Service
 from tests.agency.server.visitor import HOST, Visitor, add_person, visitor
 
@@ -82,35 +81,15 @@ class OtherService:
 
     @contextlib.contextmanager
     def serving(self):
-        other = self
+        def handle(handler, body):
+            headers = {name.lower(): value for name, value in handler.headers.items()}
+            status, document = self.answer(urlsplit(handler.path).path, body, headers)
+            local_server.reply(
+                handler, json.dumps(document).encode(), status, content_type="application/json"
+            )
 
-        class Handler(BaseHTTPRequestHandler):
-            def handle_any(self):
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                status, document = other.answer(urlsplit(self.path).path, body, headers)
-                content = json.dumps(document).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            do_GET = do_POST = handle_any
-
-            def log_message(self, *words):
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        self.issuer = f"http://127.0.0.1:{server.server_port}"
-        try:
+        with local_server.serving(handle) as self.issuer:
             yield self
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The configuration of nginx that we ship, attacked: a real nginx with TLS before a real service."""
 
 import contextlib
-import datetime as dt
 import os
 import re
 import shutil
@@ -12,12 +11,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from tests.agency.registrations import make_plan
 from tests.agency.server.real_server import PATIENCE, RealServer, bearer, own_settings, wait_until
+from tests.local_server import free_ports, self_signed
 
 from elldelta.agency.server.services.parties import create_party, list_trail
 
@@ -30,45 +26,15 @@ pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (D
 CONNECTIONS = int(re.search(r"limit_conn agency_connections (\d+);", SHIPPED.read_text())[1])
 
 
-def certificate(folder):
-    """A certificate of our own for agency.example, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "agency.example")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("agency.example")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "fullchain.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (folder / "privkey.pem").write_bytes(private)
-
-
-def free_ports(number):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
 class Proxy:
     """nginx with the shipped file; only ports, places of files and the wait for a head are other ones."""
 
     def __init__(self, folder, service_port):
         self.folder = folder
         self.plain, self.port = free_ports(2)
-        certificate(folder)
+        certificate, key = self_signed("agency.example")
+        (folder / "fullchain.pem").write_bytes(certificate)
+        (folder / "privkey.pem").write_bytes(key)
         text = SHIPPED.read_text()
         for old, new in (
             ("listen 80;", f"listen 127.0.0.1:{self.plain};"),
