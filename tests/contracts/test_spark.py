@@ -88,10 +88,18 @@ class TestTables(EngineContract):
     n_examples = 3
     rarely = (
         "test_a_release_holds_what_the_definition_says[False]",
+        "test_a_sorted_release_is_the_same_bytes_whatever_the_order_of_the_input[False]",
         "test_a_sorted_release_is_the_same_bytes_whatever_the_order_of_the_input[True]",
+        "test_a_table_is_published_again_as_on_any_other_engine",
         "test_columns_that_differ_only_in_case",
+        "test_counts_of_text_equal_the_definition",
         "test_csv_and_parquet_count_like_the_table_in_memory",
         "test_encodings_are_read_as_declared",
+        "test_persons_are_counted_once_per_value_and_once",
+        "test_records_that_name_nobody_are_refused[None]",
+        "test_records_that_name_nobody_are_refused[]",
+        "test_records_that_name_nobody_are_refused[NA]",
+        "test_several_files_with_other_orders_and_extra_columns_are_one_table",
         "test_what_comes_in_as_a_data_frame_goes_out_as_one[True]",
     )
     n_many = 6_000  # in two pieces, one for each processor
@@ -99,7 +107,12 @@ class TestTables(EngineContract):
 
 
 class TestInference(InferenceContract):
-    rarely = ("test_bins_are_made_as_told",)
+    rarely = (
+        "test_a_column_means_the_same_in_every_spelling",
+        "test_a_schema_is_inferred_from_text_as_from_typed_columns",
+        "test_a_table_is_the_same_in_every_format",
+        "test_bins_are_made_as_told",
+    )
 
 
 class TestFailures(FailureContract):
@@ -108,6 +121,7 @@ class TestFailures(FailureContract):
         "test_an_input_that_changes_after_counting_is_noticed[csv]",
         "test_refused_outputs_leave_everything_as_it_was[csv-joined]",
         "test_refused_outputs_leave_everything_as_it_was[parquet-generated]",
+        "test_refused_outputs_leave_everything_as_it_was[parquet-joined]",
         "test_the_canary_is_in_no_message[csv]",
         "test_the_canary_is_in_no_message[typed]",
     )

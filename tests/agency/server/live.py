@@ -4,9 +4,9 @@ import contextlib
 import json
 import socket
 import threading
-import time
 
 import uvicorn
+from tests.agency.server.real_server import wait_until
 
 
 @contextlib.contextmanager
@@ -18,10 +18,7 @@ def listening(app):
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 120
-    while not server.started:
-        assert time.monotonic() < deadline, "the server did not start"
-        time.sleep(0.01)
+    wait_until(lambda: server.started)
     try:
         yield listener.getsockname()[:2]
     finally:

@@ -187,11 +187,12 @@ def bearer(token):
 
 
 def wait_until(condition, patience=PATIENCE):
-    """Waits for something that must happen."""
+    """Waits for something that must happen; returns what was found."""
     deadline = time.monotonic() + patience
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline, "It did not happen."
         time.sleep(0.02)
+    return found
 
 
 def _is_alive(group):

@@ -4,10 +4,10 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 
 import pytest
 from tests.agency.registrations import full
+from tests.agency.server.real_server import wait_until
 from tests.agency.server.service import WISH, make_overdue
 
 from elldelta.agency.server.services.jobs import claim_job, fail_job, finish_job, report_job, show_job
@@ -99,14 +99,6 @@ def test_a_plan_of_a_worker_that_lost_its_job_is_not_issued(service, queued):
     assert len(service.get("agency", "/plans").json()["plans"]) == 1
 
 
-def wait_for(condition, seconds=300):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
-    return found
-
-
 def test_a_worker_that_is_killed_is_replaced_and_its_job_taken_up_again(service):
     service.add_model()
     before = set(multiprocessing.active_children())
@@ -114,15 +106,15 @@ def test_a_worker_that_is_killed_is_replaced_and_its_job_taken_up_again(service)
         workers = set(multiprocessing.active_children()) - before
         number = service.post("client", "/requests", WISH, status=201).json()["id"]
         preview = service.post("agency", f"/requests/{number}/preview", status=202).json()["id"]
-        wait_for(lambda: status(service, preview)[0] != "queued")
+        wait_until(lambda: status(service, preview)[0] != "queued")
         for process in workers:
             os.kill(process.pid, signal.SIGKILL)
             process.join()
         make_overdue(service.agency, preview)
-        wait_for(lambda: set(multiprocessing.active_children()) - before - workers)
-        wait_for(lambda: status(service, preview)[0] == "done")
+        wait_until(lambda: set(multiprocessing.active_children()) - before - workers)
+        wait_until(lambda: status(service, preview)[0] == "done")
         planning = service.post("agency", f"/requests/{number}/plan", status=202).json()["id"]
-        wait_for(lambda: status(service, planning)[0] == "done")
+        wait_until(lambda: status(service, planning)[0] == "done")
     assert set(multiprocessing.active_children()) == before
     digest = service.get("agency", f"/jobs/{planning}").json()["result"]["plan"]
     assert service.get("owner", f"/plans/{digest}/file").status_code == 200

@@ -10,11 +10,11 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 
 import httpx
 import pytest
 import sqlalchemy as sa
+from tests.agency.server.real_server import wait_until
 
 from elldelta.agency.server import logs
 from elldelta.agency.server.demo import fill
@@ -58,13 +58,11 @@ def get(url):
 
 
 def wait_until_ready(url):
-    deadline = time.monotonic() + 300
-    while True:
+    def is_ready():
         with contextlib.suppress(httpx.TransportError):
-            if get(url + "/ready").status_code == 200:
-                return
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+            return get(url + "/ready").status_code == 200
+
+    wait_until(is_ready)
 
 
 def test_it_starts_answers_ends_with_0_and_finds_its_key_again(start, tmp_path):
@@ -111,13 +109,12 @@ def test_nothing_lives_on_after_kill_9(start, workers, when):
         wait_until_ready(url)
     process.kill()
     process.wait(300)
-    deadline = time.monotonic() + 300
-    while True:  # the port is free again: nobody listens on it
+
+    def is_free():
         with contextlib.closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) != 0:
-                return
-        assert time.monotonic() < deadline, "somebody still listens"
-        time.sleep(0.2)
+            return probe.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) != 0
+
+    wait_until(is_free)  # nobody listens on it any more
 
 
 DEMONSTRATION = {"parties": 6, "plans": 1, "progress": 3, "ledger_lines": 1, "registrations": 1}
