@@ -1,7 +1,8 @@
-"""Settings for all tests: no deadline per example, long files first, the command line built once."""
+"""Settings for all tests: no deadline per example, long files first, files in memory, one command line."""
 
 import functools
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,21 @@ settings.register_profile(
     max_examples=switch.quick_or_all(40, 100),
 )
 settings.load_profile("elldelta")
+
+MEMORY = Path("/dev/shm")  # noqa: S108 (a folder that the system keeps in memory)
+
+
+def keep_files_in_memory():
+    """Lets temporary files be where nobody waits for a disk: nothing here must survive a power cut."""
+    if "TMPDIR" in os.environ or not MEMORY.is_dir():
+        return
+    room = os.statvfs(MEMORY)
+    if not room.f_flag & os.ST_NOEXEC and room.f_bavail * room.f_frsize > 4 * 2**30:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None
+
+
+keep_files_in_memory()
 
 LONGEST_FIRST = (
     "contracts/test_spark.py",

@@ -43,13 +43,12 @@ COLUMNS = {
 """Every column and the kind of its values: quasi-identifiers, sensitive, one kept, two dropped."""
 KEPT = "ward"
 PLACES = [
-    *((column, "csv") for column in COLUMNS if column not in ("gender", "admitted")),
+    *((column, "csv") for column in ("postal_code", "income", "disease", "ward")),
     ("born", "parquet"),
     *(
         pytest.param(column, suffix, marks=pytest.mark.slow)
         for column, suffix in (
-            ("gender", "csv"),
-            ("admitted", "csv"),
+            *((column, "csv") for column in ("gender", "born", "cost", "admitted")),
             ("gender", "parquet"),
             ("income", "parquet"),
         )

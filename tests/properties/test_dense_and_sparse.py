@@ -10,6 +10,7 @@ from tests.oracles import boxes as oracle
 from tests.oracles.sparse import to_sparse
 from tests.planned import evaluate_sharp, fewest_records, sharp_runs, sharp_runs_per_class
 from tests.planned import make_boxes as boxes
+from tests.switch import quick_or_all
 
 from elldelta.core import distribution as tables
 from elldelta.core.accountant import ReleaseEvent, profile_of
@@ -26,7 +27,7 @@ from elldelta.plan.planner import make_plan
 from elldelta.plan.wish import Wish
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
-SEEDS = range(6)
+SEEDS = range(quick_or_all(2, 6))
 
 
 @pytest.fixture(autouse=True)

@@ -60,7 +60,8 @@ def _migrate(url):
 def pytest_generate_tests(metafunc):
     """Where the database matters little, PostgreSQL is tried only if everything is."""
     if "settings" in metafunc.fixturenames:
-        always = metafunc.definition.get_closest_marker("both_databases")
+        mark = metafunc.definition.get_closest_marker("both_databases")
+        always = mark is not None and "rarely" not in mark.args
         postgresql = pytest.param("postgresql", marks=[] if always else [pytest.mark.slow])
         metafunc.parametrize("settings", ["sqlite", postgresql], indirect=True)
 

@@ -99,6 +99,7 @@ def test_a_plan_of_a_worker_that_lost_its_job_is_not_issued(service, queued):
     assert len(service.get("agency", "/plans").json()["plans"]) == 1
 
 
+@pytest.mark.both_databases("rarely")
 def test_a_worker_that_is_killed_is_replaced_and_its_job_taken_up_again(service):
     service.add_model()
     before = set(multiprocessing.active_children())
