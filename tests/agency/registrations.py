@@ -205,7 +205,6 @@ def past_of(plan, examined, owner, entries, elsewhere=()):
         own=state_of(plan, entries, numbers),
         elsewhere=tuple(state_of(items[0].plan, items, numbers) for items in elsewhere),
         known=next((item.entry for item in own if item.entry.content_digest == digest), None),
-        kept=own[0].entry.merged if own else None,
         is_taken=any(
             item.owner != owner and item.entry.content_digest == digest for item in [*entries, *others]
         ),
@@ -213,6 +212,7 @@ def past_of(plan, examined, owner, entries, elsewhere=()):
             *(item for item in others if item.owner == owner),
             *(item for item in entries if item.entry.merged != examined.merged),
         ),
+        series=tuple(own[::-1]),
     )
 
 
@@ -230,12 +230,27 @@ def same_state(first, second):
         and np.array_equal(first.ledger.missed, second.ledger.missed)
         and same_shares(first.ledger.smallest, second.ledger.smallest)
         and same_shares(first.shares, second.shares)
+        and first.rules == second.rules
+        and same_series(first.ledger.series, second.ledger.series)
         and all(
             np.array_equal(first.linked[n].left, second.linked[n].left)
             and np.array_equal(first.linked[n].shown, second.linked[n].shown)
             for n in first.linked
         )
     )
+
+
+def same_series(first, second):
+    """Whether two states know the same updates."""
+    groups = [
+        [
+            (owner, one.joiners.tolist(), one.leavers.tolist(), one.stayers.tolist())
+            for owner, own in sorted(series.updates.items())
+            for one in own
+        ]
+        for series in (first, second)
+    ]
+    return groups[0] == groups[1]
 
 
 def same_shares(first, second):

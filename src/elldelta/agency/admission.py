@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.agency.linking import check_linkage, published_classes
+from elldelta.agency.series import known_update, withheld_by
 from elldelta.audit.evidence import Evidence
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.differencing import isolate
@@ -25,6 +26,7 @@ from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.linked_state import LinkedState
 from elldelta.core.partition import grouping_from_merged
+from elldelta.core.updates import Series, Update
 from elldelta.errors import ElldeltaError, FileError, RefusedError
 from elldelta.files import digest
 from elldelta.ledger import (
@@ -121,6 +123,7 @@ class PlanState:
             asked for: by itself a plan does not need it.
         is_stored: Whether it is stored as it is, and need not be stored again.
         shares: The smallest shares that they show, if that was asked for.
+        rules: Owners at once and stays of the tables that are published again; None if there are none.
     """
 
     plan: Plan
@@ -130,6 +133,7 @@ class PlanState:
     linked: Mapping[int, LinkedState] = field(default_factory=dict)
     is_stored: bool = False
     shares: SmallestShares | None = None
+    rules: tuple[int, int] | None = None
 
     @classmethod
     def of(
@@ -164,7 +168,8 @@ class PlanState:
                 counts = own.published.counts[own.grouping.class_of]
                 linked = {n: state.joined(counts) for n, state in linked.items()}
                 shares = None if shares is None else shares.joined(own.published.counts, own.grouping)
-        return cls(plan, chain.n_lines, chain.head, chain.state(plan.terms), linked, shares=shares)
+        state = chain.state(plan.terms)
+        return cls(plan, chain.n_lines, chain.head, state, linked, shares=shares, rules=chain.rules)
 
     def knows(self, min_records: frozenset[int]) -> bool:
         """Whether it was made for these numbers."""
@@ -184,6 +189,7 @@ class PlanState:
             linked={n: state.joined(counts) for n, state in self.linked.items()},
             is_stored=False,
             shares=None if self.shares is None else self.shares.joined(examined.counts, grouping),
+            rules=(examined.revision.at_once, examined.revision.stays) if examined.revision else self.rules,
         )
 
     def to_bytes(self) -> bytes:
@@ -199,6 +205,11 @@ class PlanState:
                 arrays |= {f"{name}_counts": smallest.counts, f"{name}_sizes": smallest.sizes}
         for n, state in self.linked.items():
             arrays |= {f"shown_{n}": np.packbits(state.shown), f"left_{n}": state.left}
+        if self.rules is not None:
+            series = [(owner, one) for owner, own in self.ledger.series.updates.items() for one in own]
+            arrays |= {"rules": np.array(self.rules), "owners": np.array([owner for owner, _ in series], "U")}
+            groups = [(one.joiners, one.leavers, one.stayers) for _, one in series]
+            arrays["groups"] = np.packbits(np.array(groups, dtype=np.bool_))
         content = io.BytesIO()
         np.savez_compressed(content, allow_pickle=False, **arrays)
         return content.getvalue()
@@ -220,12 +231,21 @@ class PlanState:
                         ("all", "all_counts" in found),
                     )
                 )
+                rules, updates = None, dict[str, list[Update]]()
+                if "rules" in found:
+                    at_once, stays = found["rules"].tolist()
+                    rules, owners = (at_once, stays), found["owners"].tolist()
+                    bits = np.unpackbits(found["groups"], count=3 * len(owners) * shape[0] * shape[1])
+                    groups = bits.reshape(len(owners), 3, *shape).astype(np.bool_)
+                    for owner, own in zip(owners, groups, strict=True):
+                        updates.setdefault(owner, []).append(Update(*own))
                 ledger = LedgerState(
                     plan.terms,
                     table(found["missed"]),
                     int(found["n_releases"]),
                     found.get("spent"),
                     smallest,
+                    Series(updates, *(rules or (1, 1))),
                 )
                 numbers = [int(name.removeprefix("left_")) for name in found if name.startswith("left_")]
                 linked = {
@@ -234,7 +254,7 @@ class PlanState:
                 }
         except (ElldeltaError, OSError, ValueError, KeyError, EOFError):
             return None
-        return cls(plan, n_lines, head, ledger, linked, is_stored=True, shares=shares)
+        return cls(plan, n_lines, head, ledger, linked, is_stored=True, shares=shares, rules=rules)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,19 +265,20 @@ class Past:
         own: The plan of the release.
         elsewhere: Other plans for the same population under which something is registered.
         known: The line of this very release, if it is registered already.
-        kept: The merged classes that the owner has published under this plan; None if there are none.
         is_taken: Whether another owner has registered the same content, under any of these plans.
         comparable: Releases with other classes that may share people with this one: those of the owner under
             the other plans, and the published ones of everybody under this plan. Others nobody may see: a
             refusal because of one of these would tell its counts to whoever tries often enough.
+        series: The last release of the owner under this plan, if there is one; and, if its table is published
+            again, those before it as far as classes are withheld since.
     """
 
     own: PlanState
     elsewhere: tuple[PlanState, ...] = ()
     known: LedgerEntry | None = None
-    kept: tuple[tuple[int, ...], ...] | None = None
     is_taken: bool = False
     comparable: tuple[Registered, ...] = ()
+    series: tuple[Registered, ...] = ()
 
 
 def check_registration(examined: Examined, past: Past, *, owner: str) -> Admission:
@@ -292,13 +313,27 @@ def check_registration(examined: Examined, past: Past, *, owner: str) -> Admissi
         )
     if past.known is None:
         _check_number(plan, past.own.ledger.n_releases)
-    grouping = grouping_from_merged(examined.merged, plan.n_classes)
+    grouping, revision = grouping_from_merged(examined.merged, plan.n_classes), examined.revision
+    if revision is not None and past.known is not None:
+        return known_update(past.known, revision, past.own.ledger)
+    if past.elsewhere and (revision or any(state.rules for state in (past.own, *past.elsewhere))):
+        raise RefusedError(
+            "Where a table is published again, all releases about these people are under one plan.",
+            found="Releases are registered under another plan, and what linking them with who came and went "
+            "shows is not bounded.",
+            remedy="Publish under the plan that the others use.",
+        )
+    withheld = withheld_by(examined, past.series) if revision is not None else ()
+    last = past.series[0].entry if past.series else None
+    kept = None if last is None else last.merged
     admission = admit(
-        Standing(past.own.ledger, past.own.n_lines, past.own.head, past.known, past.kept),
+        Standing(past.own.ledger, past.own.n_lines, past.own.head, past.known, kept, last, past.own.rules),
         grouping,
         examined.counts,
         owner=owner,
         content_digest=examined.content_digest,
+        suppressed=withheld,
+        revision=revision,
     )
     if admission.is_new and past.elsewhere:
         check_linkage(plan, grouping, examined.counts, (past.own, *past.elsewhere))

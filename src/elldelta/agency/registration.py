@@ -17,12 +17,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from elldelta.agency.series import checked_update, is_in_order, numbers_of, revision_of, table_of
 from elldelta.core.distribution import frozen
 from elldelta.core.partition import merged_classes
-from elldelta.errors import FileError, RefusedError
+from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, changed, digest, is_digest, json_object, seal, unseal
 from elldelta.plan.classes import Merged
-from elldelta.release import Manifest, Published, open_published, verify_published
+from elldelta.release import (
+    Manifest,
+    Published,
+    Revision,
+    check_updatable,
+    open_published,
+    read_told,
+    verify_published,
+)
 from elldelta.release import manifest as manifest_file
 
 if TYPE_CHECKING:
@@ -35,13 +44,11 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
     from elldelta.release.release import Release
 
-FORMAT_VERSION = 1
-"""Version of the document; old versions are read for ever, newer ones refused."""
+FORMAT_VERSION = 2
+"""Version of the document; old versions are read for ever, newer ones refused. Format 2 is for tables
+that are published again; others are written in format 1."""
 
 KIND = "registration"
-
-MOST_RECORDS = 2**53 - 1
-"""More records than this cannot be added up everywhere without a rounding error, and nobody has them."""
 
 _LISTS = ("classes", "values", "counts")
 _MOST_TEXT = 200
@@ -59,16 +66,23 @@ class Registration:
         manifest: The manifest of the release, as its file holds it; its seal is intact.
         cells: Three rows: published classes with a record of a value, rising; the positions of these values,
             rising within a class; and how many records, at least 1.
+        update: Of a table that is published again: the digest of the owner's state, which stays with the
+            owner, and the rules; after the first time also the digest of the state before it, and who came
+            and who went, as cells of published classes that are numbered by their first base class. Otherwise
+            None.
     """
 
     manifest: Mapping[str, Any]
     cells: NDArray[np.int64]
+    update: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, manifest: Manifest, table: NDArray[np.int64]) -> Self:
+    def of(
+        cls, manifest: Manifest, table: NDArray[np.int64], update: Mapping[str, Any] | None = None
+    ) -> Self:
         """The registration of a release with these counts, classes x values."""
         places = np.nonzero(table)
-        return cls(manifest.to_dict(), frozen(np.stack([*places, table[places]]), np.int64))
+        return cls(manifest.to_dict(), frozen(np.stack([*places, table[places]]), np.int64), update)
 
     @property
     def plan_digest(self) -> str:
@@ -96,21 +110,26 @@ class Registration:
         Raises:
             FileError: They speak of classes or values that there are not.
         """
-        rows, values, counts = self.cells
-        if (rows >= n_classes).any() or (values >= n_values).any():
-            raise FileError(
-                "The registration counts classes or values that the release does not have.",
-                found=f"There are {n_classes} classes and {n_values} sensitive values.",
-                remedy="Make the registration from the release and the plan it was made with.",
-            )
-        table = np.zeros((n_classes, n_values), dtype=np.int64)
-        table[rows, values] = counts
-        return table
+        return table_of(self.cells, n_classes, n_values)
+
+    def revision(self, counts: NDArray[np.int64]) -> Revision | None:
+        """What has changed since the owner's last release; None for a release that stands by itself.
+
+        Args:
+            counts: What the published classes show, numbered by their first base class.
+
+        Raises:
+            FileError: More came than the release shows, or its manifest says something else.
+        """
+        return revision_of(self.update, self.manifest.get("update"), counts)
 
     def to_dict(self) -> dict[str, Any]:
         """The registration as plain JSON values, with its digest."""
         cells = dict(zip(_LISTS, self.cells.tolist(), strict=True))
-        return seal(KIND, FORMAT_VERSION, {"manifest": dict(self.manifest), "cells": cells})
+        content = {"manifest": dict(self.manifest), "cells": cells}
+        if self.update is None:
+            return seal(KIND, 1, content)
+        return seal(KIND, FORMAT_VERSION, {**content, "update": dict(self.update)})
 
     def to_bytes(self) -> bytes:
         """The registration as it travels."""
@@ -138,14 +157,17 @@ class Registration:
             if not isinstance(manifest, dict):
                 raise TypeError
             described = unseal(manifest_file.KIND, manifest_file.FORMAT_VERSION, manifest, _MANIFEST)
-            registration = cls(manifest, _numbers([cells[name] for name in _LISTS]))
+            update = checked_update(parts["update"]) if "update" in parts else None
+            registration = cls(manifest, numbers_of([cells[name] for name in _LISTS]), update)
             is_intact = (
                 is_digest(described["plan_digest"])
                 and is_digest(described["content_digest"])
-                and _is_in_order(registration.cells)
+                and is_in_order(registration.cells)
                 and registration.digest == document["digest"]
             )
-        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
+            is_intact = False
+        except ParameterError:  # the rules of an update
             is_intact = False
         if not is_intact:
             raise changed(_SOURCE)
@@ -160,28 +182,53 @@ class Examined:
         content_digest: The digest of the release's content.
         merged: Base classes that are published together, as a line of a ledger says it.
         counts: What the published classes show, classes x values; numbered by their first base class.
+        revision: What has changed, for a table that is published again.
+        update: What its manifest says about that: numbers of classes and records.
     """
 
     content_digest: str
     merged: tuple[tuple[int, ...], ...]
     counts: NDArray[np.int64]
+    revision: Revision | None = None
+    update: Mapping[str, int] | None = None
 
 
-def registration_of(release: Path | Release, plan: Plan, *, progress: Progress | None = None) -> Registration:
+def registration_of(
+    release: Path | Release, plan: Plan, *, state: Path | None = None, progress: Progress | None = None
+) -> Registration:
     """What an owner sends about a release; the release is checked first, as the agency will check it.
 
     Args:
         release: The release, with its manifest beside it.
         plan: The plan it was made with.
+        state: Of a table that is published again, the state that was written with it; what is sent of it is
+            its digest, and how many records came and went in each class.
         progress: Is told how far the reading is.
 
     Raises:
-        FileError: Release, manifest and plan do not belong together.
+        FileError: Release, manifest, plan and state do not belong together.
         RefusedError: The release does not keep what the plan asks.
     """
     published = open_published(release, progress=progress)
     verify_published(published, plan)
-    return Registration.of(published.manifest, published.counts)
+    is_living = published.manifest.update is not None
+    if is_living != (state is not None):
+        raise ParameterError(
+            "A table that is published again is registered with its state."
+            if is_living
+            else "Only a table that is published again has a state.",
+            found="None was given." if is_living else "The release stands by itself.",
+            remedy="Give the state that was written with the release (--state). It stays on this machine."
+            if is_living
+            else "Leave --state out.",
+        )
+    try:
+        update = None if state is None else checked_update(read_told(state, plan))
+    except (KeyError, TypeError, ValueError):
+        raise changed(f"The state {state}") from None
+    registration = Registration.of(published.manifest, published.counts, update)
+    registration.revision(_by_first_class(published))
+    return registration
 
 
 def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
@@ -195,12 +242,6 @@ def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
         RefusedError: The release does not keep what the plan asks.
     """
     published = understood(plan, registration, name=f"of {owner}")
-    if published.manifest.update is not None:
-        raise RefusedError(
-            "An agency does not admit tables that are published again and again.",
-            found="The release is one of a series, which its owner's own ledger has admitted.",
-            remedy="Keep such a series in a ledger that is a file, and register releases that stand alone.",
-        )
     verify_published(published, plan)
     if not published.n_records:
         raise RefusedError(
@@ -209,9 +250,30 @@ def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
             remedy="There is nothing to publish; register a release that shows somebody.",
         )
     merged = tuple(sorted(tuple(members) for members in merged_classes(published.grouping)))
+    counts = _by_first_class(published)
+    revision = registration.revision(counts)
+    if revision is not None:
+        if published.manifest.ledger is not None:
+            raise RefusedError(
+                "The series of this table is kept in another ledger.",
+                found="Its manifest names a line of a ledger that is a file.",
+                remedy="Register series that were begun with a copy of the agency's ledger (--ledger-copy).",
+            )
+        if plan.guarantee != "certified":
+            raise RefusedError(
+                "Only tables under a certified plan are published again.", found="The plan is not certified."
+            )
+        check_updatable(plan)
+    update = published.manifest.update
+    left_out = {} if update is None else {"records_left_out": published.manifest.records_left_out}
+    update = None if update is None else {**update, **left_out}
+    return Examined(registration.content_digest, merged, counts, revision, update)
+
+
+def _by_first_class(published: Published) -> NDArray[np.int64]:
+    """What the published classes show, numbered by their first base class."""
     order = np.array([members[0] for members in published.grouping]).argsort()
-    counts = frozen(published.counts[order], np.int64)
-    return Examined(registration.content_digest, merged, counts)
+    return frozen(published.counts[order], np.int64)
 
 
 def understood(plan: Plan, registration: Registration, *, name: str) -> Published:
@@ -258,8 +320,8 @@ def _is_plain(manifest: Manifest, plan: Plan) -> bool:
             and all(type(n) is int and n >= 0 for n in counts.values())
             for counts in (manifest.nulls, manifest.unknown)
         )
-        and (manifest.coarsening is None or _is_numbers(manifest.coarsening, columns))
-        and (manifest.utility is None or _is_numbers(manifest.utility, columns, depth=2))
+        and (manifest.coarsening is None or _isnumbers_of(manifest.coarsening, columns))
+        and (manifest.utility is None or _isnumbers_of(manifest.utility, columns, depth=2))
         and (
             line is None
             or (
@@ -273,11 +335,11 @@ def _is_plain(manifest: Manifest, plan: Plan) -> bool:
     )
 
 
-def _is_numbers(document: object, columns: set[str], *, depth: int = 1) -> bool:
+def _isnumbers_of(document: object, columns: set[str], *, depth: int = 1) -> bool:
     """Whether it is a table of numbers by name; names of columns may be longer than other names."""
     return isinstance(document, dict) and all(
         (_is_short(name) or name in columns)
-        and (type(value) in (int, float) or (depth > 1 and _is_numbers(value, columns, depth=depth - 1)))
+        and (type(value) in (int, float) or (depth > 1 and _isnumbers_of(value, columns, depth=depth - 1)))
         for name, value in document.items()
     )
 
@@ -297,20 +359,3 @@ def _other(found: str) -> FileError:
         found=found,
         remedy="Register a release that was made with this plan, and its own manifest.",
     )
-
-
-def _numbers(lists: list[Any]) -> NDArray[np.int64]:
-    """Lists of whole numbers as the rows of an array; raises for anything else."""
-    # Python's own numbers are looked at before numpy's: those take True for 1.
-    if not all(isinstance(numbers, list) and set(map(type, numbers)) <= {int} for numbers in lists):
-        raise TypeError
-    return frozen(np.array(lists, dtype=np.int64), np.int64)
-
-
-def _is_in_order(cells: NDArray[np.int64]) -> bool:
-    """Whether these are counts, and written in their only order."""
-    rows, values, counts = cells
-    steps = np.diff(rows)
-    rises = (steps > 0) | ((steps == 0) & (np.diff(values) > 0))
-    n_records = sum(counts.tolist())  # Python's numbers do not wrap around
-    return bool(rises.all() and (cells >= 0).all() and (counts >= 1).all()) and n_records <= MOST_RECORDS

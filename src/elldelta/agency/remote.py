@@ -16,15 +16,7 @@ from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
 from elldelta.core.checks import check_whole
 from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, RemoteError
-from elldelta.files import (
-    AtomicFiles,
-    TrustedKeys,
-    as_bytes,
-    check_writable,
-    digest,
-    is_digest,
-    json_object,
-)
+from elldelta.files import AtomicFiles, TrustedKeys, as_bytes, check_writable, digest, is_digest, json_object
 from elldelta.ledger import check_plan, parse_chain
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import given_plan, other_plan, signature_path, verified_signature
@@ -43,10 +35,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", "RemotePlan", "RemoteProgress")
 
-CONFLICT = 409
-MOST_PARTS = 1000
-MOST_LISTED = 100_000
-"""Parts of a list, and entries, that are looked at; a longer list is no list of an agency."""
+CONFLICT, MOST_PARTS, MOST_LISTED = 409, 1000, 100_000
+"""The status of a refusal; parts of a list, and entries, that are looked at: no agency has a longer one."""
 
 _MOST_WORDS, _MOST_PROMISE = 100, 2000
 """Characters of what the server says about a plan that are shown."""
@@ -233,6 +223,7 @@ def register_release(
     release: Path,
     plan: Path,
     *,
+    state: Path | None = None,
     agency_key: Path | None = None,
     keep_receipt: bool = True,
     overwrite: bool = False,
@@ -241,13 +232,14 @@ def register_release(
     """Registers a release with the agency; repeating it never registers it twice.
 
     The release is checked on this machine first. What is sent is the manifest and the counts that the release
-    shows to everybody, under a key that follows from them: whether an answer got lost or the command is run
-    again, the agency knows that it is the same registration.
+    shows to everybody, under a key that follows from them: if it is sent again, the agency knows it. Of a
+    table that is published again it is also how many records came and went; the state stays here.
 
     Args:
         server: The agency's server.
         release: The release, with its manifest beside it.
         plan: The plan it was made with.
+        state: Of a table that is published again, the state that was written with the release.
         agency_key: The agency's public key: plan and receipt must then carry its signature.
         keep_receipt: Whether the agency's answer is written beside the release.
         overwrite: Whether the receipt of another registration may be replaced.
@@ -263,7 +255,7 @@ def register_release(
     """
     ring = None if agency_key is None else KeyFile.followed(server, agency_key)
     known, _ = given_plan(plan, None if ring is None else ring.keys, to_use=False)
-    registration = registration_of(release, known, progress=progress)
+    registration = registration_of(release, known, state=state, progress=progress)
     if keep_receipt:
         _check_receipt(receipt_path(release), registration, overwrite=overwrite)
     try:
@@ -326,6 +318,7 @@ def write_registration(
     plan: Path,
     target: Path,
     *,
+    state: Path | None = None,
     agency_key: Path | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -336,6 +329,7 @@ def write_registration(
         release: The release, with its manifest beside it.
         plan: The plan it was made with.
         target: The file to write.
+        state: See `register_release`.
         agency_key: The agency's public key: the plan must then carry its signature.
         overwrite: Whether the file may be replaced.
         progress: Is told how far the reading is.
@@ -345,7 +339,7 @@ def write_registration(
     """
     check_writable(target, overwrite=overwrite)
     known, _ = given_plan(plan, agency_key, to_use=False)
-    registration = registration_of(release, known, progress=progress)
+    registration = registration_of(release, known, state=state, progress=progress)
     with AtomicFiles(overwrite=overwrite) as files:
         files.stage(target).write_bytes(registration.to_bytes())
     return registration

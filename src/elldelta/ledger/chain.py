@@ -266,10 +266,14 @@ class LedgerChain:
             known=next((entry for entry in own if entry.content_digest == content_digest), None),
             kept=own[0].merged if own else None,
             last=own[-1] if own else None,
-            rules=(self.series.at_once, self.series.stays)
-            if any(entry.update for entry in self.active)
-            else None,
+            rules=self.rules,
         )
+
+    @property
+    def rules(self) -> tuple[int, int] | None:
+        """Owners at once and stays of the tables that are published again; None if there are none."""
+        is_living = any(entry.update for entry in self.active)
+        return (self.series.at_once, self.series.stays) if is_living else None
 
     def grouping_of(self, owner: str) -> Partition | None:
         """The classes that an owner has published before and has to keep; None if it has not published."""

@@ -201,6 +201,11 @@ class LedgerEntry:
             raise ParameterError("The counts of a line are not those of a release.")
         return entry
 
+    @property
+    def before_withheld(self) -> int | None:
+        """The line that tells what classes last showed which this one withholds; None if there is none."""
+        return self.update.updates if self.update is not None and self.suppressed else None
+
     def shown(self, header: LedgerHeader) -> tuple[NDArray[np.int64], Partition]:
         """What the release shows, as far as the line says it: by published class and value; the grouping."""
         grouping = grouping_from_merged(self.merged, header.n_classes)

@@ -179,7 +179,7 @@ def release(
     _check_ledger(ledger, known, place)
     _check_person(person, known)
     if living is not None:
-        check_living(living, known, person, has_ledger=bool(ledger and ledger.files))
+        check_living(living, known, person, has_ledger=ledger is not None)
     files = [*_files(place, apart), *([] if living is None else [living.state])]
     plan_files = (*plan_files, *(() if living is None else living.inputs))
     outputs = [*files, *(ledger.files if ledger else ())]

@@ -124,6 +124,11 @@ def check_living(living: Living, plan: Plan, person: str | None, *, has_ledger: 
             found="There is no ledger." if person is not None else "There is no such column.",
             remedy="Give `ledger`, `owner` and `person`.",
         )
+    check_updatable(plan)
+
+
+def check_updatable(plan: Plan) -> None:
+    """Refuses a plan whose tables cannot be published again."""
     if plan.terms.moves is not None:
         raise ParameterError(
             "A plan for people who move is for tables that are published once.",
@@ -239,6 +244,7 @@ class Comparison:
             "owner": self._owner,
             "person": self._names,
             "secret": secrets.token_hex(32),  # nobody can guess who is in it and compare digests
+            "told": self._told(),
         }
         schema = pa.schema(
             [("who", pa.string()), *((name, pa.int64()) for name in _COLUMNS[1:])],
@@ -286,6 +292,14 @@ class Comparison:
         """What the ledger is told."""
         return Revision(self.groups, self.since, state, self._living.at_once, self._living.stays)
 
+    def _told(self) -> dict[str, Any]:
+        """What an agency must be told besides the release, which `read_told` finds in the state."""
+        told: dict[str, Any] = {"at_once": self._living.at_once, "stays": self._living.stays}
+        if self.groups is not None:
+            told |= {"since": self.since, "came": _cells(self.groups.joiners)}
+            told |= {"went": _cells(self.groups.leavers)}
+        return told
+
     @property
     def _names(self) -> list[str]:
         """What tells persons apart: a column, and the kind of its values, as which they are written."""
@@ -293,32 +307,17 @@ class Comparison:
 
     def _read_state(self, book: Any) -> str:  # noqa: ANN401 (an open ledger)
         """Opens the state, if it is the one that the ledger names, and returns its relation."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = self._living.since
         if path is None:
             raise InternalError("There is no state to compare with.")
         source = f"The state {path}"
-        try:
-            self.since = _digest(path)
-            book.check_since(self._owner, self.since)  # before anything in it is read
-            metadata = pq.read_schema(path).metadata or {}
-            head = json.loads(metadata[_METADATA_KEY])
-            found = (head["plan"], head["owner"])
-            column, kind = head["person"]
-            is_newer = head["format"] > FORMAT_VERSION
-        except OSError as problem:
-            raise unreadable(path, "state", problem) from None
-        except (pa.ArrowException, LookupError, TypeError, ValueError, RecursionError):
-            raise FileError(
-                f"{source} is not a state.",
-                found="It is not a file that a release has written for its owner.",
-                remedy="Give the file that was written with the last release (`state`).",
-            ) from None
-        if is_newer:
-            raise newer(source, head["format"], FORMAT_VERSION)
-        if found != (self.plan.digest, self._owner):
+        self.since = _digest(path)
+        book.check_since(self._owner, self.since)  # before anything in it is read
+        head = _read_head(path)
+        column, kind = head["person"]
+        if (head["plan"], head["owner"]) != (self.plan.digest, self._owner):
             raise changed(source)
         if [column, kind] != self._names:
             raise RefusedError(
@@ -483,6 +482,53 @@ class _Found:
         }
 
 
+def read_told(path: Path, plan: Plan) -> dict[str, Any]:
+    """What a state says for an agency: its digest, the rules, the state before it, who came and who went.
+
+    Numbers of records by published class and value: nothing about a person.
+
+    Raises:
+        FileError: It is no state of a table under this plan.
+    """
+    head = _read_head(path)
+    if head["plan"] != plan.digest or not isinstance(head.get("told"), dict):
+        raise FileError(
+            f"The state {path} does not belong to this release.",
+            found="It is that of another plan, or of an earlier version, which told an agency nothing.",
+            remedy="Give the state that was written with the release.",
+        )
+    return {**head["told"], "state": _digest(path)}
+
+
+def _read_head(path: Path) -> dict[str, Any]:
+    """What a state says about itself."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = f"The state {path}"
+    try:
+        head: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {})[_METADATA_KEY])
+        is_newer = head["format"] > FORMAT_VERSION
+        _, _, (_, _) = head["plan"], head["owner"], head["person"]
+    except OSError as problem:
+        raise unreadable(path, "state", problem) from None
+    except (pa.ArrowException, LookupError, TypeError, ValueError, RecursionError):
+        raise FileError(
+            f"{source} is not a state.",
+            found="It is not a file that a release has written for its owner.",
+            remedy="Give the file that was written with the last release (`state`).",
+        ) from None
+    if is_newer:
+        raise newer(source, head["format"], FORMAT_VERSION)
+    return head
+
+
+def _cells(table: NDArray[np.int64]) -> list[list[int]]:
+    """The counts of a table that are not 0: rows, columns, numbers."""
+    places = np.nonzero(table)
+    return [numbers.tolist() for numbers in (*places, table[places])]
+
+
 def _first_ranks(plan: Plan) -> NDArray[np.int64]:
     """A combination of every base class."""
     if isinstance(plan.classes, Runs):
@@ -494,5 +540,8 @@ def _first_ranks(plan: Plan) -> NDArray[np.int64]:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with path.open("rb") as file:
+            return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as problem:
+        raise unreadable(path, "state", problem) from None

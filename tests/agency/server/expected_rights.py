@@ -84,6 +84,7 @@ PAGES = {
     ("POST", "/plans/{digest}/register"): {OWNER},
     ("GET", "/plans/{digest}/ledger"): ALL,
     ("GET", "/plans/{digest}/refusals"): {AGENCY, OWNER, AUDITOR},
+    ("GET", "/plans/{digest}/series/{name}"): ALL,
     ("GET", "/plans/{digest}/audit"): ALL,
     ("GET", "/plans/{digest}/audit/{number}/{what}-{width}.svg"): ALL,
     ("GET", "/parties"): {AGENCY},

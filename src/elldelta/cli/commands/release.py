@@ -214,7 +214,10 @@ def _release(
     elif ledger is not None:
         written.append(f"{ledger} held this release already: no line was added.")
     if ledger_copy is not None:
-        written.append("The ledger has room for it. Register it with the agency: elldelta remote register.")
+        told = "" if state is None else f" --state {state}"
+        written.append(
+            f"The ledger has room for it. Register it with the agency: elldelta remote register{told}."
+        )
     output.print_result(made.to_dict(), *made.manifest.sentences, *written, as_json=json)
     _print_drift(plan, made.manifest, has_ledger=book is not None)
 

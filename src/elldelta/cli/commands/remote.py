@@ -190,6 +190,14 @@ def _register(
     release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
     plan: Annotated[Path, typer.Option("--plan", help="The plan, as it was fetched.")],
     connection: agency.Connection,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            help="Of a table that is published again: the state that was written with the release. It is "
+            "personal data and stays here; the agency is told how many records came and went.",
+        ),
+    ] = None,
     agency_key: BothSignedKey = None,
     only_write: OnlyWrite = None,
     receipt: Annotated[
@@ -205,7 +213,13 @@ def _register(
     if only_write is not None:
         with progress_bar("Reading") as progress:
             written = write_registration(
-                release, plan, only_write, agency_key=agency_key, overwrite=overwrite, progress=progress
+                release,
+                plan,
+                only_write,
+                state=state,
+                agency_key=agency_key,
+                overwrite=overwrite,
+                progress=progress,
             )
         result = {"release": str(release), "registration": str(only_write), "digest": written.digest}
         output.print_result(result, f"Wrote {only_write}. Nothing was sent.", as_json=json)
@@ -216,6 +230,7 @@ def _register(
             at,
             release,
             plan,
+            state=state,
             agency_key=agency_key,
             keep_receipt=receipt,
             overwrite=overwrite,

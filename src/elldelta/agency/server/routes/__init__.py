@@ -82,7 +82,7 @@ releases::
                                               content before
                                               409 {"accepted": false, "error": ...}: refused, with the reason
                                               422 not a registration of this plan, or the key was used
-    GET    /plans/{digest}/releases   all     {"releases": [ReleaseView]}: published and own ones;
+    GET    /plans/{digest}/releases   all     ?owner= -> {"releases": [ReleaseView]}: published and own ones;
                                               agency and auditors see all
     PUT    /plans/{digest}/releases/{content}/state  owner (own)  {"state": "published" or "voided"}
     GET    /plans/{digest}/releases/{content}/receipt  owner (own)  the same, as often as it is asked for

@@ -17,6 +17,7 @@ from elldelta.agency.server.services.planning import Cost, quick_cost
 from elldelta.agency.server.services.plans import list_plans, n_issued
 from elldelta.agency.server.services.populations import PopulationView
 from elldelta.agency.server.services.progress import show_progress
+from elldelta.agency.server.services.releases import count_series
 from elldelta.agency.server.services.requests import MOST_RELEASES, asked_wish, list_requests
 from elldelta.agency.server.tables import NAME_PATTERN
 from elldelta.core.checks import MOST_RECORDS
@@ -133,7 +134,11 @@ def add(visit: CurrentVisit, posted: PostedForm) -> Response:
 
 def _one(visit: Visit, name: str, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
     population = populations.show_population(visit.agency, name)
-    return {"population": population, "plans": list_plans(visit.agency, name, window)}
+    return {
+        "population": population,
+        "plans": list_plans(visit.agency, name, window),
+        "series": count_series(visit.agency, name),
+    }
 
 
 @pages.get("/populations/{name}")

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, cast
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.guarded_route import CurrentVisit, GuardedRoute, Visit
 from elldelta.agency.server.paging import NumberWindow, part_of
 from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER, ROLES, allow
-from elldelta.agency.server.routes.description import DIGEST, Body, Digest, answer, error_answer, file_body
+from elldelta.agency.server.routes.description import (
+    DIGEST,
+    Body,
+    Digest,
+    Name,
+    answer,
+    error_answer,
+    file_body,
+)
 from elldelta.agency.server.routes.pictures import picture
 from elldelta.agency.server.routes.rendering import PostedForm, or_form, page, see
 from elldelta.agency.server.services import ledger, publications, releases
@@ -19,7 +27,7 @@ from elldelta.agency.server.services.jobs import JobView
 from elldelta.agency.server.services.pictures import Width, chart_of
 from elldelta.agency.server.services.plans import show_plan
 from elldelta.agency.server.services.releases import KNOWN, REFUSED, RefusalView, ReleaseView
-from elldelta.agency.server.tables import DIGEST_PATTERN, ReleaseState, View
+from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, ReleaseState, View
 from elldelta.errors import FileError, ParameterError
 from elldelta.pages.charts import curve_words, histogram_words
 
@@ -28,7 +36,8 @@ pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
 _REGISTRATION = {
     "required": True,
-    "description": "The manifest of a release and the counts it shows: `elldelta remote register` makes it.",
+    "description": "The manifest of a release and the counts it shows, and of a table that is published "
+    "again how many records came and went: `elldelta remote register` makes it.",
     "content": {
         "application/json": {
             "schema": {
@@ -39,6 +48,7 @@ _REGISTRATION = {
                     "format": {"type": "integer", "minimum": 1},
                     "manifest": {"type": "object"},
                     "cells": {"type": "object"},
+                    "update": {"type": "object"},
                     "digest": {"type": "string", "pattern": DIGEST_PATTERN},
                 },
             },
@@ -133,9 +143,15 @@ def register(visit: CurrentVisit, digest: Digest, key: IdempotencyKey, content: 
     "/plans/{digest}/releases", summary="Registered releases", response_model=part_of("releases", ReleaseView)
 )
 @allow(*ROLES)
-def index(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Any:  # noqa: ANN401
+def index(
+    visit: CurrentVisit,
+    digest: Digest,
+    window: NumberWindow,
+    owner: Annotated[str | None, Query(pattern=NAME_PATTERN, examples=["hospital-a"])] = None,
+) -> Any:  # noqa: ANN401
     """Lists the releases that the caller may see: the published ones and its own; the agency sees all."""
-    return releases.list_releases(visit.agency, visit.caller, digest, window).document("releases")
+    found = releases.list_releases(visit.agency, visit.caller, digest, window, owner=owner)
+    return found.document("releases")
 
 
 @api.put("/plans/{digest}/releases/{content}/state", summary="Say that my release is published, or never was")
@@ -245,6 +261,16 @@ def state_form(visit: CurrentVisit, digest: Digest, content: Digest, posted: Pos
         raise ParameterError("The form is not complete.", remedy="Load the page again.")
     told = publications.tell_state(visit.agency, visit.caller, digest, content, cast("Any", state))
     return see(f"/plans/{digest}", f"release-{told}")
+
+
+@pages.get("/plans/{digest}/series/{name}")
+@allow(*ROLES)
+def series_page(visit: CurrentVisit, digest: Digest, name: Name, window: NumberWindow) -> Response:
+    """Shows how an owner has published its table again and again: what changed, waits and is withheld."""
+    found = releases.list_releases(visit.agency, visit.caller, digest, window, owner=name)
+    return page(
+        visit.request, "series.html", plan=show_plan(visit.agency, digest).plan, owner=name, releases=found
+    )
 
 
 @pages.get("/plans/{digest}/refusals")

@@ -150,6 +150,8 @@ def tell_state(
             )
         if state == "published":
             _compared(session, agency, row, compared)
+        else:
+            _check_last(session, row)
         about(state)
         now = agency.clock()
         session.add(Publication(plan_digest=plan_digest, sequence=row.sequence, state=state, told_at=now))
@@ -191,6 +193,22 @@ def _compared(
             "classes out, and register that.",
         ) from None
     return frozenset(others)
+
+
+def _check_last(session: Session, row: RegistrationRow) -> None:
+    """Refuses to take back what a later release of the same table was compared with."""
+    later = select(RegistrationRow.sequence).where(
+        RegistrationRow.plan_digest == row.plan_digest,
+        RegistrationRow.party_id == row.party_id,
+        RegistrationRow.sequence > row.sequence,
+        ~has_state("voided"),
+    )
+    if "update" in row.facts and session.scalars(later.limit(1)).first() is not None:
+        raise ConflictError(
+            "A later release of the same table was compared with this one.",
+            found="Nobody has judged what it shows beside the one before.",
+            remedy="Take the later ones back first, if none of them was published.",
+        )
 
 
 def _take_back(session: Session, agency: Agency, row: RegistrationRow) -> None:

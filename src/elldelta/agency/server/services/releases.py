@@ -87,7 +87,12 @@ class RegistrationAnswer:
 
 
 class ReleaseView(View):
-    """What everybody may know about a registered release."""
+    """What everybody may know about a registered release.
+
+    Attributes:
+        updates: Of a table that is published again, the line of the release that it updates; None for others.
+        update: What its manifest says about who came, went and waits; None for a release that stands alone.
+    """
 
     sequence: int
     owner: str = Field(validation_alias=AliasPath("party", "name"))
@@ -100,6 +105,8 @@ class ReleaseView(View):
     certified: bool = Field(validation_alias=AliasPath("facts", "certified"))
     state: ReleaseState
     registered: dt.datetime = Field(validation_alias=AliasPath("line", "added_at"))
+    updates: int | None = Field(default=None, validation_alias=AliasPath("facts", "updates"))
+    update: dict[str, int] | None = Field(default=None, validation_alias=AliasPath("facts", "update"))
 
 
 class RefusalView(View):
@@ -162,17 +169,33 @@ def largest_registration(agency: Agency, plan_digest: str) -> int:
     """The bytes that a registration of a plan can need: the plan's columns and classes, and its counts."""
     plan = load_plan(agency, plan_digest)
     n_cells = plan.n_classes * plan.schema.n_values
-    needed = len(plan_file(agency, plan_digest)) + OTHER_BYTES + CELL_BYTES * n_cells
+    # What is shown; and of a table that is published again also who came and who went.
+    needed = len(plan_file(agency, plan_digest)) + OTHER_BYTES + 3 * CELL_BYTES * n_cells
     return min(needed, agency.limits.registration_bytes)
 
 
 def list_releases(
-    agency: Agency, caller: Caller, plan_digest: str, window: Window = BEGINNING
+    agency: Agency, caller: Caller, plan_digest: str, window: Window = BEGINNING, *, owner: str | None = None
 ) -> Part[ReleaseView]:
-    """The releases of a plan that a caller may see, in the order of their lines."""
+    """The releases of a plan, or of one owner, that a caller may see, in the order of their lines."""
     load_plan(agency, plan_digest)  # there must be one
     chosen = select(RegistrationRow).where(RegistrationRow.plan_digest == plan_digest, is_visible(caller))
+    if owner is not None:
+        chosen = chosen.where(RegistrationRow.party.has(name=owner))
     return read_part(agency, chosen, window, RegistrationRow.sequence, view=ReleaseView.of_row)
+
+
+def count_series(agency: Agency, population: str) -> tuple[int, int]:
+    """How many owners have published a table about these people again, and how often together."""
+    chosen = (
+        select(func.count(RegistrationRow.party_id.distinct()), func.count())
+        .join(PlanRow, PlanRow.digest == RegistrationRow.plan_digest)
+        .where(PlanRow.population.has(name=population), ~has_state("voided"))
+        .where(RegistrationRow.facts["updates"].as_integer().is_not(None))
+    )
+    with agency.database.reading() as session:
+        n_owners, n_updates = session.execute(chosen).one()
+    return n_owners, n_updates
 
 
 def list_refusals(
@@ -334,17 +357,19 @@ class _Case:
                 for plan, number in rows
             ]
 
-        first = select(func.min(RegistrationRow.sequence)).where(is_own, is_here).scalar_subquery()
+        newest = select(func.max(RegistrationRow.sequence)).where(is_own, is_here).scalar_subquery()
         is_other = RegistrationRow.grouping != grouping_digest(examined.merged)
         known = found(is_own & is_here & is_same)
-        kept = found(is_own & is_here & (RegistrationRow.sequence == first))
+        series = found(is_own & is_here & (RegistrationRow.sequence == newest))
+        while series and (before := series[-1].entry.before_withheld) is not None:
+            series.append(load_registered(session, self.agency, self.plan, before))
         return Past(
             own=own,
             elsewhere=tuple(elsewhere),
             known=known[0].entry if known else None,
-            kept=kept[0].entry.merged if kept else None,
             is_taken=session.execute(here.where(is_same & ~is_mine).limit(1)).first() is not None,
             comparable=(*found(is_own & ~is_here), *found(is_here & is_other & has_state("published"))),
+            series=tuple(series),
         )
 
     def _checked(self, last: LastLines, past: Past, examined: Examined) -> _Judgement:
@@ -454,6 +479,11 @@ class _Case:
                 "diversity": int(diversities[diversities > 0].min()),
                 "merged_classes": len(entry.merged),
                 "certified": entry.certified,
+                **(
+                    {}
+                    if entry.update is None
+                    else {"updates": entry.update.updates, "update": examined.update}
+                ),
             },
         )
         session.add_all((line, registered))
