@@ -32,7 +32,8 @@ from elldelta.agency.admission import (
     ledger_chain,
     ledger_export,
 )
-from elldelta.agency.registration import MOST_RECORDS, Registration, examine, registration_of
+from elldelta.agency.registration import Registration, examine, registration_of
+from elldelta.agency.series import MOST_RECORDS
 from elldelta.errors import FileError, InputError, ParameterError, RefusedError
 from elldelta.files import seal
 from elldelta.ledger.ledger import verify_ledger

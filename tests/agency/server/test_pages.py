@@ -83,7 +83,8 @@ def play(pages):
     pages.names = {
         "{digest}": digest, "{width}": "wide", "{number}": "1", "{what}": "curve",
         "/jobs/{id}": f"/jobs/{preview}",
-        "/parties/{name}": "/parties/owner", "/populations/{name}": f"/populations/{POPULATION}",
+        "/parties/{name}": "/parties/owner", "/series/{name}": "/series/owner",
+        "/populations/{name}": f"/populations/{POPULATION}",
         "/tokens/{id}": f"/tokens/{create_token(pages.agency, 'owner', '', 3).id}", "{id}": "1",
         "/static/{name}": "/static/" + pages.send("GET", "/sign-in").text.split("/static/")[1].split('"')[0],
     }  # fmt: skip

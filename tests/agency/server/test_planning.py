@@ -8,8 +8,11 @@ import pytest
 from tests.agency.server.service import POPULATION, WISH, make_model
 from tests.agency.server.visitor import visitor
 
+from elldelta.agency.server.errors import ConflictError
+from elldelta.agency.server.services.planning import quick_cost
 from elldelta.agency.server.services.populations import upload_model
-from elldelta.agency.server.services.requests import FEWEST_PAST
+from elldelta.agency.server.services.requests import FEWEST_PAST, asked_wish, begin_job, file_request
+from elldelta.agency.server.worker import run_next
 from elldelta.core.sample_size import Mechanism
 from elldelta.errors import RefusedError
 from elldelta.model.model import Model, write_model
@@ -157,3 +160,30 @@ def test_a_service_may_insist_on_noise(rare, tmp_path):
             upload_model(
                 strict, rare.caller("agency"), POPULATION, (tmp_path / f"{name}.parquet").read_bytes()
             )
+
+
+def test_nothing_is_planned_from_models_that_were_there_before(rare):
+    """The model is exact, and was uploaded when nobody demanded anything."""
+    settings = rare.agency.settings.model_copy(update={"require_epsilon": 1.0})
+    number = rare.post("client", "/requests", WISH, status=201).json()["id"]
+    strict = replace(rare.agency, settings=settings)
+    for ask in (
+        lambda: file_request(strict, rare.caller("client"), POPULATION, asked_wish(ell=2, records=2000)),
+        lambda: begin_job(strict, rare.caller("agency"), number, "plan"),
+        lambda: quick_cost(strict, rare.caller("agency"), POPULATION, asked_wish(ell=2, records=2000)),
+    ):
+        with pytest.raises(ConflictError, match="any more") as refused:
+            ask()
+        assert "exact" in refused.value.found
+    begin_job(rare.agency, rare.caller("agency"), number, "plan")  # before the service was started again
+    assert run_next(strict, "test")
+    job = rare.get("agency", f"/requests/{number}").json()["job"]
+    assert "protect the past" in rare.get("agency", f"/jobs/{job}").json()["error"]["problem"]
+
+
+def test_people_who_move_in_any_column_can_be_asked_for(service):
+    service.add_model()
+    number = service.post("client", "/requests", {**WISH, "movers": "any"}, status=201).json()["id"]
+    assert service.get("client", f"/requests/{number}").json()["wishes"]["movers"] == "any"
+    plain = service.post("client", "/requests", WISH, status=201).json()
+    assert "movers" not in plain["wishes"]

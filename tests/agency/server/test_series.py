@@ -113,8 +113,8 @@ def test_pages_show_what_waits(served, owners):
     assert told[2]["update"]["classes_withheld"] == 1
     assert served.get("client", f"{plan}/releases").json()["releases"] == []
     series = see(served, "agency", f"{plan}/series/a")
-    assert "classes withheld" in series
-    assert f"{told[2]['update']['records_waiting']:,}" in series
+    assert "Classes withheld 1" in series
+    assert f"Records that wait to come {told[2]['update']['records_waiting']:,}" in series
     assert "updates line 3" in see(served, "agency", f"{plan}/ledger")
     assert "1 owner has published a table again" in see(served, "agency", "/populations/region")
     assert "published nothing here" in see(served, "client", f"{plan}/series/a")

@@ -178,6 +178,12 @@ def check_model(content: bytes, most_cells: int, most_epsilon: float | None = No
         RefusedError: Its past records are not protected with at most so large an epsilon, if there is one.
     """
     model = read_limited(content, most_cells)
+    check_epsilon(model, most_epsilon)
+    return CheckedModel(model.digest, model.schema.digest, _summary(model))
+
+
+def check_epsilon(model: Model, most_epsilon: float | None) -> None:
+    """Refuses a model that does not protect its past records with at most so large an epsilon, if any."""
     epsilon = sum(each.epsilon for each in model.noise)
     if most_epsilon is not None and not 0.0 < epsilon <= most_epsilon:
         raise RefusedError(
@@ -185,9 +191,8 @@ def check_model(content: bytes, most_cells: int, most_epsilon: float | None = No
             found=f"Its epsilon is {epsilon:g}, if all its estimates share people."
             if model.noise
             else "Its counts are exact.",
-            remedy=f"Estimate it with --epsilon {most_epsilon:g}.",
+            remedy=f"Estimate it with --epsilon {most_epsilon:g}, and upload that.",
         )
-    return CheckedModel(model.digest, model.schema.digest, _summary(model))
 
 
 def read_limited(content: bytes, most_cells: int) -> Model:

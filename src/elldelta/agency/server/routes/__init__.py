@@ -48,8 +48,8 @@ requests::
 
     POST   /requests                  client  {"population", "ell", "records", "delta"?, "releases"?,
                                               "shape"?, "guarantee"?, "bound"?, "eta"?,
-                                              "waiting_risk"?, "min_records"?, "shared_records"?, "owners"?}
-                                              -> 201 RequestView
+                                              "waiting_risk"?, "min_records"?, "shared_records"?, "owners"?,
+                                              "movers"?} -> 201 RequestView
     GET    /requests                  client (own), agency, auditor  {"requests": [RequestView]}
     GET    /requests/{id}             the same  RequestView
     POST   /requests/{id}/preview     agency  {"fewest_past"?: 5} or no body -> 202 JobView

@@ -37,7 +37,7 @@ from elldelta.agency.server.services.requests import (
     closeness_asked,
 )
 from elldelta.agency.server.tables import NAME_PATTERN
-from elldelta.choices import Bound, ClosenessTo, Guarantee, ShapeName
+from elldelta.choices import Bound, ClosenessTo, Guarantee, Movers, ShapeName
 from elldelta.core.checks import MOST_RECORDS
 from elldelta.plan.wish import MOST_OWNERS
 
@@ -74,6 +74,11 @@ class NewRequest(Body):
     owners: int | None = Field(default=None, ge=1, le=MOST_OWNERS)
     min_records: int = Field(default=1, ge=1, le=MOST_RELEASES)
     shared_records: int | None = Field(default=None, ge=0, le=MOST_RECORDS)
+    movers: Movers = Field(
+        default="declared",
+        description="Among which values people move from one release to the next: of columns of which the "
+        "schema says that they change, or of any.",
+    )
 
 
 class PlanningWish(Body):
@@ -176,6 +181,7 @@ def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
         **posted.maybe("min_records", posted.whole, "The number of records behind a value"),
         **posted.maybe("closeness", posted.number, "The closeness"),
         closeness_to=posted.choice("closeness_to", get_args(ClosenessTo)) or "class",
+        movers=posted.choice("movers", get_args(Movers)) or "declared",
     )
     wish = asked_wish(**closeness_asked(asked))
     return see(f"/requests/{requests.file_request(visit.agency, visit.caller, name, wish).id}", "asked")

@@ -15,13 +15,13 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from elldelta.agency.server.checking import PaperCost, answered, paper_cost, two_digits
+from elldelta.agency.server.checking import PaperCost, answered, check_epsilon, paper_cost, two_digits
 from elldelta.agency.server.errors import BusyError, ConflictError, document_of
 from elldelta.agency.server.rights import CLIENT
 from elldelta.agency.server.services.jobs import JobView, enqueue, finish_job, last_done
 from elldelta.agency.server.services.plans import find_plan, issue_plan, load_plan
 from elldelta.agency.server.services.populations import (
-    current_model_id,
+    current_model,
     find_model,
     find_population,
     load_model,
@@ -33,7 +33,7 @@ from elldelta.agency.server.services.requests import (
     preview_subject,
     stored_wishes,
 )
-from elldelta.agency.server.tables import Job, ModelFile, Request, View
+from elldelta.agency.server.tables import Job, Request, View
 from elldelta.errors import RefusedError
 from elldelta.plan.frontier import frontier_rows
 from elldelta.plan.planner import Planner
@@ -105,9 +105,8 @@ def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> C
     if caller.role == CLIENT:
         agency.by_client.take(str(caller.id))
     with agency.database.reading() as session:
-        model_id = current_model_id(find_population(session, population))
-        model_digest = session.scalars(select(ModelFile.digest).where(ModelFile.id == model_id)).one()
-        known = last_done(session, preview_subject(model_digest, stored_wishes(wish)))
+        model = current_model(agency, find_population(session, population))
+        known = last_done(session, preview_subject(model.digest, stored_wishes(wish)))
     plan = known.result["plan"] if known is not None and known.result is not None else None
     asked = replace(
         wish,
@@ -117,7 +116,7 @@ def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> C
     )
 
     def paper() -> PaperCost:
-        content = model_content(agency, model_id)
+        content = model_content(agency, model.id)
         return agency.checks.run(paper_cost, content, agency.secret, asked, MANY_CELLS)
 
     return Cost(
@@ -127,7 +126,7 @@ def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> C
         releases=wish.releases,
         records=wish.records or 0,
         failure_after_linkage=None if wish.delta is None else wish.budget,
-        paper=agency.costs.get((model_id, asked), paper),
+        paper=agency.costs.get((model.id, asked), paper),
         sharp_classes=plan["classes"] if plan else None,
     )
 
@@ -236,6 +235,7 @@ def _planner(agency: Agency, claim: Job, tell: Tell) -> tuple[Planner, int]:
     """What makes the plans of a request, and the records that were asked for."""
     tell(0.02, "reading the model")
     model = load_model(agency, claim.arguments["model"])
+    check_epsilon(model, agency.settings.require_epsilon)  # it may have been uploaded before that was asked
     fewest = (
         1 if model.noise else claim.arguments["fewest_past"]
     )  # noise protects people with rare values, too

@@ -137,19 +137,25 @@ def find_population(session: Session, name: str) -> Population:
     return population
 
 
-def current_model_id(population: Population) -> int:
-    """The number of the model that counts now.
+def current_model(agency: Agency, population: Population) -> ModelFile:
+    """The model that counts now.
 
     Raises:
-        ConflictError: There is none yet.
+        ConflictError: There is none yet, or it was uploaded before models had to protect the past.
     """
-    if population.model_id is None:
+    if population.model is None:
         raise ConflictError(
             "The population has no model yet.",
             found="Nothing is known about its people.",
             remedy="The agency uploads one first.",
         )
-    return population.model_id
+    if agency.settings.require_epsilon is not None and "protection" not in population.model.summary:
+        raise ConflictError(
+            "Nothing is planned from this population's model any more.",
+            found="Its counts are exact. Whoever runs the service demands models that protect the past.",
+            remedy="The agency uploads one that was estimated with --epsilon.",
+        )
+    return population.model
 
 
 def load_model(agency: Agency, model_id: int) -> Model:

@@ -12,8 +12,8 @@ from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
 from elldelta.agency.server.rights import CLIENT
 from elldelta.agency.server.services.jobs import JobView, enqueue
-from elldelta.agency.server.services.populations import current_model_id, find_population
-from elldelta.agency.server.tables import Job, ModelFile, Party, Request, View, check_text
+from elldelta.agency.server.services.populations import current_model, find_population
+from elldelta.agency.server.tables import Job, Party, Request, View, check_text
 from elldelta.choices import BOUNDS
 from elldelta.core.checks import check_ell, check_whole
 from elldelta.errors import ParameterError
@@ -40,7 +40,7 @@ ASKED = (
 """What of a wish a client decides; the rest is the agency's."""
 
 ASKED_IF_USED = ("closeness", "closeness_to")
-"""The same, for wishes that ask for it; others are stored as they ever were."""
+"""The same, for wishes that ask for it, as `movers` is; others are stored as they ever were."""
 
 RequestStatus = Literal["filed", "planned", "declined"]
 
@@ -110,14 +110,15 @@ def closeness_asked(asked: dict[str, Any]) -> dict[str, Any]:
 def stored_wishes(wish: Wish) -> dict[str, Any]:
     """What a client has asked for, as it is stored."""
     used = ASKED_IF_USED if wish.closeness is not None else ()
-    return {name: getattr(wish, name) for name in (*ASKED, *used)}
+    moves = () if wish.movers == "declared" else ("movers",)
+    return {name: getattr(wish, name) for name in (*ASKED, *used, *moves)}
 
 
 def file_request(agency: Agency, caller: Caller, population: str, wish: Wish) -> RequestView:
     """Files a request about a population that has a model."""
     with agency.database.writing() as session:
         found = find_population(session, population)
-        model = session.get_one(ModelFile, current_model_id(found))
+        model = current_model(agency, found)
         check_ell(wish.ell, model.summary["sensitive"]["values"])
         if "protection" in model.summary:
             check_noisy(wish)
@@ -182,7 +183,7 @@ def begin_job(
     check_whole("the number of past records per witness", fewest_past)
     with agency.database.writing() as session:
         request = open_request(session, request_id)
-        model = session.get_one(ModelFile, current_model_id(request.population))
+        model = current_model(agency, request.population)
         arguments = {
             "request": request_id,
             "model": model.id,
