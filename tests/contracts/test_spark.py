@@ -356,6 +356,8 @@ def test_addresses_are_left_to_spark(session, tmp_path):
         assert count(table, schema).counts.n_records == 2
         with pytest.raises(FileError, match="no Parquet table at the address"):
             engine.open(f"file://{tmp_path}/none.parquet")
+        with pytest.raises(FileError, match="hadoop-aws"):
+            engine.open("s3a://bucket/t.parquet")  # a library is missing, which Spark reports in its own way
         with pytest.raises(ParameterError, match="CSV"):
             engine.open("s3a://bucket/t.csv")
 

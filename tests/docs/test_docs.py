@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,31 @@ def test_every_documented_command_exists():
     text = COMMANDS_PAGE.read_text(encoding="utf-8")
     documented = set(re.findall(r"^## `elldelta ([^`]+)`$", text, re.MULTILINE))
     assert documented == all_commands().keys()
+
+
+TYPED = re.compile(r"^(?:\$ )?elldelta ((?:[^\n\\]|\\\n|\\(?!\n))*)", re.MULTILINE)
+
+
+def typed_on(page):
+    """Every command that a page shows in a block of code, as words."""
+    for block in re.findall(
+        r"^ *```\w*\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    ):
+        for line in TYPED.findall(re.sub(r"^ +(?=elldelta|\$ )", "", block, flags=re.MULTILINE)):
+            yield shlex.split(line.replace("\\\n", " ").partition(" > ")[0].rstrip("& "), comments=True)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
+def test_every_command_that_is_shown_can_be_typed(page):
+    commands = all_commands()
+    for words in typed_on(page):
+        if words[0].startswith("-"):
+            continue
+        name = next(text for n in (2, 1) if (text := " ".join(words[:n])) in commands)
+        own = {
+            option
+            for parameter in commands[name].params
+            for option in (*parameter.opts, *parameter.secondary_opts)
+        }
+        asked = {word for word in words if re.match(r"--?[a-z]", word)} - SHARED_OPTIONS
+        assert asked <= own, (name, asked - own)

@@ -5,11 +5,19 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from tests.docs.test_docs import all_commands
+
+import elldelta as ed
+from elldelta.plan.plan import write_plan
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
@@ -100,3 +108,64 @@ def test_the_test_for_dbt_finds_what_linking_leaves(tmp_path):
         if item["unique_id"].startswith("test.")
     }
     assert [found[number] for number in range(len(CASES))] == [status for _, _, status in CASES]
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What the check of an asset answers."""
+
+    passed: bool
+    description: str
+
+
+class StepFailed(Exception):
+    """A step that failed, with whether it may be tried again."""
+
+    def __init__(self, description, *, allow_retries=True):
+        super().__init__(description)
+        self.allow_retries = allow_retries
+
+
+def plain(*functions, **_):
+    """A decorator that leaves functions as they are, with and without arguments."""
+    return functions[0] if functions else plain
+
+
+@pytest.fixture
+def steps(monkeypatch, tmp_path):
+    """The steps of the example for Dagster, which is not there, beside a plan and a table."""
+    monkeypatch.chdir(tmp_path)
+    stub = SimpleNamespace(
+        asset=plain, asset_check=plain, Failure=StepFailed, AssetCheckResult=CheckResult,
+        AssetExecutionContext=object, Definitions=lambda **_: None,
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "dagster", stub)
+    rng = np.random.default_rng(1)
+    table = pa.table({"age": rng.integers(20, 60, 4000), "disease": rng.choice(list("abcdef"), 4000)})
+    model = ed.estimate(table, ed.Schema.infer(table, ["age"], "disease"))
+    write_plan(ed.plan(model, ell=2, releases=2, records=1000), tmp_path / "plan.json")
+    pq.write_table(table.slice(0, 1000), "patients.parquet")
+    (tmp_path / "published").mkdir()
+    ed.release(table.slice(2000, 1000), "plan.json", to="published/other.parquet")
+    text = (ROOT / "docs" / "guide" / "pipelines.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r'^```python title="monthly.py"\n(.*?)^```', text, re.DOTALL | re.MULTILINE)
+    names = {}
+    exec(compile(script, "monthly.py", "exec"), names)  # noqa: S102 (our own text)
+    return names
+
+
+def test_the_steps_for_dagster_release_and_ask(steps):
+    told = {}
+    made = steps["release"](SimpleNamespace(add_output_metadata=told.update))
+    assert told == {"records": 1000}
+    answer = steps["gate"](made)
+    assert answer.passed
+    assert "2 wanted" in answer.description
+
+
+def test_a_refused_table_is_not_tried_again(steps):
+    pq.write_table(pq.read_table("patients.parquet").slice(0, 3), "patients.parquet")
+    with pytest.raises(StepFailed, match="records") as refused:
+        steps["release"](None)
+    assert not refused.value.allow_retries
+    assert not Path("release.parquet").exists()

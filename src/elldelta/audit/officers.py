@@ -61,7 +61,7 @@ def sections_of(record: Mapping[str, Any], picture: Figure) -> tuple[str, str, s
         ("Five Safes", _five_safes(record)),
         ("Checklist for an expert determination", [{"header": ("question", "where"), "rows": _CHECKLIST}]),
         ("What was lost", _lost(record["releases"])),
-        ("What this does not promise", [{"list": [*_NOT_PROMISED, *record["limits"]]}]),
+        ("What this does not promise, and rests on", [{"list": [*_NOT_PROMISED, *record["limits"]]}]),
         ("Ledger", _ledger(record["ledger"])),
         ("Versions and digests", _digests(record)),
         ("Names and signatures", _signatures(about)),
@@ -128,7 +128,7 @@ def _found(record: Mapping[str, Any], picture: Figure) -> list[Block]:
         {"header": header, "rows": rows},
         {"text": f"Linked with what is published already: {others}."},
         {"picture": picture, "words": histogram_words(linked["histogram"], linked["ell"])},
-        {"list": [line for item in record["releases"] for line in item["sentences"]]},
+        {"list": [f"{item['release']}: {line}" for item in record["releases"] for line in item["sentences"]]},
     ]
 
 
@@ -262,7 +262,8 @@ def _ledger(ledger: Mapping[str, Any] | None) -> list[Block]:
     if ledger is None:
         return [{"text": "No ledger was named. The promise is then about as many releases as the plan says."}]
     room = (
-        f"The ledger has {ledger['lines']} lines, and its chain is intact. The fullest class can lose "
+        f"The ledger has {ledger['lines']} lines with the one that opens it; its chain is intact. The "
+        "fullest class can lose "
         f"{ledger['room_min']} more values; {ledger['classes_without_room']:,} of {ledger['classes']:,} "
         f"classes can lose none. Last line: {ledger['head']}"
     )

@@ -7,7 +7,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "ELLDELTA_TOKEN"  # noqa: S105 (the name of a variable)
 
-AgencyKeyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--agency-key",
-        help="The agency's public key, a .pem file: the plan must then carry its signature.",
-    ),
-]
+
+def agency_key(shown: str) -> Any:  # noqa: ANN401 (as typer declares it)
+    """The option that names the agency's key, and what must be signed with it."""
+    return typer.Option("--agency-key", help=f"The agency's public key, a .pem file: {shown}.")
+
+
+AgencyKeyFile = Annotated[Path | None, agency_key("the plan must then carry its signature")]
 PlanDigest = Annotated[str, typer.Argument(help="The digest of the plan, sha256:...")]
 
 _MOST_TOKEN_BYTES = 4096

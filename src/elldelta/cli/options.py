@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from matplotlib.figure import Figure
+
     from elldelta.engines import Engine, Query, TableName
 
 Number = TypeVar("Number", int, float)
@@ -88,6 +90,7 @@ BirthYear = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is already there.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 Picture = Annotated[Path | None, typer.Option("--picture", help="Also draw it, into a .png or .svg file.")]
+ModelFile = Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")]
 Sources = Annotated[
     list[str] | None,
     typer.Argument(
@@ -97,11 +100,6 @@ Sources = Annotated[
     ),
 ]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema that describes the columns.")]
-Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of CSV files.")]
-Separator = Annotated[
-    str | None,
-    typer.Option("--separator", help="Separator of CSV files; found from the first line by default."),
-]
 Hierarchies = Annotated[
     list[str] | None,
     typer.Option(
@@ -109,38 +107,6 @@ Hierarchies = Annotated[
         help="A file with groups of the values of a quasi-identifier, such as age=age.csv: one line per "
         "value, value;group;...;root. May be given several times.",
     ),
-]
-Quote = Annotated[str, typer.Option("--quote", help="Quote character of CSV files.")]
-EngineName = Annotated[
-    Literal["duckdb", "spark", "postgres"],
-    typer.Option("--engine", help="Where the records are counted: duckdb on this machine, spark, postgres."),
-]
-Master = Annotated[
-    str | None,
-    typer.Option(
-        "--master",
-        help="With --engine spark: local[2], spark://HOST:PORT, or sc://HOST:PORT for Spark Connect. "
-        "All processors of this machine by default.",
-    ),
-]
-SparkConf = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--spark-conf",
-        help="With --engine spark: a setting, such as spark.executor.memory=4g. May be given several times.",
-    ),
-]
-Database = Annotated[
-    str | None,
-    typer.Option(
-        "--database",
-        help="With --engine postgres: its address, such as postgresql://user@host/name. By default what the "
-        f"variable {DATABASE} says, so that no password need be on the command line.",
-    ),
-]
-QueryText = Annotated[
-    str | None,
-    typer.Option("--query", help="With --engine postgres: read the result of this query instead of a table."),
 ]
 
 
@@ -177,12 +143,35 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """A picture that is asked for besides; what cannot be written is refused before anything long runs."""
+
+    picture: Picture = None
+    overwrite: Overwrite = False
+
+    def __post_init__(self) -> None:
+        from elldelta.pages.charts import check_picture
+
+        check_picture(self.picture, overwrite=self.overwrite)
+
+    def draw(self, make: Callable[[], Figure]) -> None:
+        """Draws it, if it is asked for."""
+        from elldelta.pages.charts import write_picture
+
+        if self.picture is not None:
+            write_picture(make(), self.picture, overwrite=self.overwrite)
+
+
+@dataclass(frozen=True)
 class Csv:
     """How CSV files are written; a tab may be given as backslash t."""
 
-    encoding: Encoding = "utf-8"
-    separator: Separator = None
-    quote: Quote = '"'
+    encoding: Annotated[str, typer.Option("--encoding", help="Encoding of CSV files.")] = "utf-8"
+    separator: Annotated[
+        str | None,
+        typer.Option("--separator", help="Separator of CSV files; found from the first line by default."),
+    ] = None
+    quote: Annotated[str, typer.Option("--quote", help="Quote character of CSV files.")] = '"'
 
     @property
     def format(self) -> CsvFormat:
@@ -238,10 +227,36 @@ class Missing:
 class Where:
     """Where tables are counted."""
 
-    engine: EngineName = "duckdb"
-    master: Master = None
-    spark_conf: SparkConf = None
-    database: Database = None
+    engine: Annotated[
+        Literal["duckdb", "spark", "postgres"],
+        typer.Option(
+            "--engine", help="Where the records are counted: duckdb on this machine, spark, postgres."
+        ),
+    ] = "duckdb"
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            help="With --engine spark: local[2], spark://HOST:PORT, or sc://HOST:PORT for Spark Connect. "
+            "All processors of this machine by default.",
+        ),
+    ] = None
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--spark-conf",
+            help="With --engine spark: a setting, such as spark.executor.memory=4g. May be given several "
+            "times.",
+        ),
+    ] = None
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            help="With --engine postgres: its address, such as postgresql://user@host/name. By default what "
+            f"the variable {DATABASE} says, so that no password need be on the command line.",
+        ),
+    ] = None
 
     def start(self) -> AbstractContextManager[Engine | None]:
         """Starts the engine that is asked for; None for DuckDB, which starts where it is needed."""
@@ -276,7 +291,12 @@ class Where:
 class WhereFrom(Where):
     """Where tables are counted, and a query to read instead of one of them."""
 
-    query: QueryText = None
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query", help="With --engine postgres: read the result of this query instead of a table."
+        ),
+    ] = None
 
     def source(self, names: list[str] | None) -> list[str] | TableName | Query:
         """What is to be read: files, or in a database a table or a query."""
@@ -308,6 +328,23 @@ class WhereFrom(Where):
                 remedy='Put them together: --query "SELECT ... UNION ALL SELECT ..."',
             )
         return TableName.parse(given[0])
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names that are separated by commas; none of an empty text."""
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def whole_numbers(text: str, option: str, example: str) -> tuple[int, ...]:
+    """Whole numbers that are separated by commas."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ParameterError(
+            f"{option} must be whole numbers, separated by commas.",
+            found=f"It is {text!r}.",
+            remedy=f"For example: {option} {example}.",
+        ) from None
 
 
 def named_files(texts: list[str] | None, option: str) -> dict[str, Path]:
@@ -375,7 +412,7 @@ def birth_year(texts: list[str] | None) -> dict[str, str]:
 
 def _lists(texts: list[str] | None, option: str) -> dict[str, tuple[str, ...]]:
     rules = column_rules(texts, option, "vote=NA,99")
-    return {name: tuple(part.strip() for part in rule.split(",")) for name, rule in rules.items()}
+    return {name: names(rule) for name, rule in rules.items()}
 
 
 def _settings(texts: list[str]) -> dict[str, str]:

@@ -80,14 +80,16 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     from rich.table import Table
 
     body = [list(row) for row in rows]
-    table = Table(title=title, title_justify="left")
+    table = Table()
     for index, name in enumerate(header):
         cells = [row[index] for row in body]
         numeric = all(cell[:1].isdigit() or cell[:1] in "-~" for cell in cells if cell)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in body:
         table.add_row(*row)
-    _console().print(table)
+    console = _console()
+    console.print(title, style="italic")  # a title of the table would be as narrow as the table
+    console.print(table)
 
 
 def error_as_dict(error: ElldeltaError) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from elldelta.engines.formats import (
     table_head,
 )
 from elldelta.errors import DataError, FileError, ParameterError
-from elldelta.files import CsvFormat, CsvHeader, read_header
+from elldelta.files import CsvFormat, CsvHeader, no_file, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -218,7 +218,7 @@ def _expand(part: str | os.PathLike[str]) -> Iterator[Path]:
         for match in matches:
             yield from _expand(match)
     else:
-        raise FileError(f"There is no file {text}.", found="It does not exist.", remedy="Check its name.")
+        raise no_file(text)
 
 
 def _is_table_in(folder: Path, file: Path) -> bool:

@@ -10,6 +10,7 @@ from elldelta.files.atomic import (
     folders_to_disk,
     is_table_in_parts,
     loaded,
+    no_file,
     part_name,
     read_bytes,
     read_text,

@@ -23,6 +23,9 @@ T = TypeVar("T")
 _PART = re.compile(r"part-[0-9]{5}[.](parquet|csv)|_SUCCESS|[.].*[.]crc")
 """What may lie in a folder that is replaced: nothing but a table in parts, and the marks of engines."""
 
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+"""How addresses begin: s3://bucket/file; a path has only one of the slashes."""
+
 
 class AtomicFiles:
     """Writes one or several files that appear together, when the block ends without an error.
@@ -197,6 +200,21 @@ def unreadable(path: str | os.PathLike[str], kind: str, problem: OSError) -> Fil
     )
 
 
+def no_file(path: str | os.PathLike[str]) -> FileError:
+    """The error for a file that is not there, or not on this machine."""
+    address = _ADDRESS.match(os.fspath(path))
+    if address is None:
+        return FileError(
+            f"There is no file {os.fspath(path)}.", found="It does not exist.", remedy="Check its name."
+        )
+    return FileError(
+        "This is an address, and files are read and written on this machine.",
+        found=f"It begins with {address[1]}:.",
+        remedy='Copy the file, or mount what holds it. Spark reads addresses (`engine=connect("spark")`), '
+        "and Python takes tables that others have read.",
+    )
+
+
 def loaded(given: object, kind: type[T], read: Callable[[Any], T]) -> T:
     """The object that a caller gave, or what the file at its path holds.
 
@@ -226,6 +244,8 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool, folder: boo
     """
     target = Path(path)
     if not target.parent.is_dir():
+        if _ADDRESS.match(os.fspath(path)):
+            raise no_file(path)
         raise FileError(
             f"The folder of {target} does not exist.",
             found=f"There is no folder {target.parent}.",

@@ -142,7 +142,7 @@ def _widths(rows: Sequence[Sequence[str]]) -> tuple[int, ...]:
     return tuple(
         max(
             8,
-            min(60, max(map(len, column))),
+            min(75, max(map(len, column))),
             *(len(word) + 3 for cell in column[:-1] for word in cell.split()[:20] if len(word) < 30),
         )
         for column in zip(*rows, strict=True)

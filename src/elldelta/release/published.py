@@ -15,6 +15,7 @@ import numpy as np
 from elldelta.core.partition import Partition
 from elldelta.engines import Query, TableName, is_frame, running
 from elldelta.errors import FileError, ParameterError
+from elldelta.files import no_file
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.release.content import (
     column_texts,
@@ -251,6 +252,8 @@ def locate(item: Any, engine: Engine | None) -> Located:  # noqa: ANN401 (a file
             found=f"It is of type {type(item).__name__}.",
         )
     beside = manifest_path(Path(item))
+    if not beside.exists() and not Path(item).exists() and "://" not in os.fspath(item):
+        raise no_file(item)
     return Located(item, Path(item).name, read_manifest(beside) if beside.exists() else None)
 
 

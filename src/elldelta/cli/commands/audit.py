@@ -83,12 +83,12 @@ class Columns:
         for column, tokens in missing.added.items():
             if column != self.sensitive:
                 rules.setdefault(column, {})["missing"] = tokens
-        for key, option, texts in (
-            ("kind", "--kind", self.kinds),
-            ("nulls", "--empty", self.empty),
-            ("separators", "--lists", self.lists),
+        for key, option, texts, example in (
+            ("kind", "--kind", self.kinds, "age=number"),
+            ("nulls", "--empty", self.empty, "age=unknown"),
+            ("separators", "--lists", self.lists, "job=sets"),
         ):
-            for column, value in _pairs(texts, option):
+            for column, value in options.column_rules(texts, option, example).items():
                 if key == "nulls" and column == self.sensitive:
                     nulls = value
                 else:
@@ -103,8 +103,8 @@ class Columns:
             rules.setdefault(column, {})["hierarchy"] = read_rows(file).checked()
         mapped = list(options.mappings(self.names, "b.csv:alter=age or alter=age"))
         return ForeignColumns(
-            quasi_identifiers=tuple(part.strip() for part in (self.qi or "").split(",") if part.strip()),
-            sensitive="+".join(name.strip() for name in (self.sensitive or "").split(",")),
+            quasi_identifiers=tuple(filter(None, options.names(self.qi or ""))),
+            sensitive="+".join(options.names(self.sensitive or "")),
             names=tuple(each for each in mapped if each[1]),
             absent=tuple((release, common) for release, own, common in mapped if not own),
             rules={column: ColumnRules(**said) for column, said in rules.items()},
@@ -116,33 +116,27 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Shown(options.Drawn):
     """What is written besides, and how much is told."""
 
     report: Annotated[
         Path | None, typer.Option("--report", help="Write a page for people, into an .html file.")
     ] = None
-    picture: options.Picture = None
     public: Annotated[
         bool, typer.Option("--public", help="Leave out labels of classes and small counts everywhere.")
     ] = False
-    overwrite: options.Overwrite = False
 
-    def check(self) -> None:
-        """Refuses what cannot be written, before anything long runs."""
-        from elldelta.pages.charts import check_picture
+    def __post_init__(self) -> None:
         from elldelta.pages.page import check_page
 
-        check_picture(self.picture, overwrite=self.overwrite)
+        super().__post_init__()
         check_page(self.report, overwrite=self.overwrite)
 
     def write(self, result: Audit) -> None:
         """Writes the page and the picture that were asked for."""
-        if self.picture is not None:
-            from elldelta.pages.charts import draw_histogram, write_picture
+        from elldelta.pages.charts import draw_histogram
 
-            bars = result.to_dict(public=self.public)["histogram"]
-            write_picture(draw_histogram(bars, result.ell), self.picture, overwrite=self.overwrite)
+        self.draw(lambda: draw_histogram(result.to_dict(public=self.public)["histogram"], result.ell))
         if self.report is not None:
             from elldelta.audit.result import report
 
@@ -255,15 +249,17 @@ def _run(
             _say(labels.to_dict(public=shown.public), _print_labels, json=json)
             raise typer.Exit(0 if labels.is_clear else 2)
         if before is not None:
-            gate = audit_before(before, given, series=_names(series)[0] if series else (), **asked, **read)
+            gate = audit_before(
+                before, given, series=options.names(series[0]) if series else (), **asked, **read
+            )
             _say(gate.to_dict(public=shown.public), _print_gate, json=json)
             raise typer.Exit(0 if gate.holds else 3)
         result = audit(
             given,
             **asked,
             model=model,
-            same_records=_names(same_records),
-            series=_names(series),
+            same_records=[options.names(text) for text in same_records or ()],
+            series=[options.names(text) for text in series or ()],
             targets=targets,
             targets_output=targets_output,
             overwrite=shown.overwrite,
@@ -276,11 +272,6 @@ def _run(
     raise typer.Exit(0 if result.holds else 3)
 
 
-def _names(texts: Texts) -> list[list[str]]:
-    """Names of releases that are given together, separated by commas."""
-    return [[name.strip() for name in text.split(",")] for text in texts or ()]
-
-
 def _check(
     before: Path | None,
     targets: Path | None,
@@ -289,7 +280,6 @@ def _check(
     same_records: list[str] | None,
 ) -> None:
     """Refuses options that do not go together, before anything is read."""
-    shown.check()
     for name, value in (
         ("--targets", targets),
         ("--report", shown.report),
@@ -307,18 +297,6 @@ def _check(
             found="--targets was given without --targets-output.",
             remedy="Give --targets-output FILE; the terminal shows totals only.",
         )
-
-
-def _pairs(texts: Texts, option: str) -> Iterator[tuple[str, str]]:
-    for text in texts or ():
-        column, equals, value = (part.strip() for part in text.rpartition("="))
-        if not equals or not column or not value:
-            raise ParameterError(
-                f"{option} must name a column and what is said about it.",
-                found=f"It is {text!r}.",
-                remedy="Write the column, an equals sign and a word.",
-            )
-        yield column, value
 
 
 def _say(found: dict[str, Any], in_words: Callable[[dict[str, Any]], None], *, json: bool) -> None:

@@ -30,11 +30,10 @@ def _run(
     from elldelta.audit.check import check
 
     source = where.source(sources)
-    names = [name.strip() for name in qi.split(",")]
     with where.start() as engine, progress_bar("Reading") as progress:
         found = check(
             source,
-            names,
+            options.names(qi),
             sensitive,
             person=person,
             missing=missing.tokens(sensitive),

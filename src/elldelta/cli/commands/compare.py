@@ -18,22 +18,20 @@ def _run(
     model: Annotated[Path, typer.Option("--model", help="The model to measure them on.")],
     queries: Annotated[int, typer.Option("--queries", min=1, help="How many random range queries.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random queries.")] = 0,
-    picture: options.Picture = None,
-    overwrite: options.Overwrite = False,
+    *,
+    drawn: options.Drawn,
     json: options.Json = False,
 ) -> None:
     """How much information plans keep: classes and their sizes, widths of ranges, errors of range queries."""
     from elldelta.engines.task import computed
-    from elldelta.pages.charts import check_picture, draw_comparison, write_picture
+    from elldelta.pages.charts import draw_comparison
     from elldelta.plan.compare import compare
 
-    check_picture(picture, overwrite=overwrite)
     with progress_bar("Measuring") as progress:
         measured = computed(lambda _: compare(plans, model, seed=seed, n_queries=queries), progress)
     names = [path.name for path in plans]
-    if picture is not None:
-        bars = [(item.utility.ncp, item.queries.median) for item in measured]
-        write_picture(draw_comparison(names, bars), picture, overwrite=overwrite)
+    bars = [(item.utility.ncp, item.queries.median) for item in measured]
+    drawn.draw(lambda: draw_comparison(names, bars))
     if json:
         output.print_json(
             {"plans": [{"plan": name, **item.to_dict()} for name, item in zip(names, measured, strict=True)]}
@@ -68,4 +66,4 @@ def _run(
         "NCP: how much of a column's range the class of a random record spans; 0 is exact, 1 tells nothing.",
         f"Query error: median relative error of {queries:,} random range counts answered from the classes.",
     )
-    output.print_written(picture)
+    output.print_written(drawn.picture)

@@ -23,7 +23,5 @@ def _run(
 
     with progress_bar("Drawing") as progress:
         files = write_figures(folder, overwrite=overwrite, progress=progress)
-    if json:
-        output.print_json({"files": [str(file) for file in files]})
-        return
-    output.print_text(f"Wrote {len(files)} files to {folder}:", *(f"  {file.name}" for file in files))
+    lines = (f"Wrote {len(files)} files to {folder}:", *(f"  {file.name}" for file in files))
+    output.print_result({"files": [str(file) for file in files]}, *lines, as_json=json)

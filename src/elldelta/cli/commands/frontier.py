@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,12 +10,11 @@ from elldelta.choices import BOUNDS, ShapeName
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
-from elldelta.errors import ParameterError
 
 
 @command("frontier", example="frontier model.parquet --ell 5 --releases 2 --picture frontier.png")
 def _run(
-    model: Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")],
+    model: options.ModelFile,
     ell: options.Ell,
     delta: options.Delta = 0.01,
     releases: options.Releases = 1,
@@ -34,17 +32,15 @@ def _run(
             "--exact", help="Search for boxes as thoroughly as for a plan, also where that takes long."
         ),
     ] = False,
-    picture: options.Picture = None,
-    overwrite: options.Overwrite = False,
+    *,
+    drawn: options.Drawn,
     json: options.Json = False,
 ) -> None:
     """How many classes how many records buy, under the paper's bound and ours."""
     from elldelta.model import read_model
-    from elldelta.pages.charts import check_picture, write_picture
     from elldelta.plan.frontier import frontier
 
-    check_picture(picture, overwrite=overwrite)
-    numbers = _numbers(records) if records else None
+    numbers = options.whole_numbers(records, "--records", "10000,30000,100000") if records else None
     with progress_bar("Planning") as progress:
         result = frontier(
             read_model(model),
@@ -58,8 +54,7 @@ def _run(
             progress=progress,
         )
     bounds = tuple(reversed(BOUNDS))
-    if picture is not None:
-        write_picture(result.plot(), picture, overwrite=overwrite)
+    drawn.draw(result.plot)
     if json:
         output.print_json(result.to_dict())
         return
@@ -78,15 +73,4 @@ def _run(
         output.print_text(
             "Searched quickly: a plan may have about a tenth more or fewer classes. --exact tells its number."
         )
-    output.print_written(picture)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ParameterError(
-            "--records must be whole numbers separated by commas.",
-            found=f"It is {text!r}.",
-            remedy="For example: --records 10000,30000,100000",
-        ) from None
+    output.print_written(drawn.picture)

@@ -69,12 +69,11 @@ def _make(
     else:
         made = _of_codes(codes, prefix)
     write_hierarchy(made, target, overwrite=overwrite)
-    if json:
-        output.print_json({"hierarchy": str(target), "leaves": len(made.rows), "levels": made.n_levels})
-        return
-    output.print_text(
+    output.print_result(
+        {"hierarchy": str(target), "leaves": len(made.rows), "levels": made.n_levels},
         f"The first line: {';'.join(made.rows[0])}",
         f"Wrote {target}: {len(made.rows):,} leaves, {made.n_levels} levels.",
+        as_json=json,
     )
 
 
@@ -135,10 +134,8 @@ def _rename(
     domain = read_schema(schema).quasi_identifier(column).domain
     hierarchy, n_renamed = renamed(read_rows(file, csv.format), domain)
     write_hierarchy(hierarchy, target, overwrite=overwrite)
-    if json:
-        output.print_json({"hierarchy": str(target), "column": column, "renamed": n_renamed})
-        return
-    output.print_text(f"Wrote {target}: {n_renamed:,} groups have a new name.")
+    told = {"hierarchy": str(target), "column": column, "renamed": n_renamed}
+    output.print_result(told, f"Wrote {target}: {n_renamed:,} groups have a new name.", as_json=json)
 
 
 def _of_integers(text: str, widths: str, start: int) -> Hierarchy:
@@ -151,7 +148,8 @@ def _of_integers(text: str, widths: str, start: int) -> Hierarchy:
             found=f"It is {text!r}.",
             remedy="Write 17-90, or -5..40 if one is negative.",
         )
-    return integer_hierarchy(int(match[1]), int(match[2]), _numbers(widths, "--widths"), start=start)
+    steps = options.whole_numbers(widths, "--widths", "5,10,20")
+    return integer_hierarchy(int(match[1]), int(match[2]), steps, start=start)
 
 
 def _of_dates(text: str, unit: DateUnit) -> Hierarchy:
@@ -171,15 +169,4 @@ def _of_codes(path: Path | None, prefix: str) -> Hierarchy:
     from elldelta.schema.hierarchies import code_hierarchy, read_codes
 
     codes = read_codes(path) if path else ()
-    return code_hierarchy(codes, _numbers(prefix, "--prefix") if prefix else None)
-
-
-def _numbers(text: str, option: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ParameterError(
-            f"{option} must be whole numbers, separated by commas.",
-            found=f"It is {text!r}.",
-            remedy="For example: 4,2.",
-        ) from None
+    return code_hierarchy(codes, options.whole_numbers(prefix, "--prefix", "4,2") if prefix else None)

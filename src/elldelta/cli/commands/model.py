@@ -15,19 +15,16 @@ _FAMILY = family("model", "Look at models, compare them, and add them up.")
 
 @command("show", example="model show model.parquet --picture model.png", home=_FAMILY)
 def _show(
-    model: Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")],
-    picture: options.Picture = None,
-    overwrite: options.Overwrite = False,
+    model: options.ModelFile,
+    *,
+    drawn: options.Drawn,
     json: options.Json = False,
 ) -> None:
     """Sizes, how the sensitive values are distributed, and p_ell for every ell."""
     from elldelta.model import read_model
-    from elldelta.pages.charts import check_picture, write_picture
 
-    check_picture(picture, overwrite=overwrite)
     loaded = read_model(model)
-    if picture is not None:
-        write_picture(loaded.plot(), picture, overwrite=overwrite)
+    drawn.draw(loaded.plot)
     shown = loaded.to_dict()
     if json:
         output.print_json(shown)
@@ -55,7 +52,7 @@ def _show(
             ("ell", "p_ell", "value"),
             [(str(rank), f"{share:.6f}", value) for rank, (value, share) in enumerate(frequent, start=1)],
         )
-    output.print_written(picture)
+    output.print_written(drawn.picture)
 
 
 @command("merge", example="model merge year1.parquet year2.parquet -o both.parquet", home=_FAMILY)
@@ -85,18 +82,15 @@ def _compare(
         Path | None,
         typer.Option("--plan", help="A plan: how many of its classes would have to be merged now."),
     ] = None,
-    picture: options.Picture = None,
-    overwrite: options.Overwrite = False,
+    *,
+    drawn: options.Drawn,
     json: options.Json = False,
 ) -> None:
     """Is a model still good: what has changed by more than chance, and what that means for a plan."""
-    from elldelta.pages.charts import check_picture, write_picture
     from elldelta.plan.drift import drift
 
-    check_picture(picture, overwrite=overwrite)
     found = drift(past, newer, plan)
-    if picture is not None:
-        write_picture(found.plot(), picture, overwrite=overwrite)
+    drawn.draw(found.plot)
     if json:
         output.print_json({**found.to_dict(), "words": found.words})
         return
@@ -128,4 +122,4 @@ def _compare(
             [(name, f"{before:.3f}", f"{now:.3f}") for name, before, now in found.plan.worst],
         )
     output.print_text(found.words)
-    output.print_written(picture)
+    output.print_written(drawn.picture)

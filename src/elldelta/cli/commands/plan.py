@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -162,7 +161,7 @@ class Wishes:
 
 @command("plan", example="plan model.parquet --ell 5 --releases 2 --records 30000 -o plan.json")
 def _run(
-    model: Annotated[Path, typer.Argument(help="A model that 'elldelta estimate' has written.")],
+    model: options.ModelFile,
     target: options.Output,
     wishes: Wishes,
     hierarchy: options.Hierarchies = None,
@@ -194,9 +193,7 @@ def _run(
             hierarchies=groups,
             compare=compare,
             picture=picture,
-            picture_columns=[name.strip() for name in picture_columns.split(",")]
-            if picture_columns
-            else None,
+            picture_columns=options.names(picture_columns) or None,
             overwrite=overwrite,
             progress=progress,
         )

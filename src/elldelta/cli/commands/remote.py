@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,21 +12,7 @@ from elldelta.cli import agency, options, output
 from elldelta.cli.app import command, family
 from elldelta.cli.progress import progress_bar
 
-BothSignedKey = Annotated[
-    Path | None,
-    typer.Option(
-        "--agency-key",
-        help="The agency's public key, a .pem file: plan and receipt must then carry its signature.",
-    ),
-]
-OnlyWrite = Annotated[
-    Path | None,
-    typer.Option(
-        "--only-write",
-        help="Write the registration into this file and send nothing. It can be uploaded on the agency's "
-        "pages.",
-    ),
-]
+ReleaseFile = Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")]
 
 COMPARE_KEY = "Compare its name with the agency by another way, for instance on the telephone."
 
@@ -187,7 +173,7 @@ def _progress(
 
 @command("register", example="remote register release_a.parquet --plan plan.json", home=_FAMILY)
 def _register(
-    release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
+    release: ReleaseFile,
     plan: Annotated[Path, typer.Option("--plan", help="The plan, as it was fetched.")],
     connection: agency.Connection,
     state: Annotated[
@@ -198,8 +184,17 @@ def _register(
             "personal data and stays here; the agency is told how many records came and went.",
         ),
     ] = None,
-    agency_key: BothSignedKey = None,
-    only_write: OnlyWrite = None,
+    agency_key: Annotated[
+        Path | None, agency.agency_key("plan and receipt must then carry its signature")
+    ] = None,
+    only_write: Annotated[
+        Path | None,
+        typer.Option(
+            "--only-write",
+            help="Write the registration into this file and send nothing. It can be uploaded on the "
+            "agency's pages.",
+        ),
+    ] = None,
     receipt: Annotated[
         bool, typer.Option("--receipt/--no-receipt", help="Keep the agency's answer beside the release.")
     ] = True,
@@ -251,14 +246,9 @@ def _register(
 
 @command("receipt", example="remote receipt release_a.parquet --agency-key agency.pem", home=_FAMILY)
 def _receipt(
-    release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
+    release: ReleaseFile,
     connection: agency.Connection,
-    agency_key: Annotated[
-        Path | None,
-        typer.Option(
-            "--agency-key", help="The agency's public key, a .pem file: the receipt must carry its signature."
-        ),
-    ] = None,
+    agency_key: Annotated[Path | None, agency.agency_key("the receipt must carry its signature")] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -279,33 +269,37 @@ def _receipt(
 
 @command("publish", example="remote publish release_a.parquet", home=_FAMILY)
 def _publish(
-    release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
+    release: ReleaseFile,
     connection: agency.Connection,
     json: options.Json = False,
 ) -> None:
     """Tell the agency that you publish a release now, before you hand it out; others then see it."""
-    from elldelta.agency.remote import tell_state
-
-    state = tell_state(connection.open(), release, "published")
-    output.print_result({"release": str(release), "state": state}, "Noted as published.", as_json=json)
+    _tell_state(connection, release, "published", "Noted as published.", as_json=json)
 
 
 @command("void", example="remote void release_a.parquet", home=_FAMILY)
 def _void(
-    release: Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")],
+    release: ReleaseFile,
     connection: agency.Connection,
     json: options.Json = False,
 ) -> None:
     """Take back a release that you have never published, and never will."""
+    rest = "The ledger says that this rests on your word: delete the release, and give it to nobody."
+    _tell_state(connection, release, "voided", f"Taken back. {rest}", as_json=json)
+
+
+def _tell_state(
+    connection: agency.Connection,
+    release: Path,
+    told: Literal["published", "voided"],
+    words: str,
+    *,
+    as_json: bool,
+) -> None:
     from elldelta.agency.remote import tell_state
 
-    state = tell_state(connection.open(), release, "voided")
-    output.print_result(
-        {"release": str(release), "state": state},
-        "Taken back. The ledger says that this rests on your word: delete the release, and give it to "
-        "nobody.",
-        as_json=json,
-    )
+    state = tell_state(connection.open(), release, told)
+    output.print_result({"release": str(release), "state": state}, words, as_json=as_json)
 
 
 @command("ledger", example="remote ledger sha256:... -o releases.ledger", home=_FAMILY)

@@ -89,15 +89,15 @@ def _infer(
     with where.start() as active, running(active) as engine, progress_bar("Reading") as progress:
         proposal = propose(
             with_birth_year(engine.open(source, csv.format), options.birth_year(birth_year)),
-            _names(qi),
-            [name for given in sensitive for name in _names(given)],
-            kept=_names(keep) if keep else (),
+            options.names(qi),
+            [name for given in sensitive for name in options.names(given)],
+            kept=options.names(keep),
             bins=rules,
             hierarchies=hierarchies,
             na=missing.added,
             not_na=missing.spared,
             widen=ends,
-            changes=_names(changes) if changes else (),
+            changes=options.names(changes),
             progress=progress,
         )
     write_schema(proposal.schema, target, overwrite=overwrite)
@@ -156,7 +156,3 @@ def _print(proposal: Proposal) -> None:
             )
     for warning in proposal.warnings:
         output.print_text(f"WARNING  {output.as_options(warning)}")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(","))

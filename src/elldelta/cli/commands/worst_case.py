@@ -8,7 +8,6 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.errors import ParameterError
 
 
 @command("worst-case", example="worst-case --values 50 --ell 30 --releases 2")
@@ -26,7 +25,7 @@ def _run(
     """How few values can be left when releases are linked that were each made diverse alone."""
     from elldelta.paper import worst_case
 
-    ells = _parse_ells(ell)
+    ells = options.whole_numbers(ell, "--ell", "30 or --ell 30,35,40")
     result = worst_case(values, ells[0] if len(ells) == 1 else ells, releases)
     if json:
         output.print_json(result.to_dict())
@@ -41,17 +40,6 @@ def _run(
         for number, kept in enumerate(result.example, start=1)
     ]
     output.print_table("An example that attains it", ("release", "values shown", "values missing"), rows)
-
-
-def _parse_ells(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ParameterError(
-            "--ell must be a whole number, or whole numbers separated by commas.",
-            found=f"It is {text!r}.",
-            remedy="For example: --ell 30 or --ell 30,35,40.",
-        ) from None
 
 
 def _describe_missing(shown: tuple[int, ...], n_values: int) -> str:

@@ -128,11 +128,11 @@ class Sources:
             return self._opened(
                 frame.select(*self._selected(frame, hidden)), None, addresses[0], hidden=hidden
             )
-        except FileError:
+        except ElldeltaError:
             problem = FileError(
                 f"Spark cannot read {addresses[0]}.",
                 found="There is no Parquet table at the address, or Spark may not read it.",
-                remedy="Check the address, and that Spark has the library and the keys for it.",
+                remedy="Check the address, and that Spark has its library (s3a: hadoop-aws) and the keys.",
             )
         raise problem
 
