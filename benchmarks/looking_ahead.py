@@ -22,7 +22,7 @@ from elldelta.plan.planner import plan
 from elldelta.schema.schema import Schema
 
 QUASI_IDENTIFIERS = ("sex", "race", "marital-status", "age", "education")
-ELL, RECORDS, N_DRAWS = 5, 30_000, 20
+ELL, RECORDS, N_DRAWS, N_DRAWS_QUICK = 5, 30_000, 20, 3
 AIMS = {2: 0.034, 3: 0.037, 5: 0.041}
 FINE_AIM, PLAIN_AIM = 0.0137, 0.041
 
@@ -75,13 +75,14 @@ def ratios(name, model, n_owners, aim, n_draws):
     yield f"ell / fewest values linked, {name}, {n_owners} owners", ELL / fewest, 1.0
 
 
-def run():
+def run(size):
+    n_draws = N_DRAWS_QUICK if size.name == "quick" else N_DRAWS
     if ADULT.exists():
         table = adult_table()
         schema = Schema.infer(table, QUASI_IDENTIFIERS, "occupation", widen={"age": "no"})
         model = estimate(table, schema)
         for n_owners, aim in AIMS.items():
-            yield from ratios("Adult", model, n_owners, aim, N_DRAWS)
+            yield from ratios("Adult", model, n_owners, aim, n_draws)
         made = plan(model, ell=ELL, releases=2, records=RECORDS, waiting_risk="auto")
         plain = [
             fit(
@@ -91,7 +92,7 @@ def run():
                 on_failure="coarsen-suppress",
                 unions=made.unions,
             ).cost
-            for table in owners(model, N_DRAWS, RECORDS, seed=7)
+            for table in owners(model, n_draws, RECORDS, seed=7)
         ]
         loss = np.mean([cost.loss for cost in plain])
         print(f"  Adult, certificates for 2, risk {made.waiting_risk:g}: {loss:.4f}")
@@ -102,4 +103,4 @@ def run():
         past = make_people(Path(folder) / "past.parquet", 1_000_000)
         schema = Schema.infer(past, ("postal_code", "gender", "age"), "disease")
         model = estimate(past, schema)
-    yield from ratios("50 diseases", model, 2, FINE_AIM, N_DRAWS // 4)
+    yield from ratios("50 diseases", model, 2, FINE_AIM, n_draws)
