@@ -101,3 +101,12 @@ def test_merged_classes_are_those_of_several_members(numbers):
     grouping = Partition(np.unique(numbers, return_inverse=True)[1])
     found = partition_module.merged_classes(grouping)
     assert found == [members.tolist() for members in grouping if members.size > 1]
+
+
+@given(
+    npst.arrays(np.int64, st.integers(0, 40), elements=st.sampled_from([0, 1, 7, 65535, 65536, 70001, 2**33]))
+)
+def test_the_order_of_many_numbers_is_that_of_a_stable_sort(numbers):
+    for given_numbers in (numbers, numbers[numbers < 2**32], numbers[numbers < 2**16]):
+        expected = np.argsort(given_numbers, kind="stable").tolist()
+        assert partition_module.stable_order(given_numbers).tolist() == expected

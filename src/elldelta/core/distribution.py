@@ -362,7 +362,9 @@ def sum_by_group(table: MassTable, group_of: NDArray[np.intp], n_groups: int) ->
 
         sum_rows(frozen(table), group_of, sums)
         return sums
-    order, groups, starts, _ = _groups(group_of)
+    from elldelta.core.partition import rows_by_group
+
+    order, groups, starts, _ = rows_by_group(group_of)
     if groups.size:
         sums[groups] = np.add.reduceat(table[order], starts, axis=0)
     return sums
@@ -375,28 +377,16 @@ def frozen(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
     return view
 
 
-def _groups(
-    group_of: NDArray[np.intp],
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """The rows by group, the groups that have any, and where each of them begins and ends."""
-    steps = np.diff(group_of)
-    order = np.arange(group_of.size) if (steps >= 0).all() else np.argsort(group_of, kind="stable")
-    ranked = group_of[order]
-    order = order[np.searchsorted(ranked, 0) :]
-    ranked = group_of[order]
-    starts = np.flatnonzero(np.diff(ranked, prepend=-1))
-    return order, ranked[starts], starts, np.append(starts[1:], order.size)
-
-
 def _sparse_sums(table: SparseRows, group_of: NDArray[np.intp], n_groups: int) -> MassTable:
     from elldelta.core import kernels
+    from elldelta.core.partition import rows_by_group
 
     n_values = table.shape[1]
     if n_groups * n_values <= LARGE_TABLE:
         sums = np.zeros((n_groups, n_values), dtype=table.dtype)
         kernels.sum_rows(table, group_of, sums)
         return sums
-    order, groups, starts, stops = _groups(group_of)
+    order, groups, starts, stops = rows_by_group(group_of)
     # As many cells as there are at most; memory that nothing is written to costs nothing.
     room = min(table.cells.size, n_groups * n_values)
     values, cells = np.empty(room, dtype=np.int32), np.empty(room, dtype=table.dtype)

@@ -106,7 +106,7 @@ class Partition:
 
     def __iter__(self) -> Iterator[NDArray[np.intp]]:
         """The rows of each class, ascending, class by class."""
-        order = np.argsort(self.class_of, kind="stable")
+        order = stable_order(self.class_of)
         return iter(np.split(order, np.cumsum(np.bincount(self.class_of))[:-1]))
 
     def __eq__(self, other: object) -> bool:
@@ -154,3 +154,27 @@ def sum_by_class(table: NDArray[Any], partition: Partition) -> NDArray[Any]:
     """Adds up the rows of a table class by class."""
     sums: NDArray[Any] = sum_by_group(table, partition.class_of, partition.n_classes)
     return sums
+
+
+def stable_order(numbers: NDArray[Any]) -> NDArray[np.intp]:
+    """The places of whole numbers from 0 on, by rising number; those of equal numbers in their order.
+
+    Numbers of 16 bits are counted, not compared: many places are in order ten times as soon.
+    """
+    if numbers.size and numbers.max() >= 1 << 32:
+        return np.argsort(numbers, kind="stable")
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    above = (numbers >> 16).astype(np.uint16)
+    return order[np.argsort(above[order], kind="stable")] if above.any() else order
+
+
+def rows_by_group(
+    group_of: NDArray[np.intp],
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """The rows by group, the groups that have any, and where each of them begins and ends."""
+    is_sorted = (group_of[1:] >= group_of[:-1]).all()
+    order = np.arange(group_of.size) if is_sorted else stable_order(group_of + 1)
+    order = order[np.searchsorted(group_of[order], 0) :]
+    ranked = group_of[order]
+    starts = np.flatnonzero(np.diff(ranked, prepend=-1))
+    return order, ranked[starts], starts, np.append(starts[1:], order.size)

@@ -84,7 +84,7 @@ def _fewer_than(survival: NDArray[np.float64], ell: int) -> NDArray[np.float64]:
     """The chance that fewer than ell values survive, per row: a Poisson-binomial tail."""
     chances = np.zeros((survival.shape[0], ell))
     chances[:, 0] = 1.0
-    for column in survival.T:
+    for column in np.ascontiguousarray(survival.T):
         chances[:, 1:] += column[:, None] * (chances[:, :-1] - chances[:, 1:])
         chances[:, 0] *= 1.0 - column
     total: NDArray[np.float64] = chances.sum(axis=1)

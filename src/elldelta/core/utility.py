@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import check_whole
+from elldelta.core.partition import stable_order
 from elldelta.core.tiling import check_positions
 from elldelta.errors import ParameterError
 
@@ -125,9 +126,10 @@ def occupied_hulls(
             found=f"There are {points.shape[0]} rows of positions.",
         )
     counts = distribution.quasi_identifier_marginal > 0.0
-    counts |= ~np.isin(partition.class_of, partition.class_of[counts])
+    if not counts.all():
+        counts |= ~np.isin(partition.class_of, partition.class_of[counts])
     class_of = partition.class_of[counts]
-    order = np.argsort(class_of, kind="stable")
+    order = stable_order(class_of)
     starts = np.searchsorted(class_of[order], np.arange(partition.n_classes))
     placed = points[counts][order]
     return np.minimum.reduceat(placed, starts), np.maximum.reduceat(placed, starts)

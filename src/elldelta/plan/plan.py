@@ -266,10 +266,11 @@ class Plan(Shown):
         from elldelta.model.model import reordered
 
         model = reordered(model, self.schema)
-        _, class_of = np.unique(self.class_of(model.ranks), return_inverse=True)
+        found = self.class_of(model.ranks)
+        class_of = (np.cumsum(np.bincount(found) > 0) - 1)[found]  # without gaps
         return measure_utility(
             model.to_distribution(),
-            Partition(class_of.reshape(-1)),
+            Partition(class_of),
             model.positions,
             self.schema.sizes,
             k=self.ell,

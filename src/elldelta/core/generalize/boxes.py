@@ -22,7 +22,7 @@ from elldelta.core.generalize.bounds import (
     refuse_if_impossible,
 )
 from elldelta.core.occupancy import records_apart
-from elldelta.core.partition import Partition
+from elldelta.core.partition import Partition, stable_order
 from elldelta.core.tiling import Tiling, check_positions
 from elldelta.errors import InternalError, ParameterError
 
@@ -331,7 +331,7 @@ def loss_of_boxes(
     weights: NDArray[np.float64],
 ) -> float:
     """The mass of every box times the weighted lengths of the hull of its rows, added up."""
-    order = np.argsort(box_of, kind="stable")
+    order = stable_order(box_of)
     starts = np.flatnonzero(np.diff(box_of[order], prepend=-1))
     placed = positions[order]
     lengths = np.maximum.reduceat(placed, starts) - np.minimum.reduceat(placed, starts)
