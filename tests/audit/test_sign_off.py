@@ -5,6 +5,8 @@ import json
 import re
 import shutil
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from tests.release.hospital_tables import make_rows, write_parquet
 
@@ -238,3 +240,30 @@ def test_reports_of_audits_name_the_sensitive_column_digests_and_the_version(hos
     page = (tmp_path / "public.html").read_text(encoding="utf-8")
     assert "disease" in page
     assert not any(digest in page for digest in found.contents)
+
+
+def test_each_of_several_sensitive_columns_is_on_the_page_with_its_own_promise(tmp_path):
+    rng = np.random.default_rng(1)
+    rare = np.where(rng.random(4000) < 0.9, "x", rng.choice(["y", "z"], 4000))
+    columns = {"age": rng.integers(20, 40, 4000), "disease": rng.choice(list("abcdef"), 4000), "state": rare}
+    table = pa.table(columns)
+    schema = ed.Schema.infer(table, ["age"], ["disease", "state"])
+    plan = ed.plan(ed.estimate(table, schema), ell={"disease": 4, "state": 2}, records=4000)
+    ed.write_plan(plan, tmp_path / "plan.json")
+    ed.release(table, plan, to=tmp_path / "both.parquet")
+    write_form(tmp_path / "plan.json", tmp_path / "about.toml")
+    form = (tmp_path / "about.toml").read_text(encoding="utf-8")
+    (tmp_path / "about.toml").write_text(form.replace('= ""', f'= "{SAID}"'), encoding="utf-8")
+    record = evidence(
+        [tmp_path / "both.parquet"],
+        tmp_path / "plan.json",
+        about=tmp_path / "about.toml",
+        to=tmp_path / "out",
+    )
+    (other,) = record["linked"]["also"]
+    assert (record["linked"]["ell"], other["ell"], other["column"]) == (4, 2, "state")
+    assert other["surest_guess"] > 0.85 > record["linked"]["surest_guess"]
+    page = (tmp_path / "out" / "evidence.html").read_text(encoding="utf-8")
+    assert f"{other['surest_guess']:.1%}" in page
+    assert "state: At worst one value has a probability of" in page
+    assert record["releases"][0]["told"][0] in page

@@ -144,22 +144,36 @@ def _singling_out(record: Mapping[str, Any]) -> list[Block]:
     ]
 
 
+def _by_column(record: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """What linking shows of each sensitive column, and the words to begin with where there are several."""
+    linked = record["linked"]
+    also = linked.get("also", ())
+    return [(f"Of '{own['column']}':" if also else "", own) for own in (linked, *also)]
+
+
 def _linkability(record: Mapping[str, Any]) -> list[Block]:
-    linked, subtracted = record["linked"], record["linked"]["differencing"]
     n_releases = len(record["releases"]) + len(record["published"])
-    taken = (
-        "Subtracting the releases from each other isolates no group that they do not show."
-        if subtracted is None
-        else f"Subtraction isolates {subtracted['groups']:,} groups; the fewest values in one are "
-        f"{subtracted['diversity_min']}."
+    together = (
+        "One release was read by itself; whoever is in it"
+        if n_releases == 1
+        else f"{n_releases} releases were put side by side, in every group of them. Whoever is in some"
     )
+    blocks: list[Block] = [
+        {"text": "Can records about one person in several tables be put together, and what does that show?"}
+    ]
+    for of, linked in _by_column(record):
+        subtracted = linked["differencing"]
+        taken = (
+            "Subtracting the releases from each other isolates no group that they do not show."
+            if subtracted is None
+            else f"Subtraction isolates {subtracted['groups']:,} groups; the fewest values in one are "
+            f"{subtracted['diversity_min']}."
+        )
+        left = linked["diversity_min_any"]
+        values = f"is left with at least {left} sensitive values ({linked['ell']} promised)."
+        blocks.append({"text": f"{of} {together} {values} {taken if n_releases > 1 else ''}".strip()})
     return [
-        {"text": "Can records about one person in several tables be put together, and what does that show?"},
-        {
-            "text": f"{n_releases} releases were put side by side, in every group of them. Whichever of them "
-            f"somebody is in, at least {linked['diversity_min_any']} sensitive values are left "
-            f"({linked['ell']} promised). {taken}"
-        },
+        *blocks,
         {
             "text": "This is about the releases that are named here. Linking with other sources by the "
             "quasi-identifiers is possible, and leads to classes, not to records."
@@ -168,27 +182,28 @@ def _linkability(record: Mapping[str, Any]) -> list[Block]:
 
 
 def _inference(record: Mapping[str, Any]) -> list[Block]:
-    linked, near = record["linked"], record["linked"]["closeness"]
-    blocks: list[Block] = [
-        {"text": "Can the sensitive value of somebody be inferred, with what certainty?"},
-        {
-            "header": ("belief", "right on average", "at worst", "holds if"),
-            "rows": [
-                ("no release at all: the most frequent value", _share(linked["baseline"]), "–", "baseline"),
-                *(
-                    (guess["name"], _share(guess["mean"]), _share(guess["worst"]), guess["condition"])
-                    for guess in linked["guesses"]
-                ),
-                ("surest guess, any group of releases", "–", _share(linked["surest_guess"]), "see above"),
-            ],
-        },
-        {
-            "text": "The number of values that are left bounds what can be excluded, not how likely each of "
-            "them is: look at the worst guess beside the baseline."
-        },
-    ]
-    told = "No limit on beliefs (closeness) was promised." if near is None else f"Also, {near['words']}."
-    return [*blocks, {"text": told}]
+    blocks: list[Block] = [{"text": "Can the sensitive value of somebody be inferred, with what certainty?"}]
+    for of, linked in _by_column(record):
+        rows = [
+            ("no release at all: the most frequent value", _share(linked["baseline"]), "–", "baseline"),
+            *(
+                (guess["name"], _share(guess["mean"]), _share(guess["worst"]), guess["condition"])
+                for guess in linked["guesses"]
+            ),
+            ("surest guess, any group of releases", "–", _share(linked["surest_guess"]), "see above"),
+        ]
+        near = linked["closeness"]
+        told = "No limit on beliefs (closeness) was promised." if near is None else f"Also, {near['words']}."
+        blocks += [
+            *([{"text": of}] if of else []),
+            {"header": ("belief", "right on average", "at worst", "holds if"), "rows": rows},
+            {"text": told},
+        ]
+    text = (
+        "The number of values that are left bounds what can be excluded, not how likely each of them is: "
+        "look at the worst guess beside the baseline."
+    )
+    return [*blocks, {"text": text}]
 
 
 def _risk(record: Mapping[str, Any]) -> list[Block]:
@@ -224,8 +239,9 @@ def _risk(record: Mapping[str, Any]) -> list[Block]:
 
 
 def _five_safes(record: Mapping[str, Any]) -> list[Block]:
-    about, linked = record["about"], record["linked"]
-    data = f"At least {linked['diversity_min_any']} values left after linking; see above for all numbers."
+    about = record["about"]
+    left = " and ".join(str(linked["diversity_min_any"]) for _, linked in _by_column(record))
+    data = f"At least {left} values left after linking; see above for all numbers."
     rows = (
         ("Safe projects", about["purpose"], "said"),
         ("Safe people", about["people"], "said"),
@@ -255,7 +271,8 @@ def _lost(releases: Sequence[Mapping[str, Any]]) -> list[Block]:
         *("release", "records published", "missing value", "outside the domain", "class not published"),
         *("classes merged", "information loss (NCP, 0 to 1)"),
     )
-    return [{"header": header, "rows": rows}]
+    told = [f"{item['release']}: {' '.join(item['told'])}" for item in releases]
+    return [{"header": header, "rows": rows}, {"text": "What the manifests say:"}, {"list": told}]
 
 
 def _ledger(ledger: Mapping[str, Any] | None) -> list[Block]:

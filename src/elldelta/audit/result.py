@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -297,6 +297,9 @@ class Audit(Shown):
     @property
     def surest(self) -> str:
         """How sure somebody can be at worst, and on what condition: it belongs beside the verdict."""
+        if self.also:
+            columns = (replace(self, also=()), *self.also)
+            return " ".join(f"{column.sensitive}: {column.surest}" for column in columns if column.surest)
         alone = len(self.releases) == 1
         told = surest_words(self.surest_guess, self.guesses, self.baseline, alone=alone)
         if told and self.closeness is None:

@@ -133,7 +133,7 @@ def evidence(
     near = known.closeness
     linked = audit(
         [*published, *items],
-        ell=known.ell,
+        ell=None if known.schema.also_sensitive else known.ell,  # each column is promised its own
         closeness=None if near is None else near.limit,
         closeness_to=None if near is None else known,
         **read,
@@ -315,6 +315,7 @@ def _release_part(item: Published, path: str | os.PathLike[str], threshold: floa
         "utility": None if manifest.utility is None else dict(manifest.utility),
         "coarsening": None if manifest.coarsening is None else dict(manifest.coarsening),
         "persons": None if persons is None else dict(persons),
+        "told": list(manifest.sentences),
         "software": manifest.software,
         "risk_highest": 1.0 / fewest,
         "risk_mean": len(sizes) / int(sizes.sum()),
@@ -326,7 +327,11 @@ def _linked_part(found: Audit) -> dict[str, Any]:
     document = found.to_dict()
     names = ("verdict", "surest", "surest_guess", "baseline", "guesses", "diversity_min", "diversity_min_any",
              "closeness", "differencing", "memberships", "histogram", "curve", "ell")  # fmt: skip
-    return {name: document[name] for name in names}
+    part = {name: document[name] for name in names}
+    if found.also:
+        others = [{**_linked_part(other), "column": other.sensitive} for other in found.also]
+        part |= {"column": found.sensitive, "also": others}
+    return part
 
 
 def _ledger_part(path: str | os.PathLike[str], plan: Plan, releases: Sequence[Published]) -> dict[str, Any]:

@@ -142,8 +142,11 @@ def _widths(rows: Sequence[Sequence[str]]) -> tuple[int, ...]:
     return tuple(
         max(
             8,
-            min(75, max(map(len, column))),
+            min(60, max(map(len, column))),
             *(len(word) + 3 for cell in column[:-1] for word in cell.split()[:20] if len(word) < 30),
+            *(
+                len(word) + 25 for cell in column for word in cell.split()[:1] if 70 < len(word) < 80
+            ),  # a digest
         )
         for column in zip(*rows, strict=True)
     )
