@@ -147,10 +147,8 @@ class TestFailures(FailureContract):
 # What all engines agree on
 
 
-@pytest.mark.parametrize(
-    ("form", "kept"),
-    [("folder", ("ward", "cost", "admitted")), pytest.param("csv", (), marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "kept"), [("folder", ("ward", "cost", "admitted")), ("csv", ())])
 def test_nobody_can_tell_a_story_on_spark_from_one_on_duckdb(session, tmp_path, form, kept):
     rows = records()
     if form == "csv":
@@ -175,6 +173,7 @@ def test_nobody_can_tell_a_story_on_spark_from_one_on_duckdb(session, tmp_path, 
     }
 
 
+@pytest.mark.slow
 def test_the_story_is_the_same_over_spark_connect(jvm, tmp_path):
     """Only gRPC between: what is asked for comes as text, what comes back is Arrow."""
     _, address = jvm
@@ -193,6 +192,7 @@ def test_the_story_is_the_same_over_spark_connect(jvm, tmp_path):
 
 
 def test_a_command_releases_on_spark(jvm, tmp_path, capsys):
+    """Over Spark Connect, and the content is the one that DuckDB releases."""
     _, address = jvm
     source = write_parquet(tmp_path / "records.parquet", records())
     schema = Schema.infer(source, QUASI_IDENTIFIERS, SENSITIVE)
@@ -225,7 +225,9 @@ STRANGE = {
 }
 
 
-@pytest.mark.parametrize("form", ["frame", pytest.param("file", marks=pytest.mark.slow), "int96"])
+@pytest.mark.parametrize(
+    "form", ["int96", *(pytest.param(form, marks=pytest.mark.slow) for form in ("frame", "file"))]
+)
 def test_columns_of_strange_types_count_alike(session, tmp_path, form):
     table = pa.table({**STRANGE, "s": pa.array(["x", "y", "x", "y"])})
     path = tmp_path / "t.parquet"

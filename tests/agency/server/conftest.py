@@ -18,6 +18,14 @@ def quick_passwords(monkeypatch):
     monkeypatch.setattr(argon2, "PasswordHasher", partial(argon2.PasswordHasher, 1, 1024, 1))
 
 
+@pytest.fixture(autouse=True)
+def quick_pictures(request, monkeypatch):
+    """Drawing takes longer than all else that a small plan needs; only tests about pictures do."""
+    if not request.node.get_closest_marker("draws"):
+        for name in ("draw_map", "draw_charts"):
+            monkeypatch.setattr(f"elldelta.agency.server.worker.{name}", lambda *_: None)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request, tmp_path):
     """An empty database, of either kind."""

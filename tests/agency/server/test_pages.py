@@ -514,6 +514,7 @@ def test_a_request_is_declined_with_a_reason_that_its_client_sees(played):
     assert again.status_code == 409
 
 
+@pytest.mark.draws
 def test_a_plan_without_a_preview_gets_its_frontier_when_the_agency_asks(pages):
     digest = pages.planned()
     agency = pages.visitors["agency"]

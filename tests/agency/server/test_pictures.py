@@ -1,5 +1,6 @@
 """Pictures are drawn by workers and stored; whoever opens a page never waits for one to be drawn."""
 
+import pytest
 import sqlalchemy as sa
 from tests.agency.server.service import WISH
 from tests.agency.server.visitor import Visitor, visitor
@@ -7,6 +8,8 @@ from tests.agency.server.visitor import Visitor, visitor
 from elldelta.agency.server.services import pictures
 from elldelta.agency.server.services.pictures import draw_missing
 from elldelta.pages import charts
+
+pytestmark = pytest.mark.draws
 
 
 def open_all(browser, digest, job):

@@ -93,6 +93,7 @@ def test_of_one_owner_only_the_newest_refusals_are_kept(make_service):
     assert len(list_refusals(service.agency, service.caller("agency"), elsewhere.digest)) == 1
 
 
+@pytest.mark.both_databases("rarely")
 def test_the_worker_of_a_running_service_removes_what_is_old(service):
     owner = service.caller("owner").id
     with service.agency.database.writing() as session:
