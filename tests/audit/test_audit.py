@@ -82,7 +82,7 @@ def as_plain(releases):
     ]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(quick_or_all(10, 25)))
 def test_an_audit_of_overlapping_and_suppressed_classes_is_the_loop_over_people(engine, seed):
     rng = random.Random(seed)
     releases = [random_release(rng) for _ in range(rng.randrange(1, 4))]
@@ -105,7 +105,7 @@ def test_an_audit_of_overlapping_and_suppressed_classes_is_the_loop_over_people(
     assert result.releases[0].diversity == min(own)
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(quick_or_all(6, 15)))
 def test_the_gate_is_the_loop_over_groups_with_the_new_release(engine, seed):
     rng = random.Random(100 + seed)
     releases = [random_release(rng, disjoint=seed % 2 == 0) for _ in range(rng.randrange(1, 4))]
@@ -129,7 +129,7 @@ def test_the_gate_is_the_loop_over_groups_with_the_new_release(engine, seed):
         assert not result.to_dict(public=True)["classes"]
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(quick_or_all(6, 15)))
 def test_targets_are_left_with_what_some_combination_that_fits_leaves(engine, seed):
     rng = random.Random(200 + seed)
     releases = [random_release(rng, disjoint=seed % 3 == 0) for _ in range(rng.randrange(1, 3))]
@@ -221,7 +221,7 @@ def own_schema():
     )
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(quick_or_all(5, 10)))
 def test_a_schema_and_labels_alone_lead_to_the_same_audit(engine, seed):
     rng = random.Random(300 + seed)
     releases = [random_release(rng, disjoint=True) for _ in range(3)]

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.audit.test_audit import COLUMNS, COMBINATIONS, VALUES, as_plain, random_release, table_of
 from tests.oracles import belief as oracle
+from tests.switch import quick_or_all
 
 import elldelta as ed
 from elldelta.audit.audit import audit, audit_before
@@ -28,7 +29,7 @@ def pooled(releases):
     return [held.count(value) for value in VALUES]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(quick_or_all(8, 20)))
 def test_closeness_to_the_pooled_releases_is_the_loop_over_people_groups_and_sets(engine, seed):
     rng = random.Random(seed)
     releases = [random_release(rng, disjoint=seed % 2 == 0) for _ in range(rng.randrange(1, 4))]
@@ -61,7 +62,7 @@ def test_closeness_to_the_pooled_releases_is_the_loop_over_people_groups_and_set
     assert ("Somebody who knows in which of them" in found.note) == (seed % 2 == 1)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(quick_or_all(5, 10)))
 def test_the_gate_asks_groups_with_the_new_release(engine, seed):
     rng = random.Random(50 + seed)
     releases = [random_release(rng, disjoint=True) for _ in range(rng.randrange(1, 4))]

@@ -14,7 +14,6 @@ from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from tests.audit import brute_force
 from tests.oracles import paper
@@ -589,36 +588,6 @@ def test_composing_gives_back_what_the_plan_promises(elldelta, story, tmp_path):
 
 
 # The demonstration
-
-
-def test_the_demonstration(elldelta, tmp_path):
-    folder = tmp_path / "demo"
-    result = elldelta("demo", "--output", folder, "--json").json
-    assert result["plan"] == {"one_disease": 0, "below_ell": 0}
-    assert result["alone"]["below_ell"] >= result["alone"]["one_disease"] > 0
-    assert result["patients_in_all"] >= result["alone"]["below_ell"]
-    page = Path(result["page"])
-    assert page.parent == folder
-    text = page.read_text(encoding="utf-8")
-    assert not re.search(r"<script[^>]*\bsrc\b", text)
-    assert not re.search(r"""(?:\bsrc|(?<!:)\bhref|url\()\s*=?\s*["'(]?\s*(?:https?:)?//""", text)
-    for number in (result["alone"]["one_disease"], result["patients_in_all"]):
-        assert f"{number:,}" in text
-    # the numbers are those of the files: link the releases by hand and look up nobody below ell
-    releases = sorted(folder.glob("release_*.parquet"))
-    assert len(releases) == result["hospitals"] == 3
-    linked = elldelta("audit", *releases, "--json").json
-    assert linked["diversity_min"] >= result["ell"]
-    alone = elldelta(
-        "audit", *sorted(folder.glob("alone_*.parquet")), "--schema", folder / "schema.toml",
-        "--ell", result["ell"], "--json", code=3,
-    ).json  # fmt: skip
-    assert alone["diversity_min"] == 1
-    assert (
-        min(pq.read_metadata(path).num_rows for path in folder.glob("hospital_*.parquet"))
-        == result["records"]
-    )
-    assert "--overwrite" in elldelta("demo", "--output", folder, "--json", code=2).error["remedy"]
 
 
 # Real records, a real process, and the page that tells it

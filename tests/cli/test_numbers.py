@@ -133,7 +133,13 @@ def test_bad_marginal_file_names_the_line(capsys, tmp_path):
 
 def test_figures(capsys, tmp_path):
     folder = tmp_path / "figures"
-    code, result = run_json(capsys, "figures", "-o", str(folder))
+    folder.mkdir()
+    old = folder / "figure_4.csv"
+    old.write_text("of last year")
+    code, _, err = run(capsys, "figures", "-o", str(folder))
+    assert (code, list(folder.iterdir()), old.read_text()) == (2, [old], "of last year")
+    assert "--overwrite" in err
+    code, result = run_json(capsys, "figures", "-o", str(folder), "--overwrite")
     assert code == 0
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         f"figure_{number}.{suffix}" for number in range(1, 5) for suffix in ("csv", "png", "svg")
@@ -149,10 +155,6 @@ def test_figures(capsys, tmp_path):
     # one point of the fourth figure against the formula
     row = next(row for row in rows if (row["ell"], row["beta"], row["delta"]) == ("40", "0.02", "0.01"))
     assert int(row["records"]) == math.ceil(91655.344)
-    code, _, err = run(capsys, "figures", "-o", str(folder))
-    assert code == 2
-    assert "--overwrite" in err
-    assert run(capsys, "figures", "-o", str(folder), "--overwrite")[0] == 0
 
 
 def test_start_up_does_not_wait_for_compilers_or_engines():

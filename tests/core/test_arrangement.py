@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.switch import quick_or_all
 
 from elldelta.core import arrangement
 from elldelta.core.arrangement import LabelRuns, arrange, overlay_runs
@@ -49,13 +50,13 @@ def runs_of(masks, named):
     return [LabelRuns.from_masks(mask, own) for mask, own in zip(masks, named, strict=True)]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(quick_or_all(40, 200)))
 def test_cells_are_the_sets_of_classes_that_meet(seed):
     masks, named, labels = random_case(np.random.default_rng(seed))
     assert as_dict(arrange(runs_of(masks, named), labels)) == by_definition(masks, named, labels)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(quick_or_all(30, 100)))
 def test_people_can_be_in_the_cells_of_the_combinations_they_may_have(seed):
     """Most labels name several positions, as they do for people of whom not everything is known."""
     rng = np.random.default_rng(1000 + seed)

@@ -3,6 +3,7 @@ import pytest
 from tests.oracles import boxes as oracle
 from tests.planned import make_boxes as boxes
 from tests.planned import sharp_runs
+from tests.switch import quick_or_all
 
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import Admissible, SharpBound
@@ -228,7 +229,7 @@ def test_waiting_risk_buys_boxes_on_adult():
     assert numbers[-1] >= 550
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(quick_or_all(8, 20)))
 def test_intervals_of_a_hierarchy_are_nodes_or_siblings(seed):
     """Cuts at the coarsest depth inside an interval, again and again, never leave the tree."""
     rng = np.random.default_rng(seed)

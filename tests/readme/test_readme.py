@@ -1,9 +1,13 @@
-"""The README's tour works as written: every command and every line of Python, on the demo's files."""
+"""The demo, and the README's tour as it is written: every command and every line of Python, on its files."""
 
+import contextlib
+import io
+import json
 import re
 import shlex
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from elldelta.cli.main import execute
@@ -18,12 +22,42 @@ def blocks(kind):
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tour") / "demo"
-    assert execute(["demo", "--output", str(folder), "--json"]) == 0
-    return folder
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert execute(["demo", "--output", str(folder), "--json"]) == 0
+    return folder, json.loads(out.getvalue())
+
+
+def test_the_demonstration(demo, capsys):
+    folder, result = demo
+
+    def run(*words, code):
+        capsys.readouterr()
+        assert execute([*map(str, words), "--json"]) == code
+        return json.loads(capsys.readouterr().out)
+
+    assert result["plan"] == {"one_disease": 0, "below_ell": 0}
+    assert result["alone"]["below_ell"] >= result["alone"]["one_disease"] > 0
+    assert result["patients_in_all"] >= result["alone"]["below_ell"]
+    page = Path(result["page"])
+    assert page.parent == folder
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"<script[^>]*\bsrc\b", text)
+    assert not re.search(r"""(?:\bsrc|(?<!:)\bhref|url\()\s*=?\s*["'(]?\s*(?:https?:)?//""", text)
+    for number in (result["alone"]["one_disease"], result["patients_in_all"]):
+        assert f"{number:,}" in text
+    # the numbers are those of the files: link the releases by hand and look up nobody below ell
+    releases = sorted(folder.glob("release_*.parquet"))
+    assert len(releases) == result["hospitals"] == 3
+    assert run("audit", *releases, code=0)["diversity_min"] >= result["ell"]
+    alone = (*sorted(folder.glob("alone_*.parquet")), "--schema", folder / "schema.toml")
+    assert run("audit", *alone, "--ell", result["ell"], code=3)["diversity_min"] == 1
+    records = [pq.read_metadata(path).num_rows for path in folder.glob("hospital_*.parquet")]
+    assert min(records) == result["records"]
+    assert "--overwrite" in run("demo", "--output", folder, code=2)["error"]["remedy"]
 
 
 def test_the_commands_of_the_tour(demo, monkeypatch, capsys):
-    monkeypatch.chdir(demo)
+    monkeypatch.chdir(demo[0])
     commands = [line.removeprefix("$ ") for block in blocks("console") for line in block.splitlines()]
     assert len(commands) >= 8
     for command in commands:
@@ -34,7 +68,7 @@ def test_the_commands_of_the_tour(demo, monkeypatch, capsys):
 
 
 def test_the_python_of_the_tour(demo, monkeypatch, capsys):
-    monkeypatch.chdir(demo)
+    monkeypatch.chdir(demo[0])
     (script,) = blocks("python")
     exec(compile(script, "README.md", "exec"), {})  # noqa: S102 (our own text)
     assert "for certain" in capsys.readouterr().out
