@@ -228,14 +228,18 @@ def same_state(first, second):
         (first.n_lines, first.head, first.ledger.n_releases, first.linked.keys())
         == (second.n_lines, second.head, second.ledger.n_releases, second.linked.keys())
         and np.array_equal(first.ledger.missed, second.ledger.missed)
-        and same_shares(first.ledger.smallest, second.ledger.smallest)
-        and same_shares(first.shares, second.shares)
         and first.rules == second.rules
         and same_series(first.ledger.series, second.ledger.series)
         and all(
-            np.array_equal(first.linked[n].left, second.linked[n].left)
-            and np.array_equal(first.linked[n].shown, second.linked[n].shown)
+            same_shares(one.smallest, other.smallest)
+            for one, other in zip(first.ledger.parts, second.ledger.parts, strict=True)
+        )
+        and (first.shares is None) == (second.shares is None)
+        and all(map(same_shares, first.shares or (), second.shares or ()))
+        and all(
+            np.array_equal(one.left, other.left) and np.array_equal(one.shown, other.shown)
             for n in first.linked
+            for one, other in zip(first.linked[n], second.linked[n], strict=True)
         )
     )
 

@@ -193,6 +193,16 @@ def label_row(schema, places):
     return (first.label(low, min(low + 1, first.size - 1)), *("*" for _ in others))
 
 
+def several_schema():
+    """Two units of sensitive columns: s and u, which are tied, and t."""
+    return Schema(
+        (Column("age", Integers(0, 9)),),
+        Column("s", Categories(("x", "y", "z")), "suppress"),
+        also_sensitive=(Column("t", Integers(1, 2), "category"), Column("u", Categories(("on", "off")))),
+        tied=(("s", "u"),),
+    )
+
+
 class EngineContract(Placement):
     """Subclasses give `start`, which starts the engine.
 
@@ -258,6 +268,44 @@ class EngineContract(Placement):
 
         holds()
 
+    def test_persons_are_counted_once_per_value_of_every_column(self, engine):
+        schema = several_schema()
+
+        @examples(self.n_examples)
+        @given(
+            st.lists(
+                st.tuples(
+                    st.sampled_from(["0", "1", "2"]),
+                    st.sampled_from(["x", "y", "z", "?"]),
+                    st.sampled_from(["1", "2", None]),
+                    st.sampled_from(["on", "off"]),
+                    st.sampled_from(["p", "q", "p'q", "ü"]),
+                ),
+                min_size=1,
+                max_size=25,
+            )
+        )
+        def holds(drawn):
+            rows = [dict(zip(("age", "s", "t", "u", "who"), row, strict=True)) for row in drawn]
+            table = engine.open(self.place(engine, to_arrow(rows, ["age", "s", "t", "u", "who"])))
+            counted = count(table, schema, unknown="quarantine")
+            found = count_persons(counted, "who").counts
+            kept, people = oracle.persons_of_several(rows, schema, "who")
+            positions = [tuple(row) for row in found.positions.tolist()]
+            told = [{} for _ in schema.units]
+            for row, value, n in zip(found.rows, found.values, found.n, strict=True):
+                place = sum(value >= unit.start for unit in schema.units) - 1
+                parts = schema.units[place].split(np.array([value]))
+                told[place][positions[row], tuple(int(own[0]) for own in parts)] = int(n)
+            assert told == kept
+            assert people == {
+                place: n for place, n in zip(positions, found.persons.tolist(), strict=True) if n
+            }
+            n_kept = sum(kept[0].values())
+            assert found.accounting.n_repeated == counted.counts.accounting.n_counted - n_kept
+
+        holds()
+
     def test_a_table_is_published_again_as_on_any_other_engine(self, engine, tmp_path):
         """What is compared with a state, and the next state, is the same as DuckDB makes it."""
         world = World(tmp_path, 9, owners=("a",), n_past=2000)
@@ -298,16 +346,7 @@ class EngineContract(Placement):
             {"age": str(place % 3), "s": first, "t": second, "u": "on" if place % 2 else "off"}
             for place, (first, second) in enumerate(values)
         ]
-        schema = Schema(
-            (Column("age", Integers(0, 9)),),
-            Column("s", Categories(("x", "y", "z")), "suppress"),
-            also_sensitive=(
-                Column("t", Integers(1, 2), "category"),
-                Column("u", Categories(("on", "off"))),
-            ),
-            tied=(("s", "u"),),
-        )
-        names = ["age", "s", "t", "u"]
+        schema, names = several_schema(), ["age", "s", "t", "u"]
         counted = count(engine.open(self.place(engine, to_arrow(rows, names))), schema, unknown="quarantine")
         usable = [row for row in rows if row["s"] in ("x", "y", "z")]
         expected = Counter()

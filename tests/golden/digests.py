@@ -271,9 +271,12 @@ bb574dff700a827ecf140c716757221de9fb67aae9fe69f6d5ea27beb221c2fd  living/second.
 """What 0.2.0 has added about tables that are published again: states, and lines of a ledger about them."""
 
 SEVERAL_2 = table_of("""
+07b73ca55e6a94723ec38b2f537dea33d466161d53d9d03b8f239440b629f56b  several/ledger_b.csv
+358adfd8a7757b11ac7bee7f15109a7087416d6f85e4dc089db6c80c535edb95  several/ledger_b.csv.manifest.json
 d257d833acc6d157f556bbc0e6893accb1e0bd251f8b2012a1fa7c33703f087b  several/plan.json
 1cf49a5935d9d8c8a1b87470a5115f2ed6121a00396971ab5a8a9df4c6b32323  several/release.csv
 32c1597458759919161c5758313d9074d4d4c1200ed97f854adc9003b1f7e966  several/release.csv.manifest.json
+e34bb4ed37e6553d7633b880d4c0a88071dea88a58ef5c2f15163002089ea8fe  several/releases.ledger
 f5981cecf605e900bff85d8b8f2586478c7426591562a6501f5eff6f1ba79750  several/schema.toml
 """)
-"""What 0.2.0 has added about several sensitive columns: schema 2, plan 3 and manifest 3."""
+"""What 0.2.0 has added about several sensitive columns: schema 2, plan 3, manifest 3 and ledger 2."""

@@ -303,6 +303,20 @@ def test_several_sensitive_columns_are_read_and_planned_as_they_were(tmp_path):
     assert (tmp_path / "release.csv").read_bytes() == (folder / "release.csv").read_bytes()
 
 
+def test_a_ledger_of_several_sensitive_columns_is_read_and_continued(tmp_path):
+    folder, ledger = Path("../0.2.0/several"), tmp_path / "releases.ledger"
+    said = say(f"ledger verify {folder}/releases.ledger --plan {folder}/plan.json",
+               "--release", folder / "ledger_b.csv")  # fmt: skip
+    assert said["compared"] == [2]
+    told = say(f"ledger show {folder}/releases.ledger")
+    assert [(column["name"], column["ell"]) for column in told["columns"]] == [("disease", 3), ("gender", 2)]
+    made = f"--plan {folder}/plan.json --ledger {ledger}"
+    say(f"release tables/owner_a.csv.gz {made} --owner hospital-a -o {tmp_path}/a.csv")
+    say(f"release tables/owner_b.parquet {made} --owner hospital-b -o {tmp_path}/b.csv")
+    assert ledger.read_bytes() == (folder / "releases.ledger").read_bytes()
+    assert (tmp_path / "b.csv").read_bytes() == (folder / "ledger_b.csv").read_bytes()
+
+
 class TestCloseness:
     """Plans for closeness (format 3) and a release with its manifest (format 3)."""
 

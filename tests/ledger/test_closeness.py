@@ -39,7 +39,7 @@ def test_the_smallest_shares_decide_and_more_than_t_releases_are_admitted(path):
         publish(path, shifted(10, scale=1 + number), owner=f"owner {number}", number=number, terms=TERMS)
     chain = verify_ledger(path, plan_digest=PLAN, terms=TERMS)
     assert chain.n_releases == 5 > TERMS.releases
-    assert chain.header.closeness == "1/5"
+    assert chain.header.columns[0].closeness == "1/5"
     assert "20 percentage points" in chain.promise
     assert "sensitive values" not in chain.promise
     assert chain.to_dict()["closeness"] == 0.2

@@ -12,7 +12,7 @@ from elldelta.cli.main import execute
 from elldelta.errors import ParameterError
 from elldelta.files import as_bytes, seal
 from elldelta.ledger import line_bytes
-from elldelta.ledger.lines import LedgerHeader, listed_misses, missed_table
+from elldelta.ledger.lines import LedgerColumn, LedgerHeader, listed_misses, missed_table
 from elldelta.ledger.sealed import numbers_below
 from elldelta.release import manifest_path
 
@@ -146,7 +146,7 @@ def test_what_is_missed_is_listed_and_read_again(density):
         for base in range(7)
         if missed[base].any()
     )
-    header = LedgerHeader("sha256:" + "0" * 64, 2, 1, 1, 70, (70,) * 7)
+    header = LedgerHeader("sha256:" + "0" * 64, 1, 1, (LedgerColumn(2, 70, (70,) * 7),))
     assert (missed_table(listed, header) == missed).all()
 
 

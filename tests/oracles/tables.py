@@ -61,6 +61,29 @@ def persons(rows, schema, person):
     return dict(cells), dict(Counter(people.values()))
 
 
+def persons_of_several(rows, schema, person):
+    """Records that in every unit are the first of their person with that value; persons at their first."""
+    records = {}
+    for row in rows:
+        cell, values = (
+            tuple(position(column, row[column.name]) for column in columns)
+            for columns in (schema.quasi_identifiers, schema.sensitives)
+        )
+        if not {UNKNOWN, NULL} & {*cell, *values}:
+            records.setdefault(row[person], set()).add((cell, values))
+    names = [column.name for column in schema.sensitives]
+    kept, people = [Counter() for _ in schema.units], Counter()
+    for own in records.values():
+        people[min(own)[0]] += 1
+        shown = [[tuple(values[names.index(c.name)] for c in unit.columns) for _, values in sorted(own)]
+                 for unit in schema.units]  # fmt: skip
+        for place, (cell, _) in enumerate(sorted(own)):
+            if all(unit.index(unit[place]) == place for unit in shown):
+                for tally, unit in zip(kept, shown, strict=True):
+                    tally[cell, unit[place]] += 1
+    return [dict(tally) for tally in kept], dict(people)
+
+
 def release(rows, schema, label_row):
     """The multiset of released rows: labels, sensitive value, kept columns.
 

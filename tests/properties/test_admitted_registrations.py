@@ -170,10 +170,10 @@ def test_an_agency_that_looks_at_one_plan_at_a_time_is_found_out():
 
 def state_without_a_ledger(plan, plans, before):
     """What releases of a plan leave to somebody, whether a ledger would have admitted them or not."""
-    linked = {own.min_records: LinkedState.empty(4, 6, own.min_records) for own in plans}
+    linked = {own.min_records: (LinkedState.empty(4, 6, own.min_records),) for own in plans}
     for own, sent in before:
         if own is plan:
-            linked = {n: state.joined(sent.table(4, 6)) for n, state in linked.items()}
+            linked = {n: (state.joined(sent.table(4, 6)),) for n, (state,) in linked.items()}
     return PlanState(plan, 1, "", LedgerState.empty(plan.terms), linked)
 
 

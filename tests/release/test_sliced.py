@@ -1,5 +1,6 @@
 """Several sensitive columns: releases that do not tie them together, and what tied rows would give away."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -14,6 +15,7 @@ import elldelta as ed
 from elldelta.engines.sliced_rows import SlicedRows
 from elldelta.errors import FileError, ParameterError, RefusedError, SchemaError
 from elldelta.files import seal
+from elldelta.ledger import begin_ledger, verify_ledger
 from elldelta.plan.plan import Plan
 from elldelta.release.sliced import is_sliced, sliced_rows
 from elldelta.schema.schema import Categories, Column, Integers, Schema
@@ -260,8 +262,69 @@ def test_what_several_columns_do_not_go_with_is_refused(past):
         ed.plan(model, ell=2, records=2500, bound="paper")
     with pytest.raises(ParameterError, match="by its name"):
         ed.plan(model, ell={"disease": 3}, records=2500)
-    with pytest.raises(ParameterError, match="one sensitive column"):
-        ed.estimate(past.assign(who=range(len(past))), schema, person="who")
     probabilistic = ed.plan(model, ell=3, records=2500, guarantee="probabilistic")
     with pytest.raises(RefusedError, match="asks for 2500 records"):
         ed.release(past.iloc[:100], probabilistic)
+
+
+def test_a_ledger_takes_releases_that_fit_in_every_column_and_leave_their_promises(plan, tmp_path):
+    """More releases than the plan is for, coarsened until the ledger admits them; each column is linked."""
+    ledger, rng, shown = tmp_path / "releases.ledger", np.random.default_rng(7), []
+    for number in range(4):
+        book = ed.Ledger(ledger, f"owner {number}")
+        to = tmp_path / f"{number}.parquet"
+        ed.release(drawn(rng, 1500), plan, to=to, ledger=book, on_failure="coarsen-suppress")
+        shown.append(to)
+    told = verify_ledger(ledger, plan_digest=plan.digest, terms=plan.all_terms).to_dict()
+    assert [column["name"] for column in told["columns"]] == ["disease", "income"]
+    audit = ed.audit(shown)
+    assert audit.diversity_min_any >= 3
+    assert audit.also[0].diversity_min_any >= 2
+
+
+def test_owners_to_come_are_refused_with_several_columns(plan, tmp_path):
+    book = ed.Ledger(tmp_path / "releases.ledger", "A", to_come=2)
+    with pytest.raises(ParameterError, match="one sensitive column"):
+        ed.release(drawn(np.random.default_rng(8)), plan, to=tmp_path / "a.parquet", ledger=book)
+    one = replace(plan, releases=1, also=tuple(replace(face, releases=1) for face in plan.also))
+    with pytest.raises(ParameterError, match="one sensitive column"):
+        begin_ledger(tmp_path / "ahead.ledger", one, 3)
+    assert not (tmp_path / "a.parquet").exists()
+
+
+def test_every_row_of_a_class_is_another_value_of_a_person_in_every_column(past, plan, tmp_path):
+    """Patients with three records each: no person is behind a value of a column twice."""
+    rng = np.random.default_rng(9)
+    patients = drawn(rng, 1500).assign(who=[f"patient {n}" for n in range(1500)])
+    visits = pd.concat([patients, patients.assign(disease=rng.permutation(patients["disease"])), patients])
+    made = ed.release(visits, plan, to=tmp_path / "a.parquet", person="who", on_failure="coarsen-suppress")
+    kept = {
+        (who, disease, income): None
+        for who, own in visits.groupby("who")
+        for disease, income in first_of_each(own, plan.schema.sensitive.domain.values)
+    }
+    manifest = made.manifest
+    assert manifest.persons["persons"] == 1500 - manifest.records_left_out
+    assert manifest.records_read == 4500
+    assert manifest.persons["records_repeated"] == 4500 - len(kept)
+    assert manifest.persons["persons_per_class"] >= 3
+    shown = pd.read_parquet(tmp_path / "a.parquet")
+    if not manifest.records_left_out:
+        assert sorted(shown["disease"]) == sorted(disease for _, disease, _ in kept)
+        assert sorted(shown["income"]) == sorted(income for _, _, income in kept)
+    assert ed.verify(tmp_path / "a.parquet", plan).is_certified
+    assert b"patient" not in (tmp_path / "a.parquet").read_bytes()
+    model = ed.estimate(visits, plan.schema, person="who")
+    assert model.n_records == len(kept)
+
+
+def first_of_each(own, diseases):
+    """The records of one person in whose columns every value is new: by age, sex, disease, income."""
+    order = {name: place for place, name in enumerate(diseases)}
+    rows = sorted({(order[row.disease], row.income) for row in own.itertuples()})
+    return [
+        (diseases[disease], income)
+        for place, (disease, income) in enumerate(rows)
+        if disease not in [other for other, _ in rows[:place]]
+        and income not in [other for _, other in rows[:place]]
+    ]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,7 @@ from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.linked_state import LinkedState
 from elldelta.core.partition import grouping_from_merged
+from elldelta.core.several import joint_state
 from elldelta.core.updates import Series, Update
 from elldelta.errors import ElldeltaError, FileError, RefusedError
 from elldelta.files import digest
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
     from elldelta.agency.registration import Examined
     from elldelta.core.partition import Partition
+    from elldelta.core.several import AnyState
     from elldelta.ledger import Admission, LedgerChain, LedgerEntry
     from elldelta.plan.plan import Plan
 
@@ -119,20 +122,20 @@ class PlanState:
         n_lines: How many lines its ledger has, with the first one.
         head: The hash of the last of them.
         ledger: What the releases miss together (Theorem F).
-        linked: What they leave to somebody, by the records with which a value counts; only as far as it was
-            asked for: by itself a plan does not need it.
+        linked: What they leave to somebody of every sensitive column, by the records with which a value
+            counts; only as far as it was asked for: by itself a plan does not need it.
         is_stored: Whether it is stored as it is, and need not be stored again.
-        shares: The smallest shares that they show, if that was asked for.
+        shares: The smallest shares of every sensitive column that they show, if that was asked for.
         rules: Owners at once and stays of the tables that are published again; None if there are none.
     """
 
     plan: Plan
     n_lines: int
     head: str
-    ledger: LedgerState
-    linked: Mapping[int, LinkedState] = field(default_factory=dict)
+    ledger: AnyState
+    linked: Mapping[int, tuple[LinkedState, ...]] = field(default_factory=dict)
     is_stored: bool = False
-    shares: SmallestShares | None = None
+    shares: tuple[SmallestShares, ...] | None = None
     rules: tuple[int, int] | None = None
 
     @classmethod
@@ -159,17 +162,18 @@ class PlanState:
             chain = ledger_chain(plan, lines)
         except FileError as problem:
             raise LedgerDamagedError(problem.problem, found=problem.found, remedy=problem.remedy) from None
-        shape = (plan.n_classes, plan.schema.n_values)
-        linked = {n: LinkedState.empty(*shape, n) for n in min_records if n != SHARES}
-        shares = SmallestShares.none(*shape) if SHARES in min_records else None
+        shapes = [(plan.n_classes, unit.size) for unit in plan.schema.units]
+        linked = {
+            n: tuple(LinkedState.empty(*shape, n) for shape in shapes) for n in min_records if n != SHARES
+        }
+        shares = tuple(SmallestShares.none(*shape) for shape in shapes) if SHARES in min_records else None
+        known = chain.state(plan.all_terms)
+        state = cls(plan, chain.n_lines, chain.head, known, linked, shares=shares, rules=chain.rules)
         if min_records and counts_of is not None:
             for entry in chain.active:
                 own = counts_of(entry)
-                counts = own.published.counts[own.grouping.class_of]
-                linked = {n: state.joined(counts) for n, state in linked.items()}
-                shares = None if shares is None else shares.joined(own.published.counts, own.grouping)
-        state = chain.state(plan.terms)
-        return cls(plan, chain.n_lines, chain.head, state, linked, shares=shares, rules=chain.rules)
+                state = state._joined(own.published.counts, own.grouping)
+        return state
 
     def knows(self, min_records: frozenset[int]) -> bool:
         """Whether it was made for these numbers."""
@@ -179,18 +183,26 @@ class PlanState:
 
     def after(self, admission: Admission, examined: Examined) -> PlanState:
         """The state with one more release."""
-        grouping = grouping_from_merged(examined.merged, self.plan.n_classes)
-        counts = examined.counts[grouping.class_of]
         return replace(
-            self,
+            self._joined(examined.counts, grouping_from_merged(examined.merged, self.plan.n_classes)),
             n_lines=admission.entry.sequence + 1,
             head=admission.entry.hash,
             ledger=admission.state,
-            linked={n: state.joined(counts) for n, state in self.linked.items()},
             is_stored=False,
-            shares=None if self.shares is None else self.shares.joined(examined.counts, grouping),
             rules=(examined.revision.at_once, examined.revision.stays) if examined.revision else self.rules,
         )
+
+    def _joined(self, counts: NDArray[np.int64], grouping: Partition) -> PlanState:
+        """The state in which somebody may also be in a release with these counts."""
+        apart = self.plan.schema.by_unit(counts)
+        linked = {
+            n: tuple(state.joined(own[grouping.class_of]) for state, own in zip(states, apart, strict=True))
+            for n, states in self.linked.items()
+        }
+        shares = self.shares
+        if shares is not None:
+            shares = tuple(each.joined(own, grouping) for each, own in zip(shares, apart, strict=True))
+        return replace(self, linked=linked, shares=shares)
 
     def to_bytes(self) -> bytes:
         """The state as it is stored; `from_bytes` reads it."""
@@ -198,13 +210,21 @@ class PlanState:
             "n_releases": np.array(self.ledger.n_releases),
             "missed": np.packbits(self.ledger.missed),
         }
-        if self.ledger.spent is not None:
-            arrays["spent"] = self.ledger.spent
-        for name, smallest in (("ledger", self.ledger.smallest), ("all", self.shares)):
-            if smallest is not None:
-                arrays |= {f"{name}_counts": smallest.counts, f"{name}_sizes": smallest.sizes}
-        for n, state in self.linked.items():
-            arrays |= {f"shown_{n}": np.packbits(state.shown), f"left_{n}": state.left}
+        for place, part in enumerate(self.ledger.parts):
+            if part.spent is not None:
+                arrays[f"spent{place}"] = part.spent
+            shares = {"ledger": part.smallest, "all": None if self.shares is None else self.shares[place]}
+            for name, smallest in shares.items():
+                if smallest is not None:
+                    arrays |= {
+                        f"{name}{place}_counts": smallest.counts,
+                        f"{name}{place}_sizes": smallest.sizes,
+                    }
+            for n, states in self.linked.items():
+                arrays |= {
+                    f"shown{place}_{n}": np.packbits(states[place].shown),
+                    f"left{place}_{n}": states[place].left,
+                }
         if self.rules is not None:
             series = [(owner, one) for owner, own in self.ledger.series.updates.items() for one in own]
             arrays |= {"rules": np.array(self.rules), "owners": np.array([owner for owner, _ in series], "U")}
@@ -217,44 +237,57 @@ class PlanState:
     @classmethod
     def from_bytes(cls, plan: Plan, n_lines: int, head: str, content: bytes) -> PlanState | None:
         """What `to_bytes` wrote; None if it is not that, and must be made again."""
-        shape = (plan.n_classes, plan.schema.n_values)
+        terms = plan.all_terms
+        columns = list(enumerate(zip(terms.parts, terms.columns, strict=True)))
 
-        def table(bits: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        def table(bits: NDArray[np.uint8], n_values: int) -> NDArray[np.bool_]:
+            shape = (plan.n_classes, n_values)
             return np.unpackbits(bits, count=shape[0] * shape[1]).reshape(shape).astype(np.bool_)
+
+        def shares(found: Mapping[str, NDArray[np.int64]], name: str) -> SmallestShares:
+            return SmallestShares(found[f"{name}_counts"], found[f"{name}_sizes"])
 
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as found:
-                smallest, shares = (
-                    SmallestShares(found[f"{name}_counts"], found[f"{name}_sizes"]) if is_there else None
-                    for name, is_there in (
-                        ("ledger", plan.closeness is not None),
-                        ("all", "all_counts" in found),
-                    )
-                )
+                missed = table(found["missed"], terms.n_values)
                 rules, updates = None, dict[str, list[Update]]()
                 if "rules" in found:
                     at_once, stays = found["rules"].tolist()
                     rules, owners = (at_once, stays), found["owners"].tolist()
-                    bits = np.unpackbits(found["groups"], count=3 * len(owners) * shape[0] * shape[1])
-                    groups = bits.reshape(len(owners), 3, *shape).astype(np.bool_)
+                    bits = np.unpackbits(found["groups"], count=3 * len(owners) * missed.size)
+                    groups = bits.reshape(len(owners), 3, *missed.shape).astype(np.bool_)
                     for owner, own in zip(owners, groups, strict=True):
                         updates.setdefault(owner, []).append(Update(*own))
-                ledger = LedgerState(
-                    plan.terms,
-                    table(found["missed"]),
-                    int(found["n_releases"]),
-                    found.get("spent"),
-                    smallest,
-                    Series(updates, *(rules or (1, 1))),
+                series = Series(updates, *(rules or (1, 1)))
+                ledger = joint_state(
+                    LedgerState(
+                        part,
+                        missed[:, own],
+                        int(found["n_releases"]),
+                        found.get(f"spent{place}"),
+                        None if part.closeness is None else shares(found, f"ledger{place}"),
+                        series.of(own),
+                    )
+                    for place, (part, own) in columns
                 )
-                numbers = [int(name.removeprefix("left_")) for name in found if name.startswith("left_")]
+                known = [shares(found, f"all{place}") for place, _ in columns if "all0_counts" in found]
+                numbers = [int(name.removeprefix("left0_")) for name in found if name.startswith("left0_")]
                 linked = {
-                    n: LinkedState(n, table(found[f"shown_{n}"]), found[f"left_{n}"].reshape(*shape, -1))
+                    n: tuple(
+                        LinkedState(
+                            n,
+                            table(found[f"shown{place}_{n}"], part.n_values),
+                            found[f"left{place}_{n}"].reshape(part.n_classes, part.n_values, -1),
+                        )
+                        for place, (part, _) in columns
+                    )
                     for n in numbers
                 }
         except (ElldeltaError, OSError, ValueError, KeyError, EOFError):
             return None
-        return cls(plan, n_lines, head, ledger, linked, is_stored=True, shares=shares, rules=rules)
+        return cls(
+            plan, n_lines, head, ledger, linked, is_stored=True, shares=tuple(known) or None, rules=rules
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,7 +385,7 @@ def linked_numbers(plans: Collection[Plan]) -> frozenset[int]:
     """What states must know of each other: records with which a value counts, and `SHARES` for closeness."""
     if len(plans) < 2:
         return frozenset()
-    is_close = any(plan.closeness is not None for plan in plans)
+    is_close = any(face.closeness is not None for plan in plans for face in plan.faces)
     return frozenset({*(plan.min_records for plan in plans), *([SHARES] if is_close else [])})
 
 
@@ -390,13 +423,13 @@ def ledger_chain(plan: Plan, lines: Iterable[bytes]) -> LedgerChain:
     chain = parse_chain(ledger_export(plan, lines), _LEDGER)
     if chain.tail or not chain.ends_in_newline:
         raise damaged(_LEDGER, chain.n_lines + 1)
-    check_plan(chain, plan.digest, plan.terms, _LEDGER)
+    check_plan(chain, plan.digest, plan.all_terms, _LEDGER)
     return chain
 
 
 def ledger_export(plan: Plan, lines: Iterable[bytes]) -> bytes:
     """The ledger of a plan as a file that `elldelta ledger verify` reads."""
-    return first_line(LedgerHeader.of(plan.digest, plan.terms, plan.owners)) + b"".join(lines)
+    return first_line(LedgerHeader.of(plan.digest, plan.all_terms, plan.owners)) + b"".join(lines)
 
 
 def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Registered]) -> None:
@@ -405,15 +438,20 @@ def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Reg
     Nobody tells an agency who shares people. Counts that fit are taken for shared people: a coincidence costs
     a refusal, and the other way round it would cost somebody the promise.
     """
-    for item in comparable:
-        first, second = _side_by_side(item, plan, published)
-        ell = max(plan.ell, item.plan.ell)
-        below = [group for group in isolate(first, second, declared=False) if group.diversity < ell]
+    for item, (place, unit) in product(comparable, enumerate(plan.schema.units)):
+        ell = max(plan.ells[place], item.plan.ells[place])
+        below = [
+            group
+            for groups in unit.countings
+            for group in isolate(*_side_by_side(item, plan, published, place, groups), declared=False)
+            if group.diversity < ell
+        ]
         if below:
             raise RefusedError(
                 "Subtracted from a release that is published, or yours, this one may isolate people.",
-                found=f"Their classes differ, and so many groups with fewer than {ell} values remain, if the "
-                f"people of the classes that are subtracted are in both: {len(below)}.",
+                found=f"Their classes differ, and so many groups with fewer than {ell} values"
+                f"{plan.all_terms.parts[place].of_column} remain, if the people of the classes that are "
+                f"subtracted are in both: {len(below)}.",
                 remedy="Publish the same people under one plan and with the same classes. Otherwise merge "
                 "more classes, or leave the records of merged classes out, and register again.",
             )
@@ -429,12 +467,17 @@ def _check_number(plan: Plan, n_admitted: int) -> None:
         )
 
 
-def _side_by_side(item: Registered, plan: Plan, published: Published) -> Sequence[ReleasedCounts]:
-    """Two releases over common cells; within a plan these are its classes."""
+def _side_by_side(
+    item: Registered, plan: Plan, published: Published, place: int, groups: NDArray[np.int64] | None
+) -> Sequence[ReleasedCounts]:
+    """Two releases over common cells, in one sensitive column; within a plan these are its classes."""
+    both = (item.published, published)
     if item.plan.digest == plan.digest:
-        groups = plan.schema.value_groups
-        return [ReleasedCounts(each.grouping, each.counts, groups) for each in (item.published, published)]
-    return Evidence.from_published([item.published, published]).releases
+        tables = [each.schema.by_unit(each.counts)[place] for each in both]
+        return [ReleasedCounts(each.grouping, own, groups) for each, own in zip(both, tables, strict=True)]
+    if plan.schema.also_sensitive:
+        both = (both[0].face(place), both[1].face(place))
+    return [replace(each, groups=groups) for each in Evidence.from_published(both).releases]
 
 
 def _published(plan: Plan, grouping: Partition, counts: NDArray[np.int64], content_digest: str) -> Published:
@@ -446,7 +489,7 @@ def _published(plan: Plan, grouping: Partition, counts: NDArray[np.int64], conte
 
 def _read_line(plan: Plan, line: bytes) -> tuple[str, LedgerEntry | None]:
     try:
-        return parse_line(line, LedgerHeader.of(plan.digest, plan.terms), _LEDGER)
+        return parse_line(line, LedgerHeader.of(plan.digest, plan.all_terms), _LEDGER)
     except FileError as problem:
         raise LedgerDamagedError(problem.problem, found=problem.found, remedy=problem.remedy) from None
 

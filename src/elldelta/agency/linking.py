@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,8 @@ def check_linkage(
 ) -> None:
     """Links a release with all others, exactly, and refuses it where somebody is left with too little.
 
-    Whoever is in releases of several plans was promised the most that one of these plans promises.
+    Whoever is in releases of several plans was promised the most that one of these plans promises. Releases
+    with several sensitive columns show these apart: each is linked by itself.
 
     Args:
         plan: The plan of the release.
@@ -46,28 +48,46 @@ def check_linkage(
         )
     base_of, *class_of = common_cells(plan.schema, [plan.classes, *(state.plan.classes for state in states)])
     rows = grouping.class_of[base_of]
-    promises = [(state.plan.ell, state.plan.min_records) for state in states]
-    for ell, min_records in sorted({*promises, (plan.ell, plan.min_records)}):
-        is_own = (ell, min_records) == (plan.ell, plan.min_records)
+    laid = list(zip(states, class_of, strict=True))
+    for place, own in enumerate(plan.schema.by_unit(counts)):
+        _check_values(plan, place, grouping, own, rows, laid)
+        if any(state.plan.faces[place].closeness is not None for state in states):
+            _check_closeness(plan, place, grouping, own, rows, laid)
+
+
+def _check_values(
+    plan: Plan,
+    place: int,
+    grouping: Partition,
+    counts: NDArray[np.int64],
+    rows: NDArray[np.intp],
+    laid: Sequence[tuple[PlanState, NDArray[np.int64]]],
+) -> None:
+    """Refuses a release that leaves somebody with fewer values of a sensitive column than were promised."""
+    promises = [(state.plan.ells[place], state.plan.min_records) for state, _ in laid]
+    asked = (plan.ells[place], plan.min_records)
+    ways = plan.schema.units[place].countings
+    for (ell, min_records), groups in product(sorted({*promises, asked}), ways):
+        is_own = (ell, min_records) == asked
         left = least_left(
             counts[rows],
-            [state.linked[min_records] for state in states],
-            class_of,
+            [state.linked[min_records][place] for state, _ in laid],
+            [class_of for _, class_of in laid],
             also_in=None
             if is_own
-            else [place for place, own in enumerate(promises) if own == (ell, min_records)],
+            else [number for number, own in enumerate(promises) if own == (ell, min_records)],
             min_records=min_records,
-            groups=plan.schema.value_groups,
+            groups=groups,
         )
         failing = np.flatnonzero((left >= 0) & (left < ell))
         if failing.size:
-            raise _below(plan, grouping, rows[failing], left[failing], ell)
-    if any(state.plan.closeness is not None for state in states):
-        _check_closeness(plan, grouping, counts, rows, list(zip(states, class_of, strict=True)))
+            words = f"{ell} values{plan.all_terms.parts[place].of_column}"
+            raise _below(plan, grouping, rows[failing], left[failing], words)
 
 
 def _check_closeness(
     plan: Plan,
+    place: int,
     grouping: Partition,
     counts: NDArray[np.int64],
     rows: NDArray[np.intp],
@@ -79,25 +99,25 @@ def _check_closeness(
     them (Theorem G), so the promise holds whichever of the others somebody is in.
     """
     cells = Partition(np.arange(len(rows)))
-    smallest = SmallestShares.none(len(rows), plan.schema.n_values)
+    smallest = SmallestShares.none(len(rows), counts.shape[1])
     for state, class_of in laid:
         if state.shares is not None:
-            smallest = smallest.smaller(state.shares.at(class_of))
+            smallest = smallest.smaller(state.shares[place].at(class_of))
     there = counts[rows].any(axis=1)
     for state, class_of in laid:
-        terms = state.plan.terms.closeness
+        terms = state.plan.all_terms.parts[place].closeness
         if terms is None:
             continue
         asked = there
         if state.plan.digest != plan.digest:
-            asked = there & state.linked[state.plan.min_records].shown[class_of].any(axis=1)
+            asked = there & state.linked[state.plan.min_records][place].shown[class_of].any(axis=1)
         limit = terms.limit * state.plan.releases
         far = ClosenessTerms(terms.references[class_of], limit, smallest).is_too_far(counts[rows], cells)
         failing = np.unique(rows[far & asked])
         if failing.size:
             raise RefusedError(
                 "Linked with what is registered already, the release could lead further away from what a "
-                "plan says than was promised.",
+                f"plan says{plan.all_terms.parts[place].of_column} than was promised.",
                 found=f"{failing.size} of its classes, with the {float(limit):g} of plan "
                 f"{state.plan.digest[:15]}: {_named(plan, grouping, failing.tolist())}.",
                 remedy="Publish other unions of classes, or leave the records of these classes out, and "
@@ -106,13 +126,13 @@ def _check_closeness(
 
 
 def _below(
-    plan: Plan, grouping: Partition, rows: NDArray[np.intp], left: NDArray[np.int64], ell: int
+    plan: Plan, grouping: Partition, rows: NDArray[np.intp], left: NDArray[np.int64], promised: str
 ) -> RefusedError:
     """The refusal of a release that would take somebody below ell, with the worst classes."""
     worst = list(dict.fromkeys(rows[np.argsort(left, kind="stable")].tolist()))
     return RefusedError(
         "Linked with what is registered already, the release would leave somebody with fewer than "
-        f"{ell} values.",
+        f"{promised}.",
         found=f"{len(worst)} of its classes, at worst with {int(left.min())} values left: "
         f"{_named(plan, grouping, worst)}.",
         remedy="Publish coarser classes, or leave the records of these classes out, and register again.",

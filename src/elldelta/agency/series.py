@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from elldelta.agency.admission import Registered
     from elldelta.agency.registration import Examined
-    from elldelta.core.ledger_state import LedgerState
+    from elldelta.core.several import AnyState
     from elldelta.ledger import LedgerEntry
 
 MOST_RECORDS = 2**53 - 1
@@ -93,7 +93,7 @@ def _contradiction(found: str) -> FileError:
     )
 
 
-def known_update(known: LedgerEntry, revision: Revision, state: LedgerState) -> Admission:
+def known_update(known: LedgerEntry, revision: Revision, state: AnyState) -> Admission:
     """The answer to an update whose content is registered: the same one again, or nothing has changed."""
     if known.update is not None and known.update.state == revision.state:
         return Admission(known, state, b"")

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from elldelta.audit.belief import Asked
 from elldelta.audit.evidence import Evidence, check_schemas
 from elldelta.audit.gate import gate
@@ -283,9 +281,7 @@ class Reading:
         """The evidence with the name of its sensitive column, and the parts of tuples if rows tie several."""
         schemas = [item.manifest.schema for item in found if item.manifest is not None]
         if schemas:
-            unit = schemas[0].units[self.unit]
-            parts = unit.split(unit.start + np.arange(unit.size)) if len(unit.columns) > 1 else ()
-            return replace(evidence, sensitive=unit.name, parts=parts)
+            return evidence.of_unit(schemas[0].units[self.unit])
         names = sensitive.split("+")
         if len(names) == 1 or not all(SEPARATOR in value for value in evidence.values):
             return replace(evidence, sensitive=sensitive)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from elldelta.release import Published
     from elldelta.schema.label_columns import ColumnRules
     from elldelta.schema.schema import Schema
+    from elldelta.schema.sensitive import SensitiveUnit
 
 _SHOWN_TOGETHER = 3
 
@@ -154,6 +155,11 @@ class Evidence:
     sensitive: str = ""
     contents: tuple[str, ...] = ()
     parts: tuple[NDArray[np.int64], ...] = ()
+
+    def of_unit(self, unit: SensitiveUnit) -> Evidence:
+        """The same with the name of the sensitive column it is about, and the parts of tuples if several."""
+        parts = tuple(own for own in unit.countings if own is not None) if len(unit.columns) > 1 else ()
+        return replace(self, sensitive=unit.name, parts=parts)
 
     @classmethod
     def from_published(cls, published: Sequence[Published], plan: Plan | None = None) -> Evidence:

@@ -335,7 +335,7 @@ def _linked_part(found: Audit) -> dict[str, Any]:
 
 
 def _ledger_part(path: str | os.PathLike[str], plan: Plan, releases: Sequence[Published]) -> dict[str, Any]:
-    chain = verify_ledger(path, plan_digest=plan.digest, terms=plan.terms)
+    chain = verify_ledger(path, plan_digest=plan.digest, terms=plan.all_terms)
     held = {entry.content_digest for entry in chain.active}
     missing = [item.name for item in releases if item.manifest.content_digest not in held]
     if missing:

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from elldelta.engines import Engine, Query, TableName
 
-Number = TypeVar("Number", int, float)
 
 DATABASE = "ELLDELTA_DATABASE"
 """The variable that names the database: its address holds a password, and others see a command line."""
@@ -350,27 +349,6 @@ def whole_numbers(text: str, option: str, example: str) -> tuple[int, ...]:
 def named_files(texts: list[str] | None, option: str) -> dict[str, Path]:
     """Files by column, from options such as age=age.csv."""
     return {name: Path(path) for name, path in column_rules(texts, option, "age=age.csv").items()}
-
-
-def by_column(text: str | None, option: str, kind: type[Number]) -> Number | dict[str, Number] | None:
-    """A number, or one for each of several columns: 5, or disease=5,income=3."""
-    if text is None:
-        return None
-    try:
-        if "=" not in text:
-            return kind(text)
-        pairs = [pair.rpartition("=") for pair in text.split(",")]
-        found = {name.strip(): kind(number) for name, _, number in pairs}
-        if len(found) == len(pairs) and all(found):
-            return found
-    except ValueError:
-        pass
-    raise ParameterError(
-        f"{option} is a number, or one for each sensitive column.",
-        found=f"It is {text!r}.",
-        remedy=f"Write {option} {'5' if kind is int else '0.2'}, or a name and a number for each column: "
-        f"{option} {'disease=5,income=3' if kind is int else 'disease=0.2,income=0.4'}.",
-    )
 
 
 def mappings(texts: list[str] | None, example: str) -> Iterator[tuple[str, str, str]]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.closeness import ClosenessTerms
+    from elldelta.core.several import Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,7 @@ class CertificateTerms:
             witnesses and allowance (Theorem H), read-only; None: nobody moves.
         closeness: How close to its references a release must stay, if that is promised. By itself it leaves
             at least one value, so that for ell = 1 no witnesses are needed.
+        name: The sensitive column it is about, where there are several.
     """
 
     membership: NDArray[np.bool_]
@@ -53,6 +55,7 @@ class CertificateTerms:
     min_records: int = 1
     moves: NDArray[np.int64] | None = None
     closeness: ClosenessTerms | None = None
+    name: str = ""
 
     def __post_init__(self) -> None:
         membership = read_only(self.membership, np.bool_)
@@ -157,6 +160,16 @@ class CertificateTerms:
         """Where the values of every sensitive column stand."""
         return (slice(0, self.n_values),)
 
+    @property
+    def of_column(self) -> str:
+        """Which column's values are meant, for sentences; nothing where there is one."""
+        return f" of {self.name!r}" if self.name else ""
+
+    @property
+    def n_needed(self) -> int:
+        """The witnesses that must survive: none where closeness is all that is promised."""
+        return 0 if self.closeness is not None and self.ell == 1 else self.ell
+
     @cached_property
     def n_witnesses(self) -> NDArray[np.int64]:
         """a_c, one per base class."""
@@ -232,17 +245,21 @@ class Certificate:
         said = []
         if n_missing:
             excess = int((self.n_missed - self.terms.allowances).max())
-            said.append(f"{n_missing} miss more witness values than they may, by up to {excess}")
+            of = self.terms.of_column
+            said.append(f"{n_missing} miss more witness values{of} than they may, by up to {excess}")
         if n_far and self.distances_upper is not None and self.terms.closeness is not None:
             limit = float(self.terms.closeness.limit)
             furthest = float(self.distances_upper.max())
-            said.append(f"{n_far} are up to {furthest:.3g} from their references, and may be {limit:.3g}")
+            where = f" in {self.terms.name!r}" if self.terms.name else ""
+            said.append(
+                f"{n_far} are{where} up to {furthest:.3g} from their references, and may be {limit:.3g}"
+            )
         return tuple(said)
 
     @property
     def broken_promise(self) -> str:
         """What a release that fails could do when it is linked, in words."""
-        fewer = f"show fewer than {self.terms.ell} values"
+        fewer = f"show fewer than {self.terms.ell} values{self.terms.of_column}"
         further = "lead further away from what the plan says than was promised"
         parts = (self.misses_too_many.any(), fewer), (self.too_far.any(), further)
         return ", and ".join(words for is_so, words in parts if is_so)
@@ -371,9 +388,7 @@ def certify_shown(
     )
 
 
-def missing_witnesses(
-    shown: NDArray[np.int64], terms: CertificateTerms, grouping: Partition
-) -> NDArray[np.bool_]:
+def missing_witnesses(shown: NDArray[np.int64], terms: Terms, grouping: Partition) -> NDArray[np.bool_]:
     """M(c), R x |S|, from what the published classes show."""
     absent = (shown < terms.min_records) & shown.any(axis=1, keepdims=True)
     missed: NDArray[np.bool_] = terms.membership & absent[grouping.class_of]

@@ -82,9 +82,9 @@ class LedgerState:
             raise ParameterError("A ledger must stay close to the reference of every base class.")
 
     @property
-    def _needed(self) -> int:
-        """The witnesses that must survive: none where closeness is all that is promised."""
-        return 0 if self.terms.closeness is not None and self.terms.ell == 1 else self.terms.ell
+    def parts(self) -> tuple[LedgerState, ...]:
+        """What is left of every sensitive column: of this one (`elldelta.core.several` has several)."""
+        return (self,)
 
     @classmethod
     def empty(cls, terms: CertificateTerms) -> LedgerState:
@@ -99,7 +99,7 @@ class LedgerState:
     @cached_property
     def room(self) -> NDArray[np.int64]:
         """How many more witnesses each base class can lose: what is left beyond ell."""
-        return read_only(self._left(self.missed, self.spent) - self._needed, np.int64)
+        return read_only(self._left(self.missed, self.spent) - self.terms.n_needed, np.int64)
 
     @cached_property
     def closeness_left(self) -> ClosenessTerms | None:
@@ -133,7 +133,7 @@ class LedgerState:
         """By how much each base class would fall below ell with one more release; 0 where it would not."""
         missed = self._check(misses)
         left = self._left(self.missed | missed, self._spent(missed))
-        short: NDArray[np.int64] = np.maximum(0, self._needed - left).astype(np.int64)
+        short: NDArray[np.int64] = np.maximum(0, self.terms.n_needed - left).astype(np.int64)
         return short
 
     def _spent(self, missed: NDArray[np.bool_]) -> NDArray[np.int64] | None:
@@ -162,7 +162,7 @@ class LedgerState:
         if n_below:
             raise RefusedError(
                 f"Together with the releases in the ledger this one could show fewer than {self.terms.ell} "
-                "values.",
+                f"values{self.terms.of_column}.",
                 found=f"{n_below} of {self.terms.n_classes} base classes would fall below "
                 f"ell = {self.terms.ell} after {self.n_releases} admitted releases.",
                 remedy="Publish coarser classes (merge until it is admitted), leave the records of these "
@@ -172,7 +172,7 @@ class LedgerState:
         if n_far and self.closeness_left is not None:
             raise RefusedError(
                 "Together with the releases in the ledger this one could lead further away from what the "
-                "plan says than was promised.",
+                f"plan says{self.terms.of_column} than was promised.",
                 found=f"{n_far} of {self.terms.n_classes} base classes would be further than "
                 f"{float(self.closeness_left.limit):g} from their references after {self.n_releases} "
                 "admitted releases.",
@@ -186,6 +186,10 @@ class LedgerState:
             self.terms, self.missed | missed, self.n_releases + 1, self._spent(missed), smallest, self.series
         )
 
+    def with_rules(self, at_once: int, stays: int) -> LedgerState:
+        """The state in which somebody may know so much of tables that are published again."""
+        return replace(self, series=replace(self.series, at_once=at_once, stays=stays))
+
     def with_update(self, owner: str, update: Update) -> LedgerState:
         """The state in which an owner has changed its table so; its new whole table is admitted as any other.
 
@@ -194,12 +198,12 @@ class LedgerState:
         """
         series = self.series.with_update(owner, update)
         left = self.terms.n_witnesses - series.most_missed(self.missed)
-        if (left < self._needed).any():
+        n_below = int((left < self.terms.n_needed).sum())
+        if n_below:
             raise RefusedError(
                 "Whoever knows when people came and went would be left with fewer than "
-                f"{self.terms.ell} values.",
-                found=f"{int((left < self._needed).sum())} of {self.terms.n_classes} base classes would "
-                "fall below.",
+                f"{self.terms.ell} values{self.terms.of_column}.",
+                found=f"{n_below} of {self.terms.n_classes} base classes would fall below.",
                 remedy="Publish these classes as they were last published, or leave them out.",
             )
         return replace(self, series=series)

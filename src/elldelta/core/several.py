@@ -18,14 +18,18 @@ import numpy as np
 from elldelta.core.certificate import Certificate, CertificateTerms, read_only
 from elldelta.core.certificate import certify as certify_column
 from elldelta.core.certificate import certify_shown as certify_column_shown
+from elldelta.core.ledger_state import LedgerState
+from elldelta.core.updates import Series
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from elldelta.core.ledger_state import Shown
     from elldelta.core.partition import Partition
+    from elldelta.core.updates import Update
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +66,11 @@ class JointTerms:
         """The number of values of all columns."""
         return sum(part.n_values for part in self.parts)
 
+    @cached_property
+    def membership(self) -> NDArray[np.bool_]:
+        """R x |S|: whether a value of any column is a witness, read-only."""
+        return read_only(np.concatenate([part.membership for part in self.parts], axis=1), np.bool_)
+
     @property
     def min_records(self) -> int:
         """r: a witness counts as present only with at least r records in the published class."""
@@ -84,12 +93,17 @@ class JointTerms:
                 found=f"The count table has the shape {table.shape}.",
             )
         checked = [part.check_counts(own) for own, part in zip(self.split(table), self.parts, strict=True)]
-        if any((one.sum(axis=1) != checked[0].sum(axis=1)).any() for one in checked[1:]):
+        return self.check_shown(np.concatenate(checked, axis=1))
+
+    def check_shown(self, shown: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns records by class and value, or refuses a table with more records in one of the columns."""
+        first, *others = [own.sum(axis=1) for own in self.split(shown)]
+        if any((first != own).any() for own in others):
             raise ParameterError(
                 "Every record has one value in every sensitive column.",
                 found="Some columns hold more records.",
             )
-        return np.concatenate(checked, axis=1)
+        return shown
 
     def check_grouping(self, grouping: Partition | None) -> Partition:
         """Returns a grouping of the base classes into published classes (None: each by itself)."""
@@ -191,8 +205,87 @@ class JointCertificate:
         return self
 
 
+@dataclass(frozen=True, eq=False)
+class JointState:
+    """What all releases of a plan together leave, for every sensitive column.
+
+    Attributes:
+        parts: What they leave of every column (Theorems F, G and I, each by itself).
+    """
+
+    parts: tuple[LedgerState, ...]
+
+    @cached_property
+    def terms(self) -> JointTerms:
+        """What the plan asks."""
+        return JointTerms(tuple(part.terms for part in self.parts))
+
+    @property
+    def n_releases(self) -> int:
+        """How many releases were admitted."""
+        return self.parts[0].n_releases
+
+    @property
+    def missed(self) -> NDArray[np.bool_]:
+        """Witnesses that at least one admitted release does not show, R x |S|."""
+        return np.concatenate([part.missed for part in self.parts], axis=1)
+
+    @property
+    def series(self) -> Series:
+        """What owners have changed in tables that they published again, over the values of all columns."""
+        first, *others = [part.series for part in self.parts]
+        updates = {
+            owner: [
+                own.beside(same)
+                for own, *same in zip(
+                    first.updates[owner], *(each.updates[owner] for each in others), strict=True
+                )
+            ]
+            for owner in first.updates
+        }
+        return Series(updates, first.at_once, first.stays)
+
+    def admits(self, misses: NDArray[np.bool_], shown: Shown | None = None) -> bool:
+        """Whether every column would still keep its promise with one more release."""
+        return all(part.admits(own, seen) for part, own, seen in self._apart(misses, shown))
+
+    def admit(self, misses: NDArray[np.bool_], shown: Shown | None = None) -> JointState:
+        """The state with one more release.
+
+        Raises:
+            RefusedError: A column would no longer keep its promise; the error names it.
+        """
+        return JointState(tuple(part.admit(own, seen) for part, own, seen in self._apart(misses, shown)))
+
+    def with_rules(self, at_once: int, stays: int) -> JointState:
+        """The state in which somebody may know so much of tables that are published again."""
+        return JointState(tuple(part.with_rules(at_once, stays) for part in self.parts))
+
+    def with_update(self, owner: str, update: Update) -> JointState:
+        """The state in which an owner has changed its table so."""
+        columns = zip(self.parts, self.terms.columns, strict=True)
+        return JointState(tuple(part.with_update(owner, update.of(own)) for part, own in columns))
+
+    def terms_left(self) -> JointTerms:
+        """What the next release must show in every column to be admitted, as terms of a certificate."""
+        return JointTerms(tuple(part.terms_left() for part in self.parts))
+
+    def _apart(
+        self, misses: NDArray[np.bool_], shown: Shown | None
+    ) -> Iterator[tuple[LedgerState, NDArray[np.bool_], Shown | None]]:
+        for part, own in zip(self.parts, self.terms.columns, strict=True):
+            yield part, misses[:, own], None if shown is None else (shown[0][:, own], shown[1])
+
+
 Terms = CertificateTerms | JointTerms
 AnyCertificate = Certificate | JointCertificate
+AnyState = LedgerState | JointState
+
+
+def joint_state(parts: Iterable[LedgerState]) -> AnyState:
+    """What releases leave of several columns, or of the only one."""
+    found = tuple(parts)
+    return found[0] if len(found) == 1 else JointState(found)
 
 
 def joint(parts: Sequence[CertificateTerms]) -> Terms:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import CertificateTerms, missing_witnesses, read_only
+from elldelta.core.certificate import missing_witnesses, read_only
 from elldelta.core.checks import check_whole
 from elldelta.errors import ParameterError, RefusedError
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.partition import Partition
+    from elldelta.core.several import Terms
 
 MOST_UNIONS = 1_000_000
 """How many ways to come and go are looked at; beyond them a ledger is refused, not believed."""
@@ -65,7 +66,7 @@ class Groups:
         kept = np.where(classes, 1, 0)[:, np.newaxis]
         return Groups(self.joiners * kept, self.leavers * kept, self.stayers * kept)
 
-    def missed(self, terms: CertificateTerms, grouping: Partition) -> Update:
+    def missed(self, terms: Terms, grouping: Partition) -> Update:
         """What each of the groups misses of the witnesses of every base class; nothing where it is empty."""
         changed = self.only(self.changes)
         return Update(
@@ -83,6 +84,15 @@ class Update:
     joiners: NDArray[np.bool_]
     leavers: NDArray[np.bool_]
     stayers: NDArray[np.bool_]
+
+    def of(self, values: slice) -> Update:
+        """The same about some of the values."""
+        return Update(self.joiners[:, values], self.leavers[:, values], self.stayers[:, values])
+
+    def beside(self, others: Sequence[Update]) -> Update:
+        """The same about the values of this one, then about those of the others."""
+        every = [(each.joiners, each.leavers, each.stayers) for each in (self, *others)]
+        return Update(*(np.concatenate(group, axis=1) for group in zip(*every, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +126,11 @@ class Series:
     def with_update(self, owner: str, update: Update) -> Series:
         """The same with one more update of an owner."""
         updates = {**self.updates, owner: (*self.updates.get(owner, ()), update)}
+        return Series(updates, self.at_once, self.stays)
+
+    def of(self, values: slice) -> Series:
+        """The same about some of the values: those of one of several sensitive columns."""
+        updates = {owner: [update.of(values) for update in own] for owner, own in self.updates.items()}
         return Series(updates, self.at_once, self.stays)
 
     def most_missed(self, missed: NDArray[np.bool_]) -> NDArray[np.int64]:

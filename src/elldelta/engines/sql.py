@@ -95,7 +95,6 @@ def released_rows(
     """
     keyed = ", ".join(f"{expression} AS k{place}" for place, expression in enumerate(keys))
     carried = "".join(f", {identifier(name)} AS c{place}" for place, name in enumerate(kept))
-    joins = _joined(encodings)
     last = len(keys) - 1
     rank = " + ".join(f"e{place}.position * {stride}" for place, stride in enumerate(strides))
     shown = [
@@ -110,40 +109,64 @@ def released_rows(
     if order == "numbered":
         shown.append(f"ROW_NUMBER() OVER (ORDER BY {order_by}) AS {identifier(ROW_NUMBER)}")
     return (
-        f"SELECT {', '.join(shown)} FROM (SELECT {keyed}{carried} FROM {relation}) AS keyed {joins} "  # noqa: S608
-        f"JOIN {classes} AS classes ON classes.rank = {rank}"
+        f"SELECT {', '.join(shown)} FROM (SELECT {keyed}{carried} FROM {relation}) AS keyed "  # noqa: S608
+        f"{_joined(encodings)} JOIN {classes} AS classes ON classes.rank = {rank}"
         + (f" ORDER BY {order_by}" if order == "sorted" else "")
     )
 
 
-def person_values(
+def person_rows(
     relation: str, keys: Sequence[str], encodings: Sequence[str], strides: Sequence[int], person: str
 ) -> str:
-    """Every person and sensitive value once, at its first combination: who, val, cell, n records.
+    """Every record that takes part: who, cell, and the position v0, v1, ... in every sensitive column.
 
     Args:
         relation: The table.
-        keys: The grouping expression of every quasi-identifier, then of the sensitive column.
+        keys: The grouping expression of every quasi-identifier, then of the sensitive columns.
         encodings: For each key a relation (raw, position) of the values that take part.
         strides: What a position of each quasi-identifier adds to the rank.
         person: The expression that tells persons apart, as text.
     """
     keyed = ", ".join(f"{expression} AS k{place}" for place, expression in enumerate(keys))
     rank = " + ".join(f"e{place}.position * {stride}" for place, stride in enumerate(strides))
-    value = f"e{len(keys) - 1}.position"
+    first = len(strides)
+    values = ", ".join(f"e{place}.position AS v{place - first}" for place in range(first, len(keys)))
     return (
-        f"SELECT keyed.who AS who, {value} AS val, MIN({rank}) AS cell, COUNT(*) AS n "  # noqa: S608
-        f"FROM (SELECT {keyed}, {person} AS who FROM {relation}) AS keyed {_joined(encodings)} "
-        f"GROUP BY keyed.who, {value}"
+        f"SELECT keyed.who AS who, {rank} AS cell, {values} "  # noqa: S608
+        f"FROM (SELECT {keyed}, {person} AS who FROM {relation}) AS keyed {_joined(encodings)}"
     )
 
 
-def persons_by_cell(pairs: str) -> str:
-    """What `person_values` found, by combination and value: cell, val, n, pairs, unnamed records."""
+def person_values(rows: str) -> str:
+    """Every person and sensitive value once, at its first combination: who, val, cell, n records."""
+    return f"SELECT who, v0 AS val, MIN(cell) AS cell, COUNT(*) AS n FROM ({rows}) AS coded GROUP BY who, v0"  # noqa: S608
+
+
+def person_records(rows: str, units: Sequence[Sequence[str]]) -> str:
+    """The same for several units of sensitive columns, by their names v0, ...: who, cell, v0, ..., n, kept.
+
+    A record is kept if in every unit it is the first of its person with that value. So every person and value
+    counts at most once, and all units have the same records.
+    """
+    names = ", ".join(
+        ("who", "cell", *sorted((name for unit in units for name in unit), key=lambda v: int(v[1:])))
+    )
+    records = f"SELECT {names}, COUNT(*) AS n FROM ({rows}) AS coded GROUP BY {names}"  # noqa: S608
+    order = f"ROW_NUMBER() OVER (PARTITION BY who ORDER BY {names}) AS place"
+    firsts = [f"place = MIN(place) OVER (PARTITION BY {', '.join(('who', *unit))})" for unit in units]
     return (
-        "SELECT cell, val, CAST(SUM(n) AS BIGINT) AS n, COUNT(*) AS pairs, "  # noqa: S608
+        f"SELECT {names}, n, CASE WHEN {' AND '.join(firsts)} THEN 1 ELSE 0 END AS kept "  # noqa: S608
+        f"FROM (SELECT {names}, n, {order} FROM ({records}) AS records) AS ordered"
+    )
+
+
+def persons_by_cell(pairs: str, values: Sequence[str] = ("val",), kept: str = "1") -> str:
+    """What was found about persons, by combination and values: cell, values, n, pairs, unnamed records."""
+    names = ", ".join(("cell", *values))
+    return (
+        f"SELECT {names}, CAST(SUM(n) AS BIGINT) AS n, CAST(SUM({kept}) AS BIGINT) AS pairs, "  # noqa: S608
         "CAST(SUM(CASE WHEN who IS NULL THEN n ELSE 0 END) AS BIGINT) AS unnamed "
-        f"FROM {pairs} AS pairs GROUP BY cell, val"
+        f"FROM {pairs} AS pairs GROUP BY {names}"
     )
 
 

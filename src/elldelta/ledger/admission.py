@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta._version import __version__
-from elldelta.core.certificate import CertificateTerms, certify_shown, missing_witnesses
 from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
+from elldelta.core.several import JointTerms, certify_shown
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger.chain import LedgerChain, Standing, counted_line
 from elldelta.ledger.lines import LedgerEntry, UpdateLine, counts_of, line_bytes, listed_misses
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.core.certificate import Certificate
-    from elldelta.core.ledger_state import LedgerState
+    from elldelta.core.several import AnyCertificate, AnyState, Terms
     from elldelta.plan.plan import Plan
     from elldelta.release import Published, Revision
 
@@ -43,7 +42,7 @@ class Admission:
     """
 
     entry: LedgerEntry
-    state: LedgerState
+    state: AnyState
     line: bytes
 
     @property
@@ -83,6 +82,8 @@ def admit(
     grouping = terms.check_grouping(grouping)
     if counts.shape != (grouping.n_classes, terms.n_values):
         raise ParameterError("The release is about other classes or sensitive values than the ledger.")
+    if isinstance(terms, JointTerms):
+        terms.check_shown(counts)
     if standing.known is not None and revision is None:
         return Admission(standing.known, state, b"")
     if standing.kept is not None and revision is None:
@@ -96,18 +97,17 @@ def admit(
             "(differencing), which shows classes that neither of them shows.",
             remedy="Use the classes of the earlier release, which the ledger remembers.",
         )
-    missed = missing_witnesses(counts, terms, grouping)
+    certificate = certify_shown(counts, terms, grouping)
     line = None
     if revision is not None:
         updates = None if revision.groups is None or standing.last is None else standing.last.sequence
         update = None if revision.groups is None else revision.groups.missed(terms, grouping)
-        series = replace(state.series, at_once=revision.at_once, stays=revision.stays)
-        state = replace(state, series=series)
+        state = state.with_rules(revision.at_once, revision.stays)
         state = state if update is None else state.with_update(owner, update)
         line = UpdateLine.of(
-            update, updates=updates, state=revision.state, at_once=series.at_once, stays=series.stays
+            update, updates=updates, state=revision.state, at_once=revision.at_once, stays=revision.stays
         )
-    after = state.admit(missed, (counts, grouping))
+    after = state.admit(certificate.missed, (counts, grouping))
     entry = LedgerEntry(
         sequence=standing.n_lines,
         owner=owner,
@@ -115,7 +115,7 @@ def admit(
         suppressed=suppressed,
         software=f"elldelta {__version__}",
         update=line,
-        **_shown(terms, grouping, counts),
+        **_shown(certificate),
     )
     content, own = line_bytes(entry.to_dict(), standing.head)
     return Admission(replace(entry, hash=own), after, content)
@@ -183,7 +183,7 @@ class ReadLedger:
         chain: The lines.
     """
 
-    def __init__(self, terms: CertificateTerms, chain: LedgerChain) -> None:
+    def __init__(self, terms: Terms, chain: LedgerChain) -> None:
         self.terms = terms
         self.chain = chain
 
@@ -199,7 +199,7 @@ class ReadLedger:
         """Ends the reading."""
 
     @property
-    def state(self) -> LedgerState:
+    def state(self) -> AnyState:
         """What the admitted releases have left (Theorem F)."""
         return self.chain.state(self.terms)
 
@@ -218,7 +218,7 @@ class ReadLedger:
 
     def check(
         self,
-        certificate: Certificate,
+        certificate: AnyCertificate,
         *,
         owner: str,
         content_digest: str,
@@ -248,15 +248,15 @@ class ReadLedger:
         )
 
 
-def _shown(terms: CertificateTerms, grouping: Partition, counts: NDArray[np.int64]) -> dict[str, Any]:
+def _shown(certificate: AnyCertificate) -> dict[str, Any]:
     """What a line says that everybody who holds the release can compute again."""
-    certificate = certify_shown(counts, terms, grouping)
-    missed = certificate.missed
+    grouping = certificate.grouping
+    is_close = any(part.closeness is not None for part in certificate.terms.parts)
     return {
         "merged": tuple(sorted(tuple(members) for members in merged_classes(grouping))),
-        "misses": listed_misses(missed),
+        "misses": listed_misses(certificate.missed),
         "certified": certificate.is_certified,
-        **({} if terms.closeness is None else {"counts": counts_of(counts, grouping)}),
+        **({"counts": counts_of(certificate.counts, grouping)} if is_close else {}),
     }
 
 
@@ -294,7 +294,7 @@ def check_line(
     if plan is None:
         return entry
     verify_published(published, plan)
-    expected = _shown(plan.terms, published.grouping, published.counts)
+    expected = _shown(certify_shown(published.counts, plan.all_terms, published.grouping))
     wrong = [name for name, value in expected.items() if getattr(entry, name) != value]
     if published.counts[np.unique(published.grouping.class_of[list(entry.suppressed)])].any():
         wrong.append("suppressed")

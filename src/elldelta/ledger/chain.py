@@ -22,6 +22,7 @@ import numpy as np
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.ledger_state import LedgerState, anywhere, most
 from elldelta.core.partition import Partition, grouping_from_merged
+from elldelta.core.several import joint_state
 from elldelta.core.updates import Series, Update
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import json_object, newer
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.core.certificate import CertificateTerms
+    from elldelta.core.several import AnyState, Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class Standing:
         rules: Owners at once and stays of the tables that are published again; None if there are none.
     """
 
-    state: LedgerState
+    state: AnyState
     n_lines: int
     head: str
     known: LedgerEntry | None = None
@@ -140,17 +141,25 @@ class LedgerChain:
                 f"person was there {times}."
             )
         said = []
-        if header.n_needed:
+        left = [
+            f"{column.ell} {'sensitive values' if column.name is None else f'values of {column.name!r}'}"
+            for column in header.columns
+            if column.n_needed
+        ]
+        if left:
             said.append(
-                f"leave everybody who is in all of them{moves} among at least {header.ell} sensitive "
-                f"values{each}"
+                f"leave everybody who is in all of them{moves} among at least {' and '.join(left)}{each}"
             )
-        if header.closeness is not None:
-            points = 100 * float(Fraction(header.closeness))
+        near = [
+            f"{100 * float(Fraction(column.closeness)):g} percentage points from what the plan says"
+            + ("" if column.name is None else f" of {column.name!r}")
+            for column in header.columns
+            if column.closeness is not None
+        ]
+        if near:
             said.append(
-                "let nobody believe anything that differs by more than "
-                f"{points:g} percentage points from what the plan says, for any set of values, if every "
-                "linked record is equally likely to be the person's"
+                f"let nobody believe anything that differs by more than {' and '.join(near)}, for any set of "
+                "values, if every linked record is equally likely to be the person's"
             )
         promised = " and ".join(said)
         return f"Any of the {self.n_releases} releases in this ledger, linked in any way, {promised}.{again}"
@@ -164,10 +173,7 @@ class LedgerChain:
         """What is promised, which releases were admitted and what room is left, as plain JSON values."""
         return {
             "plan_digest": self.header.plan_digest,
-            "ell": self.header.ell,
-            **(
-                {} if self.header.closeness is None else {"closeness": float(Fraction(self.header.closeness))}
-            ),
+            **self._columns(),
             "promise": self.promise,
             "conditions": list(self.conditions),
             "sealed": len(self.sealed),
@@ -179,6 +185,7 @@ class LedgerChain:
                     "owner": entry.owner,
                     "merged_classes": len(entry.merged),
                     "classes_missing_values": len(entry.misses),
+                    **self._missing(entry),
                     "certified": entry.certified,
                     "updates": None if entry.update is None else entry.update.updates,
                     "content_digest": entry.content_digest,
@@ -191,6 +198,40 @@ class LedgerChain:
             "interrupted": self.is_pending,
         }
 
+    def _columns(self) -> dict[str, Any]:
+        """What is promised of the sensitive column, or of each of several and what room it has left."""
+        told = [
+            {
+                "ell": column.ell,
+                **({} if column.closeness is None else {"closeness": float(Fraction(column.closeness))}),
+            }
+            for column in self.header.columns
+        ]
+        if len(told) == 1:
+            return told[0]
+        columns = [
+            {
+                "name": column.name,
+                **own,
+                "room_min": int(room.min()),
+                "classes_without_room": int((room == 0).sum()),
+            }
+            for column, own, room in zip(self.header.columns, told, self.rooms, strict=True)
+        ]
+        return {"columns": columns}
+
+    def _missing(self, entry: LedgerEntry) -> dict[str, Any]:
+        """In how many classes a release misses values of each of several columns."""
+        if len(self.header.columns) == 1:
+            return {}
+        missed = missed_table(entry.misses, self.header)
+        columns = zip(self.header.columns, self.header.slices, strict=True)
+        return {
+            "classes_missing_values_of": {
+                column.name: int(missed[:, own].any(axis=1).sum()) for column, own in columns
+            }
+        }
+
     @cached_property
     def missed(self) -> NDArray[np.bool_]:
         """The union of what the releases miss, base classes x values."""
@@ -200,13 +241,13 @@ class LedgerChain:
         union.setflags(write=False)
         return union
 
-    @cached_property
-    def spent(self) -> NDArray[np.int64] | None:
+    def _spent(self, values: slice) -> NDArray[np.int64] | None:
         """Where people move: what each release misses in its worst class, added up; otherwise None."""
         if self.header.moves is None:
             return None
         moves = np.array(self.header.moves, dtype=np.int64)
-        return sum((most(own.sum(axis=1), moves) for own in self._misses()), np.zeros_like(moves))
+        numbers = (most(own[:, values].sum(axis=1), moves) for own in self._misses())
+        return sum(numbers, np.zeros_like(moves))
 
     def _misses(self) -> Iterator[NDArray[np.bool_]]:
         """What each release misses, base classes x values."""
@@ -226,37 +267,56 @@ class LedgerChain:
         at_once = max((line.at_once for _, line in lines), default=1)
         return Series(updates, at_once, max((line.stays for _, line in lines), default=1))
 
-    @cached_property
-    def smallest(self) -> SmallestShares | None:
-        """The smallest shares that the releases show, as far as lines tell them; None without closeness.
+    def _smallest(self, values: slice) -> SmallestShares:
+        """The smallest shares of some values that the releases show, as far as lines tell them.
 
         What a sealed line stands for is not told before its release is published: a copy with sealed lines
         may promise more than there is, and admits nothing.
         """
-        if self.header.closeness is None:
-            return None
-        smallest = SmallestShares.none(self.header.n_classes, self.header.n_values)
+        smallest = SmallestShares.none(self.header.n_classes, values.stop - values.start)
         for entry in self.active:
-            smallest = smallest.joined(*entry.shown(self.header))
+            shown, grouping = entry.shown(self.header)
+            smallest = smallest.joined(shown[:, values], grouping)
         return smallest
 
     @cached_property
-    def room(self) -> NDArray[np.int64]:
-        """How many more witnesses each base class can lose (Theorems F and H); needs no plan."""
+    def rooms(self) -> tuple[NDArray[np.int64], ...]:
+        """Per column: how many more witnesses each base class can lose (Theorems F and H); needs no plan."""
         moves = None if self.header.moves is None else np.array(self.header.moves, dtype=np.int64)
-        n_witnesses = np.array(self.header.n_witnesses, dtype=np.int64)
-        n_missed = self.series.most_missed(anywhere(self.missed, moves))
-        if self.spent is not None:
-            n_missed = np.minimum(n_missed, self.spent)
-        left: NDArray[np.int64] = n_witnesses - n_missed - self.header.n_needed
-        left.setflags(write=False)
-        return left
+        rooms = []
+        for column, own in zip(self.header.columns, self.header.slices, strict=True):
+            n_missed, spent = (
+                self.series.of(own).most_missed(anywhere(self.missed[:, own], moves)),
+                self._spent(own),
+            )
+            if spent is not None:
+                n_missed = np.minimum(n_missed, spent)
+            left = np.array(column.n_witnesses, dtype=np.int64) - n_missed - column.n_needed
+            left.setflags(write=False)
+            rooms.append(left)
+        return tuple(rooms)
 
-    def state(self, terms: CertificateTerms) -> LedgerState:
+    @property
+    def room(self) -> NDArray[np.int64]:
+        """How many more witnesses each base class can lose in the column that can lose fewest."""
+        fewest: NDArray[np.int64] = np.min(self.rooms, axis=0)
+        return fewest
+
+    def state(self, terms: Terms) -> AnyState:
         """The state of Theorems F, G and H, for a plan that the header describes."""
-        return LedgerState(terms, self.missed, self.n_releases, self.spent, self.smallest, self.series)
+        return joint_state(
+            LedgerState(
+                part,
+                self.missed[:, own],
+                self.n_releases,
+                self._spent(own),
+                None if part.closeness is None else self._smallest(own),
+                self.series.of(own),
+            )
+            for part, own in zip(terms.parts, terms.columns, strict=True)
+        )
 
-    def standing(self, terms: CertificateTerms, owner: str, content_digest: str) -> Standing:
+    def standing(self, terms: Terms, owner: str, content_digest: str) -> Standing:
         """What deciding about a release of an owner must know."""
         own = [entry for entry in self.active if entry.owner == owner]
         return Standing(
@@ -357,8 +417,8 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     if (chain.room < 0).any():
         raise FileError(
             f"{source} does not keep its promise.",
-            found=f"{int((chain.room < 0).sum())} base classes are left with fewer than "
-            f"{header.ell} witnesses.",
+            found=f"{int((chain.room < 0).sum())} base classes are left with fewer witnesses than it "
+            "promises.",
             remedy="It was not written by elldelta; link the releases themselves to see what they show.",
         )
     return chain
@@ -391,7 +451,7 @@ def damaged(source: str, line: int) -> FileError:
     )
 
 
-def check_plan(chain: LedgerChain, plan_digest: str, terms: CertificateTerms, source: str) -> None:
+def check_plan(chain: LedgerChain, plan_digest: str, terms: Terms, source: str) -> None:
     """Refuses a ledger about another plan, begun with other rules, or with misses that are no witnesses."""
     header = LedgerHeader.of(plan_digest, terms, chain.header.owners)
     if chain.header.plan_digest != header.plan_digest:

@@ -47,7 +47,7 @@ from elldelta.plan.wish import MOST_OWNERS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from elldelta.core.certificate import CertificateTerms
+    from elldelta.core.several import Terms
     from elldelta.plan.plan import Plan
 
 
@@ -85,7 +85,7 @@ class OpenLedger(ReadLedger):
         recovered: What opening did about an interrupted commit, or None.
     """
 
-    def __init__(self, path: Path, terms: CertificateTerms, descriptor: int) -> None:
+    def __init__(self, path: Path, terms: Terms, descriptor: int) -> None:
         self.path = path
         self.terms = terms
         self.recovered: Recovery | None = None
@@ -97,7 +97,7 @@ class OpenLedger(ReadLedger):
         cls,
         path: str | os.PathLike[str],
         plan_digest: str,
-        terms: CertificateTerms,
+        terms: Terms,
         *,
         owners: int | None = None,
         timeout: float | None = None,
@@ -313,9 +313,9 @@ class Ledger:
     def open(self, plan: Plan) -> ReadLedger:
         """Locks the ledger for a release of a plan (`OpenLedger.open`), or reads the copy."""
         if self.is_copy:
-            chain = verify_ledger(self.path, plan_digest=plan.digest, terms=plan.terms)
-            return ReadLedger(plan.terms, chain)
-        return OpenLedger.open(self.path, plan.digest, plan.terms, owners=plan.owners)
+            chain = verify_ledger(self.path, plan_digest=plan.digest, terms=plan.all_terms)
+            return ReadLedger(plan.all_terms, chain)
+        return OpenLedger.open(self.path, plan.digest, plan.all_terms, owners=plan.owners)
 
 
 def begin_ledger(path: str | os.PathLike[str], plan: Plan, owners: int) -> None:
@@ -334,15 +334,21 @@ def begin_ledger(path: str | os.PathLike[str], plan: Plan, owners: int) -> None:
             found=f"The plan is {plan.guarantee}, for {plan.releases} releases.",
             remedy=f"Make a plan for the owners (`owners={owners}`).",
         )
+    if plan.also:
+        raise ParameterError(
+            "A ledger looks ahead for one sensitive column.",
+            found=f"The plan has {len(plan.faces)}.",
+            remedy="Publish through a ledger without a number of owners: it is begun with the first release.",
+        )
     check_writable(path, overwrite=False)
-    _create(Path(path), LedgerHeader.of(plan.digest, plan.terms, owners))
+    _create(Path(path), LedgerHeader.of(plan.digest, plan.all_terms, owners))
 
 
 def verify_ledger(
     path: str | os.PathLike[str],
     *,
     plan_digest: str | None = None,
-    terms: CertificateTerms | None = None,
+    terms: Terms | None = None,
     head: str | None = None,
     timeout: float | None = None,
 ) -> LedgerChain:

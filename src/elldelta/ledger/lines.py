@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +16,12 @@ from elldelta.files import canonical_parts, digest_of_parts, is_digest, joined
 from elldelta.ledger.sealed import is_whole, numbers_below
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from elldelta.core.certificate import CertificateTerms
+    from elldelta.core.several import Terms
 
 FORMAT_VERSION = 2
 """Version of the file; old versions are read for ever, newer ones refused. Format 2 has keys for what older
@@ -39,93 +40,157 @@ MOST_CELLS = 1 << 31
 
 
 @dataclass(frozen=True)
-class LedgerHeader:
-    """The first line: which plan the ledger is about.
+class LedgerColumn:
+    """What the first line says of a sensitive column, or of columns that are tied together.
 
     Attributes:
-        plan_digest: The digest of the plan.
         ell: Values left for everybody who is in linked releases.
-        releases: t, what a certificate promises without the ledger.
-        min_records: r: a witness counts as shown only with at least r records.
         n_values: The number of sensitive values.
         n_witnesses: a_c, one per base class.
-        owners: How many owners are expected to publish through it; None: nobody knows.
-        moves: Per base class the number of the classes among which somebody may move; None if nobody moves.
         closeness: T, as a fraction such as 1/5; None where the plan promises no closeness.
+        name: Its name, where there are several.
     """
 
-    plan_digest: str
     ell: int
-    releases: int
-    min_records: int
     n_values: int
     n_witnesses: tuple[int, ...]
-    owners: int | None = None
-    moves: tuple[int, ...] | None = None
     closeness: str | None = None
+    name: str | None = None
 
     @classmethod
-    def of(cls, plan_digest: str, terms: CertificateTerms, owners: int | None = None) -> LedgerHeader:
-        """The header for a plan."""
+    def of(cls, terms: CertificateTerms) -> LedgerColumn:
+        """What the terms of a plan say of it."""
         return cls(
-            plan_digest=plan_digest,
             ell=terms.ell,
-            releases=terms.releases,
-            min_records=terms.min_records,
             n_values=terms.n_values,
             n_witnesses=tuple(terms.n_witnesses.tolist()),
-            owners=owners,
-            moves=None if terms.moves is None else tuple(terms.moves.tolist()),
             closeness=None if terms.closeness is None else str(terms.closeness.limit * terms.releases),
+            name=terms.name or None,
         )
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> LedgerColumn:
+        """Reads what a header's `to_dict` wrote, or raises `ParameterError`."""
+        ell, n_values, closeness = document["ell"], document["n_values"], document.get("closeness")
+        if not all(is_whole(n) and n >= 1 for n in (ell, n_values)) or (
+            "closeness" in document and str(as_limit(closeness)) != closeness
+        ):
+            raise ParameterError("The header of a ledger is malformed.")
+        n_witnesses = numbers_below(document["n_witnesses"], n_values + 1)
+        return cls(ell, n_values, n_witnesses, closeness, document.get("name"))
 
     @property
     def n_needed(self) -> int:
         """The witnesses that must survive: none where closeness is all that is promised."""
         return 0 if self.closeness is not None and self.ell == 1 else self.ell
 
+
+@dataclass(frozen=True)
+class LedgerHeader:
+    """The first line: which plan the ledger is about.
+
+    Attributes:
+        plan_digest: The digest of the plan.
+        releases: t, what a certificate promises without the ledger.
+        min_records: r: a witness counts as shown only with at least r records.
+        columns: The sensitive columns, each with its own promise. Lines number the values of the first one,
+            then those of the next.
+        owners: How many owners are expected to publish through it; None: nobody knows.
+        moves: Per base class the number of the classes among which somebody may move; None if nobody moves.
+    """
+
+    plan_digest: str
+    releases: int
+    min_records: int
+    columns: tuple[LedgerColumn, ...]
+    owners: int | None = None
+    moves: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, plan_digest: str, terms: Terms, owners: int | None = None) -> LedgerHeader:
+        """The header for a plan."""
+        first = terms.parts[0]
+        return cls(
+            plan_digest=plan_digest,
+            releases=first.releases,
+            min_records=first.min_records,
+            columns=tuple(map(LedgerColumn.of, terms.parts)),
+            owners=owners,
+            moves=None if first.moves is None else tuple(first.moves.tolist()),
+        )
+
     @property
     def n_classes(self) -> int:
         """The number of base classes, R."""
-        return len(self.n_witnesses)
+        return len(self.columns[0].n_witnesses)
+
+    @property
+    def n_values(self) -> int:
+        """The number of values of all columns."""
+        return sum(column.n_values for column in self.columns)
+
+    @property
+    def promises_closeness(self) -> bool:
+        """Whether closeness is promised of a column; then lines tell what a release shows."""
+        return any(column.closeness is not None for column in self.columns)
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """Where the values of every column stand."""
+        ends = accumulate(column.n_values for column in self.columns)
+        return tuple(slice(end - own.n_values, end) for end, own in zip(ends, self.columns, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """The header as plain JSON values."""
-        is_plain = self.owners is None and self.moves is None and self.closeness is None
-        said = {name: value for name, value in vars(self).items() if value is not None}
-        return {"kind": KIND, "format": 1 if is_plain else FORMAT_VERSION, **said}
+        """The header as plain JSON values; one column stands there as in format 1."""
+        columns = [
+            {name: value for name, value in vars(column).items() if value is not None}
+            for column in self.columns
+        ]
+        is_plain = self.owners is None and self.moves is None and not self.promises_closeness
+        said = {name: value for name, value in vars(self).items() if value is not None and name != "columns"}
+        return {
+            "kind": KIND,
+            "format": 1 if is_plain and len(columns) == 1 else FORMAT_VERSION,
+            **said,
+            **(columns[0] if len(columns) == 1 else {"columns": columns}),
+        }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LedgerHeader:
         """Reads what `to_dict` wrote, or raises `ParameterError`."""
-        n_values = document["n_values"]
+        if "columns" in document and ("ell" in document or len(document["columns"]) < 2):
+            raise ParameterError("The header of a ledger is malformed.")
+        columns = tuple(map(LedgerColumn.from_dict, document.get("columns", [document])))
+        n_classes = len(columns[0].n_witnesses)
         header = cls(
             plan_digest=str(document["plan_digest"]),
-            ell=document["ell"],
             releases=document["releases"],
             min_records=document["min_records"],
-            n_values=n_values,
-            n_witnesses=numbers_below(document["n_witnesses"], n_values + 1),
+            columns=columns,
             owners=document.get("owners"),
-            moves=numbers_below(document["moves"], len(document["n_witnesses"]))
-            if "moves" in document
-            else None,
-            closeness=document.get("closeness"),
+            moves=numbers_below(document["moves"], n_classes) if "moves" in document else None,
         )
-        if "closeness" in document and (
-            document["format"] < 2 or str(as_limit(header.closeness)) != header.closeness
+        numbers = [header.releases, header.min_records]
+        if "owners" in document:
+            numbers.append(document["owners"])
+        names = [column.name for column in columns]
+        if (
+            not all(is_whole(n) and n >= 1 for n in numbers)
+            or document["format"] < header.to_dict()["format"]
+            or any(len(column.n_witnesses) != n_classes for column in columns)
+            or (header.moves is not None and len(header.moves) != n_classes)
+            or (names != [None] if len(columns) == 1 else not _are_names(names))
         ):
             raise ParameterError("The header of a ledger is malformed.")
-        numbers = [header.ell, header.releases, header.min_records, n_values]
-        if "owners" in document:
-            numbers.append(header.owners if document["format"] > 1 else 0)
-        if not all(is_whole(n) and n >= 1 for n in numbers):
-            raise ParameterError("The header of a ledger is malformed.")
-        if header.n_classes * n_values > MOST_CELLS:
+        if n_classes * header.n_values > MOST_CELLS:
             raise ParameterError("The header of a ledger names more cells than any plan has.")
-        if header.moves is not None and len(header.moves) != header.n_classes:
-            raise ParameterError("The header of a ledger is malformed.")
         return header
+
+
+def _are_names(names: Sequence[Any]) -> bool:
+    """Whether these are different names of columns; a name may not steer a terminal."""
+    are_texts = all(isinstance(name, str) and name and name.isprintable() for name in names)
+    return are_texts and len(set(names)) == len(names)
 
 
 @dataclass(frozen=True)
@@ -138,7 +203,8 @@ class LedgerEntry:
         content_digest: The digest of the release's content, as in its manifest.
         merged: Base classes that are published together, for published classes of more than one.
         suppressed: Base classes whose records are left out.
-        misses: Per base class that misses witnesses: its number, then the positions of the missed values.
+        misses: Per base class that misses witnesses: its number, then the positions of the missed values,
+            among those of all columns.
         certified: Whether it also passes the certificate, which holds without the ledger (Theorem E).
         software: What wrote the line.
         hash: The hash of the line.
@@ -190,14 +256,14 @@ class LedgerEntry:
         is_update = document["kind"] == UPDATE
         update = UpdateLine.from_dict(document["update"], header, values["sequence"]) if is_update else None
         entry = cls(merged=merged, suppressed=suppressed, misses=misses, update=update, **values)
-        if header.closeness is None and "counts" not in document:
+        if not header.promises_closeness and "counts" not in document:
             return entry
         counts = tuple(
             (*numbers_below(row[:1], header.n_classes), *numbers_below(row[1:], MOST_COUNT))
             for row in document["counts"]
         )
         entry = replace(entry, counts=counts)
-        if header.closeness is None or counts_of(*entry.shown(header)) != counts:
+        if not header.promises_closeness or counts_of(*entry.shown(header)) != counts:
             raise ParameterError("The counts of a line are not those of a release.")
         return entry
 

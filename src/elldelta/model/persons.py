@@ -5,6 +5,10 @@ What is counted so is a table of its own, with one record per person and value: 
 combinations add up, and none of them is more than the different persons there who have the value. Counting
 the persons of every combination would not do: somebody with records in two of them would count twice in
 their union.
+
+Where there are several sensitive columns, a record counts if in every one of them it is the first of its
+person with that value: so each (person, value) counts at most once in every column, and all columns have the
+same records.
 """
 
 from __future__ import annotations
@@ -43,23 +47,29 @@ def count_persons(
     """
     table, schema, accounting = counted.table, counted.schema, counted.counts.accounting
     check_person(person, schema.columns)
-    if schema.also_sensitive:
+    if schema.also_sensitive and keep:
         raise ParameterError(
-            "Persons are counted for one sensitive column.",
+            "Tables that are published again have one sensitive column.",
             found=f"There are {len(schema.sensitives)}: {', '.join(map(repr, schema.sensitive_names))}.",
-            remedy="Make a plan and a release for each of them, or give each person one record.",
+            remedy="Make a plan for one of them, or publish tables that stand by themselves.",
         )
     engine, relations = table.engine, list[str]()
     try:
         import pyarrow as pa
 
         relations += [engine.put(pa.table(encoding.usable())) for encoding in counted.encodings]
-        query = sql.person_values(
-            table.relation, counted.keys, relations, schema.strides, person_key(table, person)
-        )
+        who = person_key(table, person)
+        rows = sql.person_rows(table.relation, counted.keys, relations, schema.strides, who)
+        names = {name: f"v{place}" for place, name in enumerate(schema.sensitive_names)}
+        if schema.also_sensitive:
+            units = [[names[column.name] for column in unit.columns] for unit in schema.units]
+            query, told = sql.person_records(rows, units), (tuple(names.values()), "kept")
+        else:
+            query, told = sql.person_values(rows), (("val",), "1")
         relations.append(engine.store(query, progress))
         # An engine may run a stored query only when it is fetched, and then it needs all it was made from.
-        ranks, values, n, n_pairs, unnamed = _fetched(engine, sql.persons_by_cell(relations[-1]), 5)
+        by_cell = sql.persons_by_cell(relations[-1], *told)
+        ranks, *values, n, n_pairs, unnamed = _fetched(engine, by_cell, 4 + len(names))
         homes, persons = _fetched(engine, sql.persons_once(relations[-1]), 2)
     except BaseException:
         engine.discard(*relations)
@@ -78,12 +88,16 @@ def count_persons(
             found="Persons were counted in other records than those that were read first.",
             remedy="Count it again when nobody writes to it; use a query that always gives the same records.",
         )
-    total = int(n_pairs.sum())
+    total, kept = int(n_pairs.sum()), n_pairs > 0
+    joined = [
+        unit.join([values[list(names).index(column.name)][kept] for column in unit.columns])
+        for unit in schema.units
+    ]
     counts = Counts.from_cells(
         schema,
-        ranks,
-        values,
-        n_pairs,
+        np.tile(ranks[kept], len(joined)),
+        np.concatenate(joined),
+        np.tile(n_pairs[kept], len(joined)),
         replace(accounting, n_counted=total, n_repeated=accounting.n_counted - total),
     )
     by_rank = np.zeros(counts.n_combinations, dtype=np.int64)

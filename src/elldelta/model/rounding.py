@@ -51,8 +51,9 @@ def rounded(model: Model, random: np.random.Generator) -> Model:
     above = np.searchsorted(rungs, counts.n)  # n lies above the rung before, and not above this one
     low, high = rungs[np.maximum(above - 1, 0)], rungs[above]
     n = np.where(random.random(counts.n.size) * (high - low) < counts.n - low, high, low)
+    n = n if len(model.schema.units) == 1 else _balanced(counts, n)
     kept = n > 0
-    total = int(n.sum())
+    total = int(n[counts.values < model.schema.units[0].size].sum())
     return Model(
         Counts.from_cells(
             model.schema,
@@ -62,3 +63,25 @@ def rounded(model: Model, random: np.random.Generator) -> Model:
             Accounting(total, total),
         )
     )
+
+
+def _balanced(counts: Counts, n: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rounded counts of several sensitive columns, so that every combination has as many records in each.
+
+    Only rounded counts are looked at, so nothing more is told. The first column decides how many records
+    there are; a combination that has lost all records of a column is left out.
+    """
+    units = counts.schema.units
+    unit_of = np.searchsorted([unit.start for unit in units], counts.values, side="right") - 1
+    sums = np.zeros((counts.n_combinations, len(units)), dtype=np.int64)
+    np.add.at(sums, (counts.rows, unit_of), n)
+    wanted = np.where((sums > 0).all(axis=1), sums[:, 0], 0)
+    scaled: NDArray[np.int64] = n * wanted[counts.rows] // np.maximum(sums[counts.rows, unit_of], 1)
+    short = np.repeat(wanted[:, np.newaxis], len(units), axis=1)
+    np.subtract.at(short, (counts.rows, unit_of), scaled)
+    # What is left over goes to the largest cell of the column there.
+    order = np.lexsort((-n, unit_of, counts.rows))
+    place = counts.rows[order] * len(units) + unit_of[order]
+    first = order[np.flatnonzero(np.diff(place, prepend=-1))]
+    scaled[first] += short[counts.rows[first], unit_of[first]]
+    return scaled

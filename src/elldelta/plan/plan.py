@@ -210,7 +210,10 @@ class Plan(Shown):
         """What a certified release must show, in every sensitive column."""
         from elldelta.core.several import joint
 
-        return joint([face.terms for face in self.faces])
+        if not self.also:
+            return self.faces[0].terms
+        faces = zip(self.faces, self.schema.units, strict=True)
+        return joint([replace(face.terms, name=unit.name) for face, unit in faces])
 
     @cached_property
     def terms(self) -> CertificateTerms:
@@ -224,10 +227,10 @@ class Plan(Shown):
 
         if self.schema.also_sensitive:
             raise ParameterError(
-                "Ledgers and agencies know plans for one sensitive column.",
+                "This is computed for plans with one sensitive column.",
                 found=f"This one has {len(self.schema.sensitives)}: "
                 f"{', '.join(map(repr, self.schema.sensitive_names))}.",
-                remedy="Publish without them: certificates allow for as many releases as the plan says.",
+                remedy="Make a plan for one of them.",
             )
         return CertificateTerms.from_lists(
             self.witnesses,

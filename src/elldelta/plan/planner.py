@@ -211,7 +211,7 @@ class Planner:
     def bounds(self) -> tuple[PlanBound, ...]:
         """The bounds that can be compared for this wish."""
         is_plain = self.wish.min_records == 1 and self.movers is None and self.wish.closeness is None
-        return BOUNDS if is_plain else (self.wish.bound,)
+        return BOUNDS if is_plain and not self.columns else (self.wish.bound,)
 
     def made(self) -> Plan:
         """The plan that the wish asks for, whichever of the four ways it takes to say how many records."""

@@ -128,7 +128,8 @@ def wish_of(wish: Wish, schema: Schema, place: int) -> Wish:
             fewer values than are asked for.
     """
     unit = schema.units[place]
-    own = {name: _own(name, getattr(wish, name), schema, place) for name in ("ell", "closeness")}
+    names = [unit.name for unit in schema.units]
+    own = {name: own_of(name, getattr(wish, name), names)[place] for name in ("ell", "closeness")}
     fewest = min(unit.columns, key=lambda column: column.size)
     if len(unit.columns) > 1 and own["ell"] > fewest.size:
         raise ParameterError(
@@ -141,12 +142,19 @@ def wish_of(wish: Wish, schema: Schema, place: int) -> Wish:
 
 def check_wish(wish: Wish, schema: Schema, shape: ShapeName, movers: Movers | None) -> None:
     """Refuses what is not computed for several sensitive columns, and numbers that do not fit them."""
+    check_choices(replace(wish, shape=shape), schema.sensitive_names, movers)
+    for place in range(len(schema.units)):
+        wish_of(wish, schema, place)
+
+
+def check_choices(wish: Wish, names: Sequence[str], movers: Movers | None = None) -> None:
+    """Refuses a way of planning that is not computed for several sensitive columns."""
     others = {
         "bound": wish.bound != "sharp",
         "eta": wish.eta > 0.0,
         "p": wish.p is not None,
         "beta": wish.beta is not None,
-        "shape": shape == "runs",
+        "shape": wish.shape == "runs",
         "owners": wish.owners is not None,
         "movers": movers is not None,
         "history_confidence": wish.history_confidence is not None,
@@ -155,24 +163,22 @@ def check_wish(wish: Wish, schema: Schema, shape: ShapeName, movers: Movers | No
         raise ParameterError(
             "For several sensitive columns plans are made by the sharp bound, as boxes, for people who stay.",
             found=f"{', '.join(name for name in others if others[name])} asks for something else; "
-            f"the sensitive columns are {', '.join(map(repr, schema.sensitive_names))}.",
+            f"the sensitive columns are {', '.join(map(repr, names))}.",
             remedy="Leave these choices out, or make a plan for one sensitive column.",
         )
-    for place in range(len(schema.units)):
-        wish_of(wish, schema, place)
 
 
-def _own(name: str, value: Any, schema: Schema, place: int) -> Any:  # noqa: ANN401 (a number of some kind)
+def own_of(what: str, value: Any, names: Sequence[str]) -> list[Any]:  # noqa: ANN401 (a number of some kind)
+    """What is asked of every sensitive column: one number for all, or one for each by its name."""
     if not isinstance(value, Mapping):
-        return value
-    names = [unit.name for unit in schema.units]
+        return [value] * len(names)
     if set(value) != set(names):
         raise ParameterError(
-            f"Give {name} for every sensitive column by its name, or one number for all.",
+            f"Give {what} for every sensitive column by its name, or one number for all.",
             found=f"It is given for {', '.join(map(repr, value)) or 'none'}.",
             remedy=f"The sensitive columns are {', '.join(map(repr, names))}.",
         )
-    return value[names[place]]
+    return [value[name] for name in names]
 
 
 def together(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from elldelta.choices import (
     GUARANTEES,
@@ -45,6 +45,8 @@ USUAL_DELTA = 0.01
 
 MOST_OWNERS = 100
 """Owners for whom a plan is tried out; a ledger admits more."""
+
+Number = TypeVar("Number", int, float)
 
 _WHOLE: Mapping[str, tuple[str, int, int | None]] = {
     "ell": ("ell", 1, None),
@@ -289,6 +291,27 @@ class Wish:
                 remedy=f"Choose from: {', '.join(field.name for field in fields(cls))}.",
             )
         return cls(**document)
+
+
+def by_column(text: str | None, what: str, kind: type[Number]) -> Number | dict[str, Number] | None:
+    """A number, or one for each of several columns: 5, or disease=5,income=3."""
+    if text is None:
+        return None
+    try:
+        if "=" not in text:
+            return kind(text)
+        pairs = [pair.rpartition("=") for pair in text.split(",")]
+        found = {name.strip(): kind(number) for name, _, number in pairs}
+        if len(found) == len(pairs) and all(found):
+            return found
+    except ValueError:
+        pass
+    raise ParameterError(
+        f"{what} is a number, or one for each sensitive column.",
+        found=f"It is {text!r}.",
+        remedy=f"Write {'5' if kind is int else '0.2'}, or a name and a number for each column: "
+        f"{'disease=5,income=3' if kind is int else 'disease=0.2,income=0.4'}.",
+    )
 
 
 def promised_ell(

@@ -16,7 +16,7 @@ from elldelta.core.ledger_state import LedgerState
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.partition import Partition
 from elldelta.core.reserve import Reserve
-from elldelta.core.several import AnyCertificate, Terms, certify, certify_shown
+from elldelta.core.several import AnyCertificate, AnyState, JointTerms, Terms, certify, certify_shown, joint
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.plan.movers import common_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.choices import OnFailure
+    from elldelta.core.certificate import CertificateTerms
     from elldelta.model import Counts
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
@@ -129,7 +130,7 @@ def publishable(
     on_failure: OnFailure | None = None,
     most_suppressed: float | None = None,
     price_left_out: float = 1.0,
-    state: LedgerState | None = None,
+    state: AnyState | None = None,
     grouping: Partition | None = None,
     to_come: int | None = None,
 ) -> Publishable:
@@ -174,14 +175,18 @@ def publishable(
         state, to_come = LedgerState.empty(plan.terms), plan.owners - 1
     left = None if state is None else state.terms_left()
     if left is not None and to_come is not None:
+        if isinstance(left, JointTerms):
+            raise ParameterError(
+                "A reserve for owners to come is kept for one sensitive column.",
+                found=f"The plan has {len(left.parts)}, and {to_come} owners are still expected.",
+                remedy="Use a ledger without a number of owners.",
+            )
         _require_one_release(plan)
         attempts = [left]
         reserve = Reserve.keep(plan.cells(), left, n_records=plan.records, followers=to_come)
     elif left is not None and grouping is None and on_failure != "refuse":
-        strict = replace(plan.terms, allowances=np.minimum(plan.terms.allowances, left.allowances))
-        if left.closeness is not None and plan.terms.closeness is not None:
-            strict = replace(strict, closeness=replace(left.closeness, alone=plan.terms.closeness.limit))
-        attempts += [left, strict]
+        both = zip(own.parts, left.parts, strict=True)
+        attempts += [left, joint([_stricter(alone, together) for alone, together in both])]
     for terms in attempts:
         made = fitted(terms, reserve)
         shown = made.certificate
@@ -200,6 +205,14 @@ def publishable(
             "with fewer classes.",
         )
     return made  # if no attempt was enough, the ledger refuses it, and says why
+
+
+def _stricter(alone: CertificateTerms, together: CertificateTerms) -> CertificateTerms:
+    """What a release must show that passes a certificate and for which a ledger has room."""
+    strict = replace(alone, allowances=np.minimum(alone.allowances, together.allowances))
+    if together.closeness is None or alone.closeness is None:
+        return strict
+    return replace(strict, closeness=replace(together.closeness, alone=alone.closeness.limit))
 
 
 def republished(counts: Counts, plan: Plan, grouping: Partition) -> Publishable:
@@ -271,11 +284,12 @@ def fewest_persons(plan: Plan) -> int:
     As many as a table of one record each would have: a witness is one person's, and shares that are close to
     their references show some number of values.
     """
-    least = plan.ell * plan.min_records
-    if plan.closeness is None:
-        return least
-    near = values_lower(plan.closeness.shares, plan.closeness.limit / plan.releases)
-    return max(least, 2, int(near.min()))
+    least = max(plan.ells) * plan.min_records
+    for face in plan.faces:
+        if face.closeness is not None:
+            near = values_lower(face.closeness.shares, face.closeness.limit / face.releases)
+            least = max(least, 2, int(near.min()))
+    return least
 
 
 def _as_planned(counts: Counts, plan: Plan) -> Publishable:

@@ -342,7 +342,6 @@ def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | Tabl
         return
     if plan.guarantee != "certified":
         raise ParameterError("A ledger admits releases of certified plans only.", found="The plan is not.")
-    plan.terms  # noqa: B018 (refuses several sensitive columns before anything is read)
     if ledger.files and not isinstance(place, Path):
         raise ParameterError(
             "A ledger that is a file admits releases that are files.",

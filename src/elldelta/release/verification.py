@@ -185,11 +185,12 @@ def _check_claims(
 
 def _can_be(persons: Mapping[str, int], published: Published, manifest: Manifest) -> bool:
     """Whether a release can show so many persons, each once per value, and as many as were asked for."""
-    sizes = published.counts.sum(axis=1)
+    sizes = published.schema.by_unit(published.counts)[0].sum(axis=1)
+    ell = max(manifest.ell, *(unit["ell"] for unit in manifest.also), 1)
     return (
         persons["persons"] <= published.n_records
         and persons["persons_per_class"] <= min(sizes[sizes > 0], default=0)
-        and (not published.n_records or persons["persons_per_class"] >= manifest.ell * manifest.min_records)
+        and (not published.n_records or persons["persons_per_class"] >= ell * manifest.min_records)
     )
 
 

@@ -216,8 +216,7 @@ class Schema(Shown):
     @cached_property
     def value_groups(self) -> NDArray[np.int64] | None:
         """The group of every sensitive value, by the first level of its hierarchy; None without one."""
-        tree = self.sensitive.cut_tree
-        return None if tree is None else tree.levels[1]
+        return self.units[0].countings[0] if len(self.sensitives) == 1 else None
 
     @property
     def n_groups(self) -> int:

@@ -78,6 +78,17 @@ class SensitiveUnit:
         return tuple(reversed(found))
 
     @property
+    def countings(self) -> tuple[NDArray[np.int64] | None, ...]:
+        """What counts as one value, in each way in which its values count: None, if every value does.
+
+        Like values count as their group. Tuples of tied columns count as the values of each of the columns.
+        """
+        if len(self.columns) > 1:
+            return self.split(self.start + np.arange(self.size))
+        tree = self.columns[0].cut_tree
+        return (None if tree is None else tree.levels[1],)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """What its values are called; the parts of a tuple with a plus between them."""
         return tuple(map(" + ".join, product(*(column.value_labels for column in self.columns))))

@@ -249,6 +249,7 @@ def test_a_model_goes_in_and_never_out(service):
         "digest",
         "quasi_identifiers",
         "sensitive",
+        "sensitives",
         "combinations",
         "combinations_with_records",
         "past_records",

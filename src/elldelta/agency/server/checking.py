@@ -23,11 +23,12 @@ from elldelta.agency.admission import ledger_chain
 from elldelta.agency.registration import Examined, Registration, examine
 from elldelta.agency.server.errors import BusyError, TooLargeError
 from elldelta.agency.server.tables import View
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.errors import RefusedError
 from elldelta.files import json_object
 from elldelta.model import model_from_bytes, promise_to_the_past, rounded
 from elldelta.plan.plan import Plan
 from elldelta.plan.planner import Planner
+from elldelta.plan.several import wish_of
 from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from elldelta.model import Model
     from elldelta.schema.schema import Column
+    from elldelta.schema.sensitive import SensitiveUnit
 
 _Asked = ParamSpec("_Asked")
 _Found = TypeVar("_Found")
@@ -203,12 +205,6 @@ def read_limited(content: bytes, most_cells: int) -> Model:
     with contextlib.suppress(pa.ArrowException, OSError):  # what reads the model says what is wrong
         _check_size(pq.read_metadata(pa.BufferReader(content)).num_rows, most_cells)
     model = model_from_bytes(content)
-    if model.schema.also_sensitive:
-        raise ParameterError(
-            "The service plans for one sensitive column.",
-            found=f"The model has {len(model.schema.sensitives)}.",
-            remedy="Estimate a model for each of them, or make the plan with the command line.",
-        )
     _check_size(len(model.ranks) * model.schema.n_values, most_cells)
     return model
 
@@ -220,6 +216,8 @@ class PaperCost(View):
         fewest_records: The records that one class for everybody needs; None if no number is enough.
         classes: The classes that the records named give; None if none, or if it takes too long to tell.
         is_searched: Whether the classes were looked for at all.
+
+    Of several sensitive columns it is the most records that one needs, and the fewest classes that one gives.
     """
 
     fewest_records: int | None
@@ -227,17 +225,32 @@ class PaperCost(View):
     is_searched: bool
 
 
-def paper_cost(content: bytes, secret: bytes, wish: Wish, most_cells: int) -> PaperCost:
+def paper_cost(content: bytes, secret: bytes, wishes: dict[str, Any], most_cells: int) -> PaperCost:
     """What a wish costs by the paper's bound, from rounded counts: about right, and no way to the true ones.
 
     Args:
         content: The file of a model.
         secret: What the rounding is drawn from: the same model is always rounded alike.
-        wish: The wish; of its records as many as are to be planned with.
+        wishes: The wish, as plain values; of its records as many as are to be planned with.
         most_cells: Tables above this are not searched for classes.
     """
-    model = _rounded(content, secret)
+    model, wish = _rounded(content, secret), Wish.from_dict(wishes)
     is_searched = len(model.ranks) * model.schema.n_values <= most_cells
+    if model.schema.also_sensitive:
+        units = range(len(model.schema.units))
+        faces = [(model.face(place), wish_of(wish, model.schema, place)) for place in units]
+    else:
+        faces = [(model, wish)]
+    found = [_paper_cost(*face, is_searched=is_searched) for face in faces]
+    fewest, classes = (
+        None if None in numbers else choice(numbers)
+        for choice, numbers in zip((max, min), zip(*found, strict=True), strict=True)
+    )
+    return PaperCost(fewest_records=fewest, classes=classes, is_searched=is_searched)
+
+
+def _paper_cost(model: Model, wish: Wish, *, is_searched: bool) -> tuple[int | None, int | None]:
+    """What the paper's bound gives for one sensitive column: the fewest records, and the classes."""
     fewest, classes = None, None
     try:
         planner = Planner(
@@ -257,7 +270,7 @@ def paper_cost(content: bytes, secret: bytes, wish: Wish, most_cells: int) -> Pa
             classes = two_digits(planner.plan("paper", wish.records).n_classes)
     except RefusedError:
         pass  # what is not known stays None
-    return PaperCost(fewest_records=fewest, classes=classes, is_searched=is_searched)
+    return fewest, classes
 
 
 @lru_cache(maxsize=2)
@@ -286,6 +299,7 @@ def _summary(model: Model) -> dict[str, Any]:
     return {
         "quasi_identifiers": [_column(column) for column in schema.quasi_identifiers],
         "sensitive": _column(schema.sensitive),
+        **({"sensitives": [_unit(unit) for unit in schema.units]} if schema.also_sensitive else {}),
         "combinations": schema.n_combinations,
         "combinations_with_records": told(len(model.ranks)),
         "past_records": told(model.n_records),
@@ -297,6 +311,12 @@ def two_digits(number: int, *, up: bool = False) -> int:
     """A number with two digits and zeros."""
     step = int(10 ** max(0, len(str(number)) - 2))
     return -(-number // step) * step if up else number // step * step
+
+
+def _unit(unit: SensitiveUnit) -> dict[str, Any]:
+    """One of several sensitive columns; of tied ones as many values count as the smallest has."""
+    values = min(column.size for column in unit.columns)
+    return {**_column(unit.columns[0]), "name": unit.name, "values": values}
 
 
 def _column(column: Column) -> dict[str, Any]:

@@ -326,8 +326,9 @@ def _bytes_of(release: Registered) -> int:
 
 
 def _bytes_of_state(state: PlanState) -> int:
-    linked = sum(own.left.nbytes + own.shown.nbytes for own in state.linked.values())
-    shares = [each for each in (state.ledger.smallest, state.shares) if each is not None]
+    linked = sum(own.left.nbytes + own.shown.nbytes for states in state.linked.values() for own in states)
+    kept = (*(part.smallest for part in state.ledger.parts), *(state.shares or ()))
+    shares = [each for each in kept if each is not None]
     return 2 * state.ledger.missed.nbytes + linked + sum(2 * each.counts.nbytes for each in shares) + 4096
 
 

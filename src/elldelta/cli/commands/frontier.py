@@ -53,7 +53,7 @@ def _run(
             exact=exact,
             progress=progress,
         )
-    bounds = tuple(reversed(BOUNDS))
+    bounds = [bound for bound in reversed(BOUNDS) if any(bound in row.classes for row in result.rows)]
     drawn.draw(result.plot)
     if json:
         output.print_json(result.to_dict())

@@ -61,17 +61,31 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
     output.print_text(shown["promise"], *shown["conditions"], "")
     if shown["sealed"]:
         output.print_text(f"{shown['sealed']} lines are sealed: these releases are not published yet.", "")
-    names = ("sequence", "owner", "merged_classes", "classes_missing_values")
+    names = ("sequence", "owner", "merged_classes")
+    columns = shown.get("columns", [shown])
+    missing = ["classes that miss values", *()] if len(columns) == 1 else []
+    missing += [f"miss values of {column['name']}" for column in columns if "name" in column]
     output.print_table(
         "Releases",
-        ("number", "owner", "classes merged", "classes that miss values"),
-        [tuple(str(item[name]) for name in names) for item in shown["releases"]],
+        ("number", "owner", "classes merged", *missing),
+        [
+            tuple(
+                str(told)
+                for told in (
+                    *(item[name] for name in names),
+                    *item.get("classes_missing_values_of", {"": item["classes_missing_values"]}).values(),
+                )
+            )
+            for item in shown["releases"]
+        ],
     )
-    if shown["ell"] > 1 or "closeness" not in shown:
-        output.print_text(
-            f"Room: the fullest class can lose {shown['room_min']} more values; "
-            f"{shown['classes_without_room']} of {shown['classes']} classes can lose none.",
-        )
+    for column in columns:
+        if column["ell"] > 1 or "closeness" not in column:
+            of = f" of {column['name']!r}" if "name" in column else ""
+            output.print_text(
+                f"Room: the fullest class can lose {column['room_min']} more values{of}; "
+                f"{column['classes_without_room']} of {shown['classes']} classes can lose none.",
+            )
     if shown["owners_expected"] is not None:
         output.print_text(
             f"Owners: {shown['owners']} of {shown['owners_expected']} expected ones have published. Each one "
@@ -115,7 +129,7 @@ def _verify(
     keys = None if agency_key is None else trusted(agency_key)
     known = given_plan(plan, to_use=False)[0] if plan is not None else None
     chain = verify_ledger(
-        ledger, plan_digest=known.digest if known else None, terms=known.terms if known else None
+        ledger, plan_digest=known.digest if known else None, terms=known.all_terms if known else None
     )
     compared = set()
     for release in releases or ():
@@ -138,15 +152,17 @@ def _verify(
             "sealed": [line.sequence for line in chain.sealed],
         },
         f"The chain is intact: {chain.n_releases} releases of {len(chain.owners)} owners.",
-        *_closeness(chain.header.closeness, has_plan=known is not None, has_sealed=bool(chain.sealed)),
+        *_closeness(
+            chain.header.promises_closeness, has_plan=known is not None, has_sealed=bool(chain.sealed)
+        ),
         *_sealed([line.sequence for line in chain.sealed]),
         *_compared(sorted(compared), apart, has_plan=known is not None, is_signed=keys is not None),
         as_json=json,
     )
 
 
-def _closeness(limit: str | None, *, has_plan: bool, has_sealed: bool) -> Iterator[str]:
-    if limit is None:
+def _closeness(is_promised: bool, *, has_plan: bool, has_sealed: bool) -> Iterator[str]:
+    if not is_promised:
         return
     if not has_plan:
         yield "Closeness was not checked: give --plan, which tells what to be close to."

@@ -177,10 +177,10 @@ def _run(
 ) -> None:
     """Make a plan from a model: classes, records to wait for, and the promise in words."""
     from elldelta.plan.compare import plan_to_file
-    from elldelta.plan.wish import Wish, promised_ell
+    from elldelta.plan.wish import Wish, by_column, promised_ell
 
-    ell = options.by_column(wishes.ell, "--ell", int)
-    closeness = options.by_column(wishes.closeness, "--closeness", float)
+    ell = by_column(wishes.ell, "--ell", int)
+    closeness = by_column(wishes.closeness, "--closeness", float)
     options.said_if_nothing(ell if isinstance(ell, int) else None)
     asked = vars(wishes) | {"ell": promised_ell(ell, closeness), "closeness": closeness}
     wish = Wish(**{**asked, "waiting_risk": _risk(wishes.waiting_risk)})

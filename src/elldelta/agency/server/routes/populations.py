@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from elldelta.agency.server.guarded_route import CurrentAgency, CurrentVisit, GuardedRoute, Visit
-from elldelta.agency.server.paging import BEGINNING, LARGEST, DigestWindow, NameWindow, Window, part_of
+from elldelta.agency.server.paging import BEGINNING, DigestWindow, NameWindow, Window, part_of
 from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES, allow
 from elldelta.agency.server.routes.description import Body, Name, error_answer, file_body
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
@@ -21,7 +21,7 @@ from elldelta.agency.server.services.releases import count_series
 from elldelta.agency.server.services.requests import MOST_RELEASES, asked_wish, list_requests
 from elldelta.agency.server.tables import NAME_PATTERN
 from elldelta.core.checks import MOST_RECORDS
-from elldelta.plan.wish import MOST_OWNERS
+from elldelta.plan.wish import MOST_OWNERS, by_column
 
 api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["populations"])
 pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
@@ -89,7 +89,7 @@ def upload(visit: CurrentVisit, name: Name, content: ModelFile) -> PopulationVie
 def cost(
     visit: CurrentVisit,
     name: Name,
-    ell: Annotated[int, Query(ge=1, le=LARGEST, examples=[3])],
+    ell: Annotated[str, Query(max_length=2000, examples=["3", "disease=5,income=3"])],
     records: Annotated[int, Query(ge=1, le=MOST_RECORDS, examples=[8000])],
     delta: Annotated[float | None, Query(gt=0.0, lt=1.0, examples=[0.01])] = None,
     releases: Annotated[int, Query(ge=1, le=MOST_RELEASES, examples=[2])] = 1,
@@ -98,7 +98,12 @@ def cost(
 ) -> Cost:
     """Tells what is cheap to compute, or known already: for a form that answers while somebody types."""
     wish = asked_wish(
-        ell=ell, records=records, delta=delta, releases=releases, waiting_risk=waiting_risk, owners=owners
+        ell=by_column(ell, "ell", int),
+        records=records,
+        delta=delta,
+        releases=releases,
+        waiting_risk=waiting_risk,
+        owners=owners,
     )
     return quick_cost(visit.agency, visit.caller, name, wish)
 

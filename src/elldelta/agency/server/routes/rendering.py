@@ -25,6 +25,7 @@ from elldelta.agency.server.guarded_route import GuardedRoute
 from elldelta.agency.server.rights import allow_anybody
 from elldelta.errors import ElldeltaError, InputError, ParameterError, RefusedError
 from elldelta.pages.page import environment_of
+from elldelta.plan.wish import by_column
 from elldelta.plan.words import rounded_up
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ _LOCAL = re.compile(r"/(?![/\\])[!-~]{0,500}\Z")
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 _DECIMAL = re.compile(r"(?=.{1,30}\Z)([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
 
-Number = TypeVar("Number", int, float)
+Found = TypeVar("Found")
 Endpoint = Callable[..., Response]
 
 
@@ -82,7 +83,17 @@ class Posted:
             raise _wrong(f"{what} must be a number.", text, "Write it with a point, for example 0.01.")
         return float(text)
 
-    def maybe(self, name: str, read: Callable[[str, str], Number], what: str) -> dict[str, Number]:
+    def by_column(self, name: str, what: str) -> int | dict[str, int]:
+        """A whole number, or one for each of several columns: disease=5,income=3."""
+        found = by_column(self.text(name), what, int) if "=" in self.text(name) else None
+        return self.whole(name, what) if found is None else found
+
+    def numbers_by_column(self, name: str, what: str) -> float | dict[str, float]:
+        """A number with a decimal point, or one for each of several columns."""
+        found = by_column(self.text(name), what, float) if "=" in self.text(name) else None
+        return self.number(name, what) if found is None else found
+
+    def maybe(self, name: str, read: Callable[[str, str], Found], what: str) -> dict[str, Found]:
         """A number by its name, or nothing if its field is empty."""
         return {name: read(name, what)} if self.text(name).strip() else {}
 

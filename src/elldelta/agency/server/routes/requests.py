@@ -48,19 +48,24 @@ BEGIN = {"ell": "3", "releases": "2", "records": "10000"}
 """What the form shows first."""
 
 
+Ell = Annotated[int, Field(ge=1, le=LARGEST)]
+Near = Annotated[float, Field(gt=0.0, lt=1.0)]
+
+
 class NewRequest(Body):
     """What a client asks for; see `Wish` for what the words mean."""
 
     population: str = Field(pattern=NAME_PATTERN)
-    ell: int | None = Field(
-        default=None, ge=1, le=LARGEST, description="Needed unless closeness is asked for.", examples=[3]
-    )
-    closeness: float | None = Field(
+    ell: Ell | dict[str, Ell] | None = Field(
         default=None,
-        gt=0.0,
-        lt=1.0,
+        description="Needed unless closeness is asked for. Of several sensitive columns one number for all, "
+        "or one for each by its name.",
+        examples=[3, {"disease": 5, "income": 3}],
+    )
+    closeness: Near | dict[str, Near] | None = Field(
+        default=None,
         description="How far linking may lead beliefs away from what the plan says, in total variation. The "
-        "plan is then certified and takes no delta.",
+        "plan is then certified and takes no delta. Of several sensitive columns as with ell.",
     )
     closeness_to: ClosenessTo = "class"
     records: int = Field(ge=1, le=MOST_RECORDS)
@@ -155,7 +160,8 @@ def ask_page(visit: CurrentVisit, name: Name) -> Response:
     about = _asking(visit, name, NOTHING)
     model = about["population"].model
     if model is not None:
-        about["typed"]["ell"] = str(min(3, model.sensitive.values))
+        columns = model.sensitives or (model.sensitive,)
+        about["typed"]["ell"] = str(min(3, *(column.values for column in columns)))
         with contextlib.suppress(*ForTheForm):
             about["cost"] = quick_cost(
                 visit.agency, visit.caller, name, asked_wish(**_numbers(Posted(about["typed"], {})))
@@ -179,7 +185,7 @@ def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
         guarantee=posted.choice("guarantee", ("certified", "probabilistic")) or "certified",
         **posted.maybe("eta", posted.number, "The error of the past records"),
         **posted.maybe("min_records", posted.whole, "The number of records behind a value"),
-        **posted.maybe("closeness", posted.number, "The closeness"),
+        **posted.maybe("closeness", posted.numbers_by_column, "The closeness"),
         closeness_to=posted.choice("closeness_to", get_args(ClosenessTo)) or "class",
         movers=posted.choice("movers", get_args(Movers)) or "declared",
     )
@@ -187,11 +193,11 @@ def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     return see(f"/requests/{requests.file_request(visit.agency, visit.caller, name, wish).id}", "asked")
 
 
-def _numbers(posted: Posted) -> dict[str, int | float]:
+def _numbers(posted: Posted) -> dict[str, Any]:
     """The part of a wish that the quick answer is about; owners who share the ledger stand in place of t."""
     owners = posted.maybe("owners", posted.whole, "The number of owners")
     return {
-        "ell": posted.whole("ell", "ℓ"),
+        "ell": posted.by_column("ell", "ℓ"),
         "releases": 1 if owners else posted.whole("releases", "The number of releases"),
         "records": posted.whole("records", "The number of records"),
         **owners,

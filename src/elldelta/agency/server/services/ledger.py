@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
+    from elldelta.audit.result import Audit
     from elldelta.plan.plan import Plan
+    from elldelta.release import Published
 
     LastLines = Mapping[str, bytes]
 
@@ -157,14 +159,24 @@ def run_audit(agency: Agency, plan_digest: str, linked: Sequence[int], releases:
         for number in linked:
             item = load_registered(session, agency, plan, number)
             published.append(replace(item.published, name=f"{item.owner} ({number})"))
-    asked = None if plan.closeness is None else Asked.of(None, plan)
-    audit = summarize(Evidence.from_published(published, plan if asked else None), plan.ell, closeness=asked)
+    first, *others = [_audited(plan, place, published) for place in range(len(plan.faces))]
+    audit = replace(first, also=tuple(others))
     return {
         "plan": plan_digest,
         "releases": len(published),
         "registered": releases,
         "audit": audit.to_dict(labels=True),
     }
+
+
+def _audited(plan: Plan, place: int, published: Sequence[Published]) -> Audit:
+    """What linking releases tells about a sensitive column, or about columns that are tied together."""
+    face = plan.faces[place]
+    asked = None if face.closeness is None else Asked.of(None, face)
+    if plan.schema.also_sensitive:
+        published = [item.face(place) for item in published]
+    evidence = Evidence.from_published(published, face if asked else None)
+    return summarize(evidence.of_unit(plan.schema.units[place]), face.ell, closeness=asked)
 
 
 def last_lines(session: Session, population_id: int) -> LastLines:

@@ -35,6 +35,7 @@ from elldelta.agency.server.services.requests import (
 )
 from elldelta.agency.server.tables import Job, Request, View
 from elldelta.errors import RefusedError
+from elldelta.files import digest
 from elldelta.plan.frontier import frontier_rows
 from elldelta.plan.planner import Planner
 from elldelta.plan.wish import Wish
@@ -117,7 +118,7 @@ def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> C
 
     def paper() -> PaperCost:
         content = model_content(agency, model.id)
-        return agency.checks.run(paper_cost, content, agency.secret, asked, MANY_CELLS)
+        return agency.checks.run(paper_cost, content, agency.secret, asked.to_dict(), MANY_CELLS)
 
     return Cost(
         population=population,
@@ -126,7 +127,7 @@ def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> C
         releases=wish.releases,
         records=wish.records or 0,
         failure_after_linkage=None if wish.delta is None else wish.budget,
-        paper=agency.costs.get((model.id, asked), paper),
+        paper=agency.costs.get((model.id, digest(asked.to_dict())), paper),
         sharp_classes=plan["classes"] if plan else None,
     )
 

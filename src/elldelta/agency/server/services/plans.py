@@ -36,14 +36,15 @@ class PlanView(View):
         status: Whether it still admits releases.
         superseded_by: The digest of the plan that took its place.
         reason: Why it was withdrawn.
-        ell: Sensitive values left for everybody.
+        ell: Sensitive values left for everybody; of several columns the fewest.
         delta: Failure probability of one release; None with a waiting risk.
         releases: t, how many releases may be linked.
         records: N, the records every release needs.
         classes: How many classes it has.
         guarantee: "certified" or "probabilistic".
         promise: What it promises, in words.
-        closeness: How far beliefs may be from what it says; None if it promises distinct values only.
+        closeness: How far beliefs may be from what it says, of several columns the furthest; None if it
+            promises distinct values only.
     """
 
     digest: str
@@ -63,6 +64,14 @@ class PlanView(View):
     closeness: float | None
 
 
+class ColumnPromise(View):
+    """What a plan promises of one of several sensitive columns."""
+
+    name: str
+    ell: int
+    closeness: float | None
+
+
 class PlanDetails(View):
     """What a page says about a plan: the list's words, and what must be true for them.
 
@@ -71,6 +80,8 @@ class PlanDetails(View):
         owners: How many owners are expected to publish through its ledger; None if nobody said so.
         to_come: How many of these have no release in it yet.
         waiting_risk: The chance that a class has to be merged; None if the plan was made with delta.
+        sensitive: The sensitive column, or all of them.
+        columns: What is promised of each of several sensitive columns.
     """
 
     plan: PlanView
@@ -81,6 +92,7 @@ class PlanDetails(View):
     notes: tuple[str, ...]
     quasi_identifiers: tuple[str, ...]
     sensitive: str
+    columns: tuple[ColumnPromise, ...]
     key_id: str
 
 
@@ -131,7 +143,16 @@ def show_plan(agency: Agency, plan_digest: str) -> PlanDetails:
         conditions=plan.conditions,
         notes=plan.notes,
         quasi_identifiers=plan.schema.names,
-        sensitive=plan.schema.sensitive.name,
+        sensitive=", ".join(unit.name for unit in plan.schema.units),
+        columns=tuple(
+            ColumnPromise(
+                name=unit.name,
+                ell=face.ell,
+                closeness=None if face.closeness is None else face.closeness.limit,
+            )
+            for unit, face in zip(plan.schema.units, plan.faces, strict=True)
+            if plan.also
+        ),
         key_id=key_id,
     )
 
@@ -244,14 +265,14 @@ def issue_plan(session: Session, agency: Agency, population_id: int, plan: Plan)
         signature=_signed(agency, plan, session.get_one(Population, population_id).name),
         status="issued",
         issued_at=now,
-        ell=plan.ell,
+        ell=min(plan.ells),
         delta=plan.delta,
         releases=plan.releases,
         records=plan.records,
         n_classes=plan.n_classes,
         guarantee=plan.guarantee,
         promise=plan.promise,
-        closeness=None if plan.closeness is None else plan.closeness.limit,
+        closeness=max((face.closeness.limit for face in plan.faces if face.closeness), default=None),
     )
     session.add(row)
     session.flush()

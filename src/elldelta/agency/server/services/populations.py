@@ -57,6 +57,11 @@ class ModelView(View):
         validation_alias=AliasPath("summary", "quasi_identifiers")
     )
     sensitive: ColumnView = Field(validation_alias=AliasPath("summary", "sensitive"))
+    sensitives: tuple[ColumnView, ...] = Field(
+        default=(),
+        validation_alias=AliasPath("summary", "sensitives"),
+        description="All of them, if there are several; tied columns are one.",
+    )
     combinations: int = Field(validation_alias=AliasPath("summary", "combinations"))
     combinations_with_records: int = Field(validation_alias=AliasPath("summary", "combinations_with_records"))
     past_records: int = Field(validation_alias=AliasPath("summary", "past_records"))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic import AliasPath, Field
 from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
@@ -48,9 +49,9 @@ from elldelta.agency.server.settings import KIB
 from elldelta.agency.server.tables import Answer, LedgerLine, Refusal, ReleaseState, View
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
-from elldelta.core.diversity import class_diversities
 from elldelta.errors import ElldeltaError, ParameterError, RefusedError
 from elldelta.files import digest
+from elldelta.release.sliced import diversities_by_unit
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
@@ -465,7 +466,8 @@ class _Case:
             added_at=self.agency.clock(),
         )
         counts = packed(examined.counts)
-        diversities = class_diversities(examined.counts, self.plan.schema.value_groups)
+        schema = self.plan.schema
+        diversities = np.min(diversities_by_unit(schema, examined.counts), axis=0)
         registered = RegistrationRow(
             line=line,
             party_id=self.caller.id,
@@ -474,7 +476,7 @@ class _Case:
             counts=counts,
             n_bytes=len(counts),
             facts={
-                "records": int(examined.counts.sum()),
+                "records": int(schema.by_unit(examined.counts)[0].sum()),
                 "classes": int((diversities > 0).sum()),
                 "diversity": int(diversities[diversities > 0].min()),
                 "merged_classes": len(entry.merged),

@@ -9,7 +9,7 @@ from pydantic import AliasPath, Field
 from sqlalchemy import func, null, select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
+from elldelta.agency.server.paging import BEGINNING, LARGEST, Part, Window, read_part
 from elldelta.agency.server.rights import CLIENT
 from elldelta.agency.server.services.jobs import JobView, enqueue
 from elldelta.agency.server.services.populations import current_model, find_population
@@ -18,6 +18,7 @@ from elldelta.choices import BOUNDS
 from elldelta.core.checks import check_ell, check_whole
 from elldelta.errors import ParameterError
 from elldelta.files import digest
+from elldelta.plan.several import check_choices, own_of
 from elldelta.plan.wish import Wish, check_noisy, promised_ell
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def asked_wish(**asked: Any) -> Wish:  # noqa: ANN401 (the fields of a wish)
             found=f"The kind of promise is {wish.guarantee}.",
             remedy="Ask for a certified plan.",
         )
+    if wish.largest_ell > LARGEST:
+        raise ParameterError("No column has so many values.", found="ell is larger than any number of them.")
     for name in ("releases", "min_records"):
         if getattr(wish, name) > MOST_RELEASES:
             raise ParameterError(
@@ -111,7 +114,8 @@ def stored_wishes(wish: Wish) -> dict[str, Any]:
     """What a client has asked for, as it is stored."""
     used = ASKED_IF_USED if wish.closeness is not None else ()
     moves = () if wish.movers == "declared" else ("movers",)
-    return {name: getattr(wish, name) for name in (*ASKED, *used, *moves)}
+    asked = wish.to_dict()
+    return {name: asked[name] for name in (*ASKED, *used, *moves)}
 
 
 def file_request(agency: Agency, caller: Caller, population: str, wish: Wish) -> RequestView:
@@ -119,7 +123,7 @@ def file_request(agency: Agency, caller: Caller, population: str, wish: Wish) ->
     with agency.database.writing() as session:
         found = find_population(session, population)
         model = current_model(agency, found)
-        check_ell(wish.ell, model.summary["sensitive"]["values"])
+        _check_columns(wish, model.summary)
         if "protection" in model.summary:
             check_noisy(wish)
         _check_open(session, caller, agency.limits.requests_open)
@@ -133,6 +137,17 @@ def file_request(agency: Agency, caller: Caller, population: str, wish: Wish) ->
         session.add(request)
         session.flush()
         return RequestView.model_validate(request)
+
+
+def _check_columns(wish: Wish, summary: dict[str, Any]) -> None:
+    """Refuses numbers that do not fit the sensitive columns of a model."""
+    columns = summary.get("sensitives", [summary["sensitive"]])
+    names = [column["name"] for column in columns]
+    own_of("closeness", wish.closeness, names)
+    for column, ell in zip(columns, own_of("ell", wish.ell, names), strict=True):
+        check_ell(ell, column["values"])
+    if len(columns) > 1 or "sensitives" in summary:
+        check_choices(wish, names)
 
 
 def list_requests(

@@ -1,0 +1,279 @@
+"""Ledgers of plans with several sensitive columns: each column is judged by itself, and all must pass."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.ledger.test_ledger import PLAN, publish
+from tests.oracles import certificate as oracle
+
+from elldelta.core.certificate import CertificateTerms
+from elldelta.core.closeness import ClosenessTerms
+from elldelta.core.ledger_state import LedgerState
+from elldelta.core.partition import Partition
+from elldelta.core.several import JointState, JointTerms, certify
+from elldelta.errors import FileError, ParameterError, RefusedError
+from elldelta.ledger import admit
+from elldelta.ledger.chain import Standing, parse_chain
+from elldelta.ledger.ledger import OpenLedger, verify_ledger
+from elldelta.ledger.lines import LedgerHeader, line_bytes
+
+
+def terms_of(name, witnesses, n_values, ell, closeness=None):
+    terms = CertificateTerms.from_lists(witnesses, n_values, ell=ell, releases=1, closeness=closeness)
+    return replace(terms, name=name)
+
+
+DISEASE = terms_of("disease", [[0, 1, 2, 3], [1, 2, 3]], 4, 2)
+INCOME = terms_of("income", [[0, 1, 2], [0, 1, 2]], 3, 2)
+TERMS = JointTerms((DISEASE, INCOME))
+FULL = np.array([[6, 6, 6, 6, 8, 8, 8], [6, 6, 6, 6, 8, 8, 8]])
+
+
+def table(*missing):
+    """Two classes of 24 records that show everything but some (class, value) cells."""
+    counts = FULL.copy()
+    for base, value in missing:
+        own = range(4) if value < 4 else range(4, 7)
+        counts[base, next(each for each in own if (base, each) not in missing)] += counts[base, value]
+        counts[base, value] = 0
+    return counts
+
+
+def shows(*missing):
+    return certify(table(*missing), TERMS)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "releases.ledger"
+
+
+def test_the_second_column_alone_refuses_a_release(path):
+    publish(path, shows((0, 4)), owner="A", terms=TERMS)
+    before = path.read_bytes()
+    with pytest.raises(RefusedError, match="fewer than 2 values of 'income'") as refusal:
+        publish(path, shows((0, 5)), owner="B", number=2, terms=TERMS)
+    assert "1 of 2 base classes" in refusal.value.found
+    assert path.read_bytes() == before
+    publish(path, shows((0, 0), (0, 1)), owner="B", number=2, terms=TERMS)  # of diseases two may go
+    with pytest.raises(RefusedError, match="of 'disease'"):
+        publish(path, shows((0, 2)), owner="C", number=3, terms=TERMS)
+
+
+def test_lines_number_values_of_all_columns_and_the_ledger_names_each(path):
+    publish(path, shows((0, 0), (1, 5)), terms=TERMS)
+    first, line = [json.loads(text) for text in path.read_bytes().splitlines()]
+    assert first["format"] == 2
+    assert [column["name"] for column in first["columns"]] == ["disease", "income"]
+    assert "ell" not in first
+    assert line["misses"] == [[0, 0], [1, 5]]
+    chain = verify_ledger(path, plan_digest=PLAN, terms=TERMS)
+    assert "at least 2 values of 'disease' and 2 values of 'income'" in chain.promise
+    told = chain.to_dict()
+    assert [(each["name"], each["room_min"]) for each in told["columns"]] == [("disease", 1), ("income", 0)]
+    assert told["room_min"] == 0
+    assert told["releases"][0]["classes_missing_values_of"] == {"disease": 1, "income": 1}
+
+
+def test_a_table_with_more_records_in_one_column_is_refused(path):
+    with OpenLedger.open(path, PLAN, TERMS) as ledger:
+        standing = ledger.chain.standing(TERMS, "A", "sha256:" + "2" * 64)
+        more = FULL + np.array([0, 0, 0, 0, 1, 0, 0])
+        with pytest.raises(ParameterError, match="one value in every sensitive column"):
+            admit(standing, Partition(np.arange(2)), more, owner="A", content_digest="sha256:" + "2" * 64)
+
+
+def test_closeness_of_a_further_column_is_kept(path):
+    near = ClosenessTerms(np.array([[1, 1, 1], [1, 1, 1]]), Fraction(1, 6))
+    income = terms_of("income", [[], []], 3, 1, near)
+    terms = JointTerms((DISEASE, income))
+    far = FULL.copy()
+    far[0, 4:] = [12, 8, 4]
+    entry = publish(path, certify(far, terms), terms=terms)
+    assert entry.counts[0] == (0, *far[0].tolist())
+    chain = verify_ledger(path, plan_digest=PLAN, terms=terms)
+    assert "16.6667 percentage points from what the plan says of 'income'" in chain.promise
+    other = FULL.copy()
+    other[0, 4:] = [4, 8, 12]
+    with pytest.raises(RefusedError, match="what the plan says of 'income' than was promised"):
+        publish(path, certify(other, terms), owner="B", number=2, terms=terms)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"columns": []},
+        {"columns": [{"ell": 2, "n_values": 3, "n_witnesses": [3, 3]}] * 2},
+        {"columns": 1},
+        {"format": 1},
+    ],
+    ids=str,
+)
+def test_a_first_line_that_was_sealed_again_is_refused(change):
+    document = {**LedgerHeader.of(PLAN, TERMS).to_dict(), "sequence": 0, **change}
+    with pytest.raises(FileError):
+        parse_chain(line_bytes(document, None)[0], "The ledger")
+
+
+def test_a_ledger_of_other_columns_is_refused(path):
+    publish(path, shows(), terms=TERMS)
+    swapped = JointTerms((DISEASE, terms_of("salary", [[0, 1, 2], [0, 1, 2]], 3, 2)))
+    for other in (swapped, DISEASE):
+        with pytest.raises(FileError, match="other rules"):
+            verify_ledger(path, plan_digest=PLAN, terms=other)
+
+
+columns = st.lists(st.tuples(st.integers(2, 4), st.integers(1, 2), st.integers(1, 2)), min_size=2, max_size=3)
+
+
+def drawn(data, shapes, n_classes):
+    """Terms of columns, and hostile releases: any counts at all, merged in any way."""
+    min_records = data.draw(st.integers(1, 2))
+    parts = []
+    for n_values, ell, releases in shapes:
+        witnesses = [
+            data.draw(st.lists(st.integers(0, n_values - 1), min_size=ell, max_size=n_values, unique=True))
+            for _ in range(n_classes)
+        ]
+        parts.append((witnesses, n_values, ell, min(releases, shapes[0][2])))
+    releases = []
+    for _ in range(data.draw(st.integers(1, 5))):
+        grouping = data.draw(st.sampled_from(list(oracle.groupings(n_classes))))
+        sizes = data.draw(st.lists(st.integers(0, 6), min_size=n_classes, max_size=n_classes))
+        tables = []
+        for n_values, _, _ in shapes:
+            rows = np.zeros((n_classes, n_values), dtype=np.int64)
+            for base, size in enumerate(sizes):
+                for value in data.draw(st.lists(st.integers(0, n_values - 1), min_size=size, max_size=size)):
+                    rows[base, value] += 1
+            tables.append(rows)
+        releases.append((grouping, tables))
+    return min_records, parts, releases
+
+
+def admitted_by_definition(min_records, parts, releases):
+    """Theorem F in every column, from its definition: which of the releases are admitted in their order."""
+    kept = []
+    for release in releases:
+        together = [*kept, release]
+        if all(
+            len(
+                set(witnesses[base]).difference(
+                    *(
+                        oracle.missed(witnesses, tables[place], grouping, (), min_records)[base]
+                        for grouping, tables in together
+                    )
+                )
+            )
+            >= ell
+            for place, (witnesses, _, ell, _) in enumerate(parts)
+            for base in range(len(witnesses))
+        ):
+            kept.append(release)
+    return kept
+
+
+def admitted_by(state, terms, releases):
+    kept = []
+    for grouping, tables in releases:
+        told = certify(np.concatenate(tables, axis=1), terms, Partition(np.array(grouping)))
+        try:
+            state = state.admit(told.missed, (told.counts, told.grouping))
+        except RefusedError:
+            continue
+        kept.append((grouping, tables))
+    return kept
+
+
+def fewest(releases, place, min_records):
+    """The fewest values of a column that any releases leave to anybody, or many."""
+    n_classes = len(releases[0][1][place])
+    linked = [[(tables[place], grouping, ()) for grouping, tables in chosen]
+              for n in range(1, len(releases) + 1) for chosen in combinations(releases, n)]  # fmt: skip
+    left = [oracle.linked(own, base, min_records) for own in linked for base in range(n_classes)]
+    return min((len(values) for values in left if values is not None), default=99)
+
+
+def joint_terms(min_records, parts):
+    return JointTerms(
+        tuple(
+            CertificateTerms.from_lists(
+                witnesses, n_values, ell=ell, releases=parts[0][3], min_records=min_records
+            )
+            for witnesses, n_values, ell, _ in parts
+        )
+    )
+
+
+class OnlyTheFirst(JointState):
+    """A broken ledger that judges the first column and forgets the others."""
+
+    def admit(self, misses, shown=None):
+        own = self.terms.columns[0]
+        return OnlyTheFirst((self.parts[0].admit(misses[:, own]), *self.parts[1:]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), columns, st.integers(1, 3))
+def test_admission_is_theorem_f_of_every_column(data, shapes, n_classes):
+    min_records, parts, releases = drawn(data, shapes, n_classes)
+    terms = joint_terms(min_records, parts)
+    empty = tuple(map(LedgerState.empty, terms.parts))
+    kept = admitted_by(JointState(empty), terms, releases)
+    assert kept == admitted_by_definition(min_records, parts, releases)
+    if kept:
+        for place, (_, _, ell, _) in enumerate(parts):
+            assert fewest(kept, place, min_records) >= ell
+
+
+def test_a_ledger_that_judges_the_first_column_only_is_caught():
+    """Two releases of which each shows one income only: linked, they leave none in common."""
+    empty = tuple(map(LedgerState.empty, TERMS.parts))
+    one, other = (
+        ((0, 1), np.split(table(*((base, value) for base in (0, 1) for value in gone)), [4], axis=1))
+        for gone in ((4,), (5,))
+    )
+    assert admitted_by(JointState(empty), TERMS, [one, other]) == [one]
+    broken = admitted_by(OnlyTheFirst(empty), TERMS, [one, other])
+    assert len(broken) == 2
+    assert fewest(broken, 1, 1) < 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), columns, st.integers(1, 3))
+def test_what_is_left_as_terms_admits_the_same_releases(data, shapes, n_classes):
+    min_records, parts, releases = drawn(data, shapes, n_classes)
+    terms = joint_terms(min_records, parts)
+    state = JointState(tuple(map(LedgerState.empty, terms.parts)))
+    *before, (grouping, tables) = releases
+    assume(before)
+    for own, shown in before:
+        told = certify(np.concatenate(shown, axis=1), terms, Partition(np.array(own)))
+        if state.admits(told.missed, (told.counts, told.grouping)):
+            state = state.admit(told.missed, (told.counts, told.grouping))
+    counts, groups = np.concatenate(tables, axis=1), Partition(np.array(grouping))
+    told = certify(counts, terms, groups)
+    left = state.terms_left()
+    assert certify(counts, left, groups).is_certified == state.admits(told.missed)
+
+
+def test_a_standing_of_several_columns_remembers_the_owner(path):
+    publish(path, shows(), terms=TERMS)
+    chain = verify_ledger(path, plan_digest=PLAN, terms=TERMS)
+    standing = chain.standing(TERMS, "A", "sha256:" + "3" * 64)
+    assert isinstance(standing, Standing)
+    assert standing.last is not None
+    with pytest.raises(RefusedError, match="with other classes"):
+        admit(
+            standing,
+            Partition.single(2),
+            FULL.sum(axis=0, keepdims=True),
+            owner="A",
+            content_digest="sha256:" + "3" * 64,
+        )
