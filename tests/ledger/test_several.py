@@ -269,7 +269,7 @@ def test_a_standing_of_several_columns_remembers_the_owner(path):
     standing = chain.standing(TERMS, "A", "sha256:" + "3" * 64)
     assert isinstance(standing, Standing)
     assert standing.last is not None
-    with pytest.raises(RefusedError, match="with other classes"):
+    with pytest.raises(RefusedError, match="has published under this plan before"):
         admit(
             standing,
             Partition.single(2),
