@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import elldelta as ed
 from elldelta.audit.releases import ForeignColumns
 from elldelta.errors import DataError, ParameterError, SchemaError
+from elldelta.schema.hierarchy import HierarchyRows
 
 ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.csv"
 
@@ -116,3 +117,15 @@ def test_what_looks_like_no_value_counts_for_nothing_anywhere(tmp_path, text):
             ed.Schema.infer(table, ["age"], "d", widen={"age": "no"})
     told = ed.Schema.infer(table, ["age"], "d", widen={"age": "no"}, na={"d": [text or ""]})
     assert told.n_values == 2
+
+
+def test_groups_of_like_values_are_counted_besides(tmp_path):
+    table = pa.table({"age": ["1", "1", "1", "2", "2"], "disease": ["lung", "skin", "flu", "lung", "skin"]})
+    rows = HierarchyRows((("lung", "cancer", "*"), ("skin", "cancer", "*"), ("flu", "infection", "*")))
+    found = ed.check(table, ["age"], "disease", groups=rows)
+    assert (found.ell, found.ell_groups) == (2, 1)
+    assert found.to_dict()["ell_groups"] == 1
+    assert ed.check(table, ["age"], "disease").ell_groups is None
+    with pytest.raises(DataError, match="in no group") as refused:
+        ed.check(table, ["age"], "disease", groups=HierarchyRows(rows.rows[:2]))
+    assert "flu" not in str(refused.value)

@@ -21,8 +21,11 @@ from elldelta.schema.profile import Profiler, codes_among
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from elldelta.engines import Engine, Progress, Table
     from elldelta.files import CsvFormat
+    from elldelta.schema.hierarchy import HierarchyRows
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +50,7 @@ class TableCheck(Shown):
         persons: The different persons of the table, where persons are counted: then every one counts once per
             class and sensitive value, and once per class in k. None where records are counted.
         warnings: What may be wrong, in sentences.
+        ell_groups: The fewest groups of like values of a class, where groups are given; otherwise None.
     """
 
     records: int
@@ -65,6 +69,7 @@ class TableCheck(Shown):
     codes: tuple[str, ...]
     persons: int | None = None
     warnings: tuple[str, ...] = ()
+    ell_groups: int | None = None
 
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
@@ -73,6 +78,7 @@ class TableCheck(Shown):
             "classes": self.classes,
             "k-anonymity": self.k,
             "ell-diversity": self.ell,
+            **({} if self.ell_groups is None else {"groups of like values": self.ell_groups}),
             "entropy": self.entropy_ell,
             "t-closeness": self.t,
             "beta-likeness": self.beta,
@@ -90,6 +96,7 @@ def check(
     sensitive: str,
     *,
     person: str | None = None,
+    groups: HierarchyRows | None = None,
     missing: Sequence[str] = MISSING_TOKENS,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
@@ -102,6 +109,8 @@ def check(
         quasi_identifiers: What somebody may know about a person.
         sensitive: What they would like to know.
         person: The column that tells persons apart, if some have several records.
+        groups: Groups of like sensitive values, as a hierarchy has them: all cancers are one. The first group
+            of a value counts.
         missing: Texts that stand for a missing sensitive value, as an empty cell does; it counts for nothing.
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
@@ -152,7 +161,25 @@ def check(
         codes=codes_among([value for value in found.values if value is not None]),
         persons=None if persons is None else persons.total,
         warnings=warnings,
+        ell_groups=None if groups is None else _fewest_groups(counts, found.values, groups),
     )
+
+
+def _fewest_groups(counts: NDArray[np.int64], values: Sequence[str | None], groups: HierarchyRows) -> int:
+    """The fewest groups of like values in any class."""
+    leaves = groups.checked().rows
+    spelt = one_spelling({*(value for value in values if value is not None), *(row[0] for row in leaves)})
+    group_of = {spelt[row[0]]: row[1] for row in leaves}
+    strangers = sum(spelt[value or ""] not in group_of for value in values)
+    if strangers:
+        raise DataError(
+            "Some sensitive values are in no group.",
+            found=f"{strangers} of {len(values)} values do not stand in the hierarchy.",
+            remedy="Add a line for each of them: value;group;...;root.",
+        )
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(group_of.values()))}
+    own = np.array([numbers[group_of[spelt[value or ""]]] for value in values], dtype=np.int64)
+    return int(measures.class_diversities(counts, own).min())
 
 
 class _Persons:

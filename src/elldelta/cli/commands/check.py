@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,14 @@ def _run(
     qi: Annotated[str, typer.Option("--qi", help="The quasi-identifiers, separated by commas.")],
     sensitive: Annotated[str, typer.Option("--sensitive", help="The sensitive column.")],
     person: options.Person = None,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            "--groups",
+            help="A file with groups of like sensitive values, one line per value, value;group;...;root: the "
+            "groups of a class are counted, too.",
+        ),
+    ] = None,
     missing: options.Missing,
     csv: options.Csv,
     where: options.WhereFrom,
@@ -28,6 +37,7 @@ def _run(
     Nothing is promised about linking it with others: that is what plans and audits are for.
     """
     from elldelta.audit.check import check
+    from elldelta.schema.hierarchies import read_rows
 
     source = where.source(sources)
     with where.start() as engine, progress_bar("Reading") as progress:
@@ -36,6 +46,7 @@ def _run(
             options.names(qi),
             sensitive,
             person=person,
+            groups=None if groups is None else read_rows(groups),
             missing=missing.tokens(sensitive),
             csv_format=csv.format,
             engine=engine,
@@ -57,6 +68,7 @@ def _run(
         [
             ("k-anonymity", f"{found.k:,} {who} in the smallest class"),
             ("ell-diversity", f"{found.ell:,} distinct values in the poorest class"),
+            *([] if found.ell_groups is None else [("  groups", _groups(found.ell_groups))]),
             ("  entropy", f"{found.entropy_ell:.3f}"),
             ("  recursive", f"(c, {found.ell}) for every c above {found.recursive_c:.3f}"),
             ("t-closeness", f"{found.t:.4f}{ordered}"),
@@ -70,6 +82,10 @@ def _run(
             ),
         ],
     )
+
+
+def _groups(fewest: int) -> str:
+    return f"{fewest:,} {'group' if fewest == 1 else 'groups'} of like values in the poorest class"
 
 
 def _lacking(n_classes: int) -> str:
