@@ -328,3 +328,49 @@ def first_of_each(own, diseases):
         if disease not in [other for other, _ in rows[:place]]
         and income not in [other for _, other in rows[:place]]
     ]
+
+
+@pytest.fixture(scope="module")
+def moving(past):
+    """A plan for people who grow older; men and women stay what they are."""
+    schema = Schema.infer(past, ["age", "sex"], ["disease", "income"], widen={"age": "no"}, changes=["age"])
+    model = ed.estimate(past[["age", "sex", "disease", "income"]], schema)
+    return ed.plan(model, ell={"disease": 3, "income": 2}, releases=2, records=2500, waiting_risk=0.2)
+
+
+def fewest_for_movers(tables, column):
+    """The fewest values left for somebody who may be in any class of the same sex in every table."""
+    left = []
+    for sex in ("F", "M"):
+        shown = [
+            [set(own[column]) for (_, label), own in table.groupby(["age", "sex"]) if label in (sex, "*")]
+            for table in tables
+        ]
+        left += [len(set.intersection(*path)) for path in product(*shown)]
+    return min(left)
+
+
+def test_columns_of_people_who_move_have_witnesses_in_common(moving, tmp_path):
+    assert Plan.from_dict(moving.to_dict()) == moving
+    assert all("also if 'age' changes" in face.promise for face in moving.faces)
+    for part in moving.all_terms.parts:
+        for number in set(part.moves.tolist()):
+            rows = part.membership[part.moves == number]
+            assert (rows == rows[0]).all()
+    rng, tables = np.random.default_rng(10), []
+    for number in range(3):
+        book, to = ed.Ledger(tmp_path / "releases.ledger", f"owner {number}"), tmp_path / f"{number}.parquet"
+        ed.release(drawn(rng, 900), moving, to=to, ledger=book, on_failure="coarsen-suppress")
+        tables.append(pd.read_parquet(to))
+    told = verify_ledger(
+        tmp_path / "releases.ledger", plan_digest=moving.digest, terms=moving.all_terms
+    ).promise
+    assert "also if they move" in told
+    for column, ell in (("disease", 3), ("income", 2)):
+        assert fewest_for_movers(tables, column) >= ell
+
+
+def test_tied_columns_of_people_who_move_are_refused(past):
+    schema = Schema.infer(past, ["age", "sex"], ["disease+stage", "income"], changes=["age"])
+    with pytest.raises(ParameterError, match="no tied sensitive columns"):
+        ed.plan(ed.estimate(past, schema), ell=2, records=2500)

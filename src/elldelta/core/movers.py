@@ -109,6 +109,42 @@ class CommonWitnesses:
         return SharpPlan(bound, found, bound.total(failures, peaks))
 
 
+def common_witnesses(
+    classes: JointDistribution, range_of: NDArray[np.int64], bound: SharpBound, fewest: int = 1
+) -> CommonWitnesses:
+    """Witnesses in common for given classes: of each range its most probable values, the best number.
+
+    Args:
+        classes: P of the classes.
+        range_of: The range of every class.
+        bound: What the classes must promise; certifiable.
+        fewest: The mass that a value must have in a range to be its witness.
+
+    Raises:
+        RefusedError: A range has fewer than ell values.
+    """
+    chosen = []
+    for number in range(int(range_of.max()) + 1):
+        table = take_rows(classes.mass, np.flatnonzero(range_of == number))
+        best: tuple[float, tuple[int, ...]] | None = None
+        n_worse = 0
+        for values in _candidates(_masses(table), bound, fewest):
+            fixed = _fixed(bound, len(values))
+            own = _columns(table, values)
+            failures = class_failures_upper(
+                own, fixed.ell, fixed.n_records, total=classes.total, certifiable=True
+            ).failures_upper
+            reached = float(failures.max() if bound.per_class else failures.sum())
+            if best is None or reached < best[0]:
+                best, n_worse = (reached, values), 0
+            elif (n_worse := n_worse + 1) == PATIENCE:
+                break
+        if best is None:
+            raise _refusal(bound, None)
+        chosen.append(best[1])
+    return CommonWitnesses(range_of, tuple(chosen))
+
+
 def common_boxes(
     distribution: JointDistribution,
     positions: NDArray[np.int64],

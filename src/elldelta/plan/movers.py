@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.generalize.bounds import JointBound
-from elldelta.core.movers import CommonWitnesses, common_boxes, common_runs, ranges_of
-from elldelta.errors import ParameterError
+from elldelta.core.movers import CommonWitnesses, common_boxes, common_runs, common_witnesses, ranges_of
+from elldelta.errors import InternalError, ParameterError
 from elldelta.plan.classes import Boxes, Runs
 
 if TYPE_CHECKING:
@@ -72,10 +72,35 @@ def common_of(plan: Plan) -> CommonWitnesses | None:
 
 def drawn(
     planner: Planner, bound: SharpBound | JointBound
-) -> tuple[Partition, Classes, CommonWitnesses | None]:
-    """Classes over the rows of the model and over everything; their common witnesses, if people move."""
-    if planner.movers is None or isinstance(bound, JointBound):
+) -> tuple[Partition, Classes, tuple[CommonWitnesses, ...] | None]:
+    """Classes over the rows of the model and over everything; if people move, the witnesses in common.
+
+    Of several sensitive columns each has its own witnesses. The classes are those of the column that needs
+    the largest ones.
+    """
+    if planner.movers is None:
         return (*planner.classes(bound), None)
+    if not isinstance(bound, JointBound):
+        partition, classes, common = _drawn(planner, bound)
+        return partition, classes, (common,)
+    columns = list(zip(planner.columns, bound.parts, strict=True))
+    each = [_drawn(column, own)[:2] for column, own in columns]
+    partition, classes = min(each, key=lambda found: found[0].n_classes)
+    ranges = range_numbers(planner.model.schema, classes, planner.movers)
+    if ranges is None:
+        raise InternalError("Nobody moves.")
+    fewest = planner.wish.fewest_past
+    return (
+        partition,
+        classes,
+        tuple(
+            common_witnesses(column.distribution.generalized(partition), ranges, own, fewest)
+            for column, own in columns
+        ),
+    )
+
+
+def _drawn(planner: Planner, bound: SharpBound) -> tuple[Partition, Classes, CommonWitnesses]:
     model, distribution, fewest = planner.model, planner.distribution, planner.wish.fewest_past
     if planner.shape == "runs":
         partition, common = common_runs(distribution, bound, fewest)

@@ -266,14 +266,22 @@ class Planner:
         raise self._model_too_small()
 
     def _promised(
-        self, n_records: int, partition: Partition, classes: Classes, common: CommonWitnesses | None = None
+        self,
+        n_records: int,
+        partition: Partition,
+        classes: Classes,
+        common: tuple[CommonWitnesses, ...] | None = None,
     ) -> tuple[Plan | None, float]:
         """The plan with given classes, if they keep what is allowed, and by what factor they exceed it."""
         if self.columns:
-            made = [column._promised(n_records, partition, classes) for column in self.columns]
+            own = [None] * len(self.columns) if common is None else [(each,) for each in common]
+            made = [
+                column._promised(n_records, partition, classes, each)
+                for column, each in zip(self.columns, own, strict=True)
+            ]
             return together(self.model, made, near=self.wish.closeness is not None)
         masses, whole = self._told(partition), self._column_bound(n_records)
-        sharp = whole.evaluate(masses) if common is None else common.evaluate(masses, whole)
+        sharp = whole.evaluate(masses) if common is None else common[0].evaluate(masses, whole)
         near, failure = Closeness.promised(self, sharp, partition, classes, n_records)
         excess = self._excess(sharp, failure)
         if excess > 1.0:

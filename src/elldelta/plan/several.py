@@ -50,7 +50,17 @@ def check_faces(plan: Plan) -> None:
     if len(plan.also) + 1 != len(units):
         raise ParameterError("A plan makes one promise for every sensitive column.")
     for place, face in enumerate(plan.also, start=1):
-        shared = ("classes", "releases", "records", "delta", "guarantee", "min_records", "bound", "eta")
+        shared = (
+            "classes",
+            "releases",
+            "records",
+            "delta",
+            "guarantee",
+            "min_records",
+            "bound",
+            "eta",
+            "movers",
+        )
         if face.schema != plan.schema.face(place) or any(
             getattr(face, name) is not getattr(plan, name) and getattr(face, name) != getattr(plan, name)
             for name in shared
@@ -142,12 +152,18 @@ def wish_of(wish: Wish, schema: Schema, place: int) -> Wish:
 
 def check_wish(wish: Wish, schema: Schema, shape: ShapeName, movers: Movers | None) -> None:
     """Refuses what is not computed for several sensitive columns, and numbers that do not fit them."""
-    check_choices(replace(wish, shape=shape), schema.sensitive_names, movers)
+    check_choices(replace(wish, shape=shape), schema.sensitive_names)
+    if movers is not None and schema.tied:
+        raise ParameterError(
+            "Plans for people who move have no tied sensitive columns.",
+            found=f"Tied are {', '.join('+'.join(group) for group in schema.tied)}.",
+            remedy="Let these columns be shown apart, or replace what changes by what does not.",
+        )
     for place in range(len(schema.units)):
         wish_of(wish, schema, place)
 
 
-def check_choices(wish: Wish, names: Sequence[str], movers: Movers | None = None) -> None:
+def check_choices(wish: Wish, names: Sequence[str]) -> None:
     """Refuses a way of planning that is not computed for several sensitive columns."""
     others = {
         "bound": wish.bound != "sharp",
@@ -156,12 +172,11 @@ def check_choices(wish: Wish, names: Sequence[str], movers: Movers | None = None
         "beta": wish.beta is not None,
         "shape": wish.shape == "runs",
         "owners": wish.owners is not None,
-        "movers": movers is not None,
         "history_confidence": wish.history_confidence is not None,
     }
     if any(others.values()):
         raise ParameterError(
-            "For several sensitive columns plans are made by the sharp bound, as boxes, for people who stay.",
+            "For several sensitive columns plans are made by the sharp bound, as boxes.",
             found=f"{', '.join(name for name in others if others[name])} asks for something else; "
             f"the sensitive columns are {', '.join(map(repr, names))}.",
             remedy="Leave these choices out, or make a plan for one sensitive column.",
