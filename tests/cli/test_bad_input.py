@@ -477,15 +477,15 @@ def finish(process):
     return process.returncode, out, err
 
 
-QUICK_WRITERS = ("plan", "release", "model show", "quarantine")
-"""One for each kind of file: a document, a table, a picture, two tables. Each needs a process of its own."""
+QUICK_WRITERS = ("plan", "release", "model show", "quarantine", "demo")
+"""One for each kind of file: document, table, picture, two tables, folder. Each needs its own process."""
 
 
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param(name, marks=[] if name in QUICK_WRITERS else [pytest.mark.slow])
-        for name in (*WRITERS, "release kept", "quarantine")
+        for name in (*WRITERS, "release kept", "quarantine", "demo")
     ],
 )
 def test_a_full_disk(in_process, elldelta, story, out, tmp_path, strangers, digests, name):
@@ -503,6 +503,8 @@ def test_a_full_disk(in_process, elldelta, story, out, tmp_path, strangers, dige
             "--quarantine",
             out / "q.csv",
         )
+    elif name == "demo":
+        command = ("demo", "-o", out)
     elif name == "release kept":
         command = release_with_kept_column(elldelta, story, tmp_path, story.owner_a, out)
     else:

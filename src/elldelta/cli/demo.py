@@ -61,23 +61,23 @@ def run_demo(
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
+        names = (
+            "demo.html",
+            "demo.png",
+            "belief.png",
+            "past.parquet",
+            "schema.toml",
+            "model.parquet",
+            "plan.json",
+        )
+        for name in names:
+            check_writable(folder / name, overwrite=overwrite)
+        with AtomicFiles(overwrite=overwrite) as files, hidden_folder(folder) as work:
+            numbers = _story(work, np.random.default_rng(seed), progress)
+            for path in sorted(work.iterdir()):
+                path.replace(files.stage(folder / path.name))
+    except OSError as problem:  # the disk may also be full later
         raise unwritable(folder, problem) from None
-    names = (
-        "demo.html",
-        "demo.png",
-        "belief.png",
-        "past.parquet",
-        "schema.toml",
-        "model.parquet",
-        "plan.json",
-    )
-    for name in names:
-        check_writable(folder / name, overwrite=overwrite)
-    with AtomicFiles(overwrite=overwrite) as files, hidden_folder(folder) as work:
-        numbers = _story(work, np.random.default_rng(seed), progress)
-        for path in sorted(work.iterdir()):
-            path.replace(files.stage(folder / path.name))
     return {**numbers, "page": folder / "demo.html"}
 
 
