@@ -13,7 +13,6 @@ A ledger holds no personal value: owners are names that users chose, missed witn
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -141,21 +140,12 @@ class LedgerChain:
                 f"person was there {times}."
             )
         said = []
-        left = [
-            f"{column.ell} {'sensitive values' if column.name is None else f'values of {column.name!r}'}"
-            for column in header.columns
-            if column.n_needed
-        ]
+        left = [column.values_left for column in header.columns if column.n_needed]
         if left:
             said.append(
                 f"leave everybody who is in all of them{moves} among at least {' and '.join(left)}{each}"
             )
-        near = [
-            f"{100 * float(Fraction(column.closeness)):g} percentage points from what the plan says"
-            + ("" if column.name is None else f" of {column.name!r}")
-            for column in header.columns
-            if column.closeness is not None
-        ]
+        near = [column.distance for column in header.columns if column.closeness is not None]
         if near:
             said.append(
                 f"let nobody believe anything that differs by more than {' and '.join(near)}, for any set of "
@@ -200,37 +190,23 @@ class LedgerChain:
 
     def _columns(self) -> dict[str, Any]:
         """What is promised of the sensitive column, or of each of several and what room it has left."""
-        told = [
-            {
-                "ell": column.ell,
-                **({} if column.closeness is None else {"closeness": float(Fraction(column.closeness))}),
-            }
-            for column in self.header.columns
-        ]
+        told = [column.to_dict() for column in self.header.columns]
         if len(told) == 1:
             return told[0]
-        columns = [
-            {
-                "name": column.name,
-                **own,
-                "room_min": int(room.min()),
-                "classes_without_room": int((room == 0).sum()),
-            }
-            for column, own, room in zip(self.header.columns, told, self.rooms, strict=True)
+        rooms = [
+            {"room_min": int(room.min()), "classes_without_room": int((room == 0).sum())}
+            for room in self.rooms
         ]
-        return {"columns": columns}
+        return {"columns": [column | room for column, room in zip(told, rooms, strict=True)]}
 
     def _missing(self, entry: LedgerEntry) -> dict[str, Any]:
         """In how many classes a release misses values of each of several columns."""
         if len(self.header.columns) == 1:
             return {}
-        missed = missed_table(entry.misses, self.header)
-        columns = zip(self.header.columns, self.header.slices, strict=True)
-        return {
-            "classes_missing_values_of": {
-                column.name: int(missed[:, own].any(axis=1).sum()) for column, own in columns
-            }
-        }
+        missed, columns = missed_table(entry.misses, self.header), self.header.columns
+        n_classes = [int(missed[:, own].any(axis=1).sum()) for own in self.header.slices]
+        names = [column.name for column in columns]
+        return {"classes_missing_values_of": dict(zip(names, n_classes, strict=True))}
 
     @cached_property
     def missed(self) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,23 @@ class LedgerColumn:
     def n_needed(self) -> int:
         """The witnesses that must survive: none where closeness is all that is promised."""
         return 0 if self.closeness is not None and self.ell == 1 else self.ell
+
+    @property
+    def values_left(self) -> str:
+        """Words for what is left of it."""
+        return f"{self.ell} {'sensitive values' if self.name is None else f'values of {self.name!r}'}"
+
+    @property
+    def distance(self) -> str:
+        """Words for how far beliefs may be from what the plan says of it."""
+        of = "" if self.name is None else f" of {self.name!r}"
+        return f"{100 * float(Fraction(self.closeness or 0)):g} percentage points from what the plan says{of}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is promised of it, as plain JSON values."""
+        near = None if self.closeness is None else float(Fraction(self.closeness))
+        told = {"name": self.name, "ell": self.ell, "closeness": near}
+        return {name: value for name, value in told.items() if value is not None}
 
 
 @dataclass(frozen=True)
