@@ -18,7 +18,7 @@ from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files.atomic import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _LISTS = {list, tuple}
@@ -61,9 +61,12 @@ def canonical_parts(
     }
 
 
-def joined(parts: Mapping[str, bytes]) -> bytes:
-    """The canonical bytes of a JSON object from those of its members."""
-    return b"{" + b",".join(parts[name] for name in sorted(parts)) + b"}"
+def members(parts: Mapping[str, bytes]) -> Iterator[bytes]:
+    """The canonical bytes of a JSON object from those of its members, one after the other."""
+    for place, name in enumerate(sorted(parts)):
+        yield b"," if place else b"{"
+        yield parts[name]
+    yield b"}" if parts else b"{}"
 
 
 def digest(document: Any) -> str:  # noqa: ANN401 (any plain JSON value)
@@ -102,8 +105,8 @@ def sealed_bytes(
     True
     """
     parts = canonical_parts({"kind": f"elldelta {kind}", "format": version, **content}, written)
-    own = digest_of_parts([joined(parts)])
-    return own, joined(parts | canonical_parts({"digest": own})) + b"\n"
+    own = digest_of_parts(members(parts))
+    return own, b"".join((*members(parts | canonical_parts({"digest": own})), b"\n"))
 
 
 def unseal(kind: str, version: int, document: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -131,7 +134,7 @@ def unsealed_parts(
     content = {key: value for key, value in document.items() if key != "digest"}
     try:
         parts = canonical_parts(content)
-        intact = digest_of_parts([joined(parts)]) == document.get("digest")
+        intact = digest_of_parts(members(parts)) == document.get("digest")
     except (ElldeltaError, RecursionError):  # nested deeper than anything of ours
         intact = False
     if not intact:

@@ -13,7 +13,7 @@ from elldelta.core.closeness import as_limit
 from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.core.updates import Update, check_rules
 from elldelta.errors import ElldeltaError, ParameterError
-from elldelta.files import canonical_parts, digest_of_parts, is_digest, joined
+from elldelta.files import canonical_parts, digest_of_parts, is_digest, members
 from elldelta.ledger.sealed import is_whole, numbers_below
 
 if TYPE_CHECKING:
@@ -386,8 +386,8 @@ def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes
     """A line of a ledger with its newline, and its hash."""
     chained = {**document, "previous": previous}
     parts = canonical_parts(chained)
-    own = digest_of_parts([joined(parts)])
-    return joined(parts | canonical_parts({"hash": own})) + b"\n", own
+    own = digest_of_parts(members(parts))
+    return b"".join((*members(parts | canonical_parts({"hash": own})), b"\n")), own
 
 
 def is_intact(line: bytes, document: Mapping[str, Any], previous: str | None) -> bool:
@@ -398,8 +398,8 @@ def is_intact(line: bytes, document: Mapping[str, Any], previous: str | None) ->
         return False
     content = {key: part for key, part in parts.items() if key != "hash"}
     return (
-        document.get("hash") == digest_of_parts([joined(content)])
+        document.get("hash") == digest_of_parts(members(content))
         and "previous" in document
         and document["previous"] == previous
-        and joined(parts) == line
+        and b"".join(members(parts)) == line
     )
