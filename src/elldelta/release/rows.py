@@ -246,15 +246,11 @@ class JoinedRows:
         return {"rank": content.records.ranks[is_shown], "class": class_of, **labels}
 
     def _texts(self, cells: pa.Array, places: NDArray[np.int64]) -> pa.Array:
-        """Cells by their places; with a dictionary where speed matters, so that texts are not compared.
-
-        A file in order is the same, byte for byte, from run to run; dictionaries of engines are not.
-        """
+        """Cells by their places; texts with a dictionary, so that an engine need not carry them."""
         import pyarrow as pa
 
         taken = cells.take(pa.array(places))
-        is_coded = self._order == "any" and pa.types.is_string(taken.type)
-        return taken.dictionary_encode() if is_coded else taken
+        return taken.dictionary_encode() if pa.types.is_string(taken.type) else taken
 
     def _sensitive(self) -> dict[str, Any]:
         values = np.flatnonzero(self._content.counts.any(axis=0))
