@@ -139,7 +139,10 @@ def person_rows(
 
 def person_values(rows: str) -> str:
     """Every person and sensitive value once, at its first combination: who, val, cell, n records."""
-    return f"SELECT who, v0 AS val, MIN(cell) AS cell, COUNT(*) AS n FROM ({rows}) AS coded GROUP BY who, v0"  # noqa: S608
+    return (
+        "SELECT who, CAST(v0 AS INTEGER) AS val, MIN(cell) AS cell, COUNT(*) AS n "  # noqa: S608
+        f"FROM ({rows}) AS coded GROUP BY who, v0"
+    )
 
 
 def person_records(rows: str, units: Sequence[Sequence[str]]) -> str:
@@ -221,12 +224,19 @@ def compared_with_state(
         f"WHEN now.class IS NOT NULL THEN {LATE} "
         f"WHEN erased.who IS NOT NULL OR old.stays = 0 THEN {GONE} ELSE {OUT} END"
     )
+    # Narrow numbers: both sides are as large as the table, and must fit into memory together.
+    before = (
+        "SELECT who, "  # noqa: S608
+        + ", ".join(f"CAST({name} AS INTEGER) AS {name}" for name in ("val", "home"))
+        + "".join(f", CAST({name} AS SMALLINT) AS {name}" for name in ("shown", "stays", "waited"))
+        + f" FROM {state} AS state"
+    )
     return (
         "SELECT COALESCE(now.who, old.who) AS who, COALESCE(now.val, old.val) AS val, "  # noqa: S608
         "CASE WHEN old.shown = 1 OR now.class IS NULL THEN old.home ELSE now.class END AS class, "
         "COALESCE(old.home, -1) AS home, COALESCE(old.stays, 0) AS stays, COALESCE(old.waited, 0) AS waited, "
-        f"{kind} AS kind FROM ({now}) AS now "
-        f"FULL OUTER JOIN {state} AS old ON now.who = old.who AND now.val = old.val "
+        f"CAST({kind} AS SMALLINT) AS kind FROM ({now}) AS now "
+        f"FULL OUTER JOIN ({before}) AS old ON now.who = old.who AND now.val = old.val "
         f"LEFT JOIN {erased} AS erased ON erased.who = old.who"
     )
 
@@ -249,33 +259,59 @@ def compared_counts(compared: str) -> str:
     )
 
 
-def compared_persons(compared: str) -> str:
+def several_rows(relation: str) -> str:
+    """The few persons of a relation who have more than one row: who. All others need not be told apart."""
+    return (
+        f"SELECT who FROM {relation} AS persons WHERE who IS NOT NULL "  # noqa: S608
+        "GROUP BY who HAVING COUNT(*) > 1"
+    )
+
+
+def compared_persons(compared: str, several: str) -> str:
     """Different persons of each class if it changed: class, all, who came, who went, who stayed.
 
     Who was erased has no name any more and does not count: groups look smaller than they are, never larger.
+
+    Args:
+        compared: What `compared_with_state` says.
+        several: What `several_rows` says of it.
     """
     groups = ((STAY, MOVE, JOIN), (JOIN,), (LEAVE, MUST), (STAY, MOVE))
-    counted = ", ".join(
-        f"COUNT(DISTINCT CASE WHEN kind IN ({', '.join(map(str, kinds))}) THEN who END) AS n{place}"
-        for place, kinds in enumerate(groups)
+    listed = [", ".join(map(str, kinds)) for kinds in groups]
+    shown = [f"CASE WHEN own.kind IN ({kinds}) THEN 1 ELSE 0 END" for kinds in listed]
+    counted = ", ".join(f"CAST(SUM(n{place}) AS BIGINT) AS n{place}" for place in range(len(groups)))
+    one = ", ".join(f"{each} AS n{place}" for place, each in enumerate(shown))
+    most = ", ".join(f"MAX({each}) AS n{place}" for place, each in enumerate(shown))
+    persons = _persons_apart(
+        compared, several, f"own.class AS class, {one}", f"own.class AS class, {most}", "own.class"
     )
-    return f"SELECT class, {counted} FROM {compared} AS compared GROUP BY class"  # noqa: S608
+    return f"SELECT class, {counted} FROM ({persons}) AS persons GROUP BY class"  # noqa: S608
 
 
-def persons_of_state(state: str) -> str:
-    """Different persons of each class that are shown, as a state says: home, persons."""
+def persons_of_state(state: str, several: str) -> str:
+    """Different persons of each class that are shown, as a state says: home, persons.
+
+    Args:
+        state: The state.
+        several: All persons with several rows in it, and maybe others.
+    """
+    shown = _persons_apart(state, several, "own.home AS home", "own.home AS home", "own.home", "shown = 1")
+    return f"SELECT home, COUNT(*) AS persons FROM ({shown}) AS persons GROUP BY home"  # noqa: S608
+
+
+def persons_of_state_once(state: str, several: str) -> str:
+    """Every person that a state shows, at its first class: home, persons; as `persons_of_state`."""
+    once = _persons_apart(state, several, "own.home AS home", "MIN(own.home) AS home", "", "shown = 1")
+    return f"SELECT home, COUNT(*) AS persons FROM ({once}) AS persons GROUP BY home"  # noqa: S608
+
+
+def _persons_apart(relation: str, several: str, one: str, grouped: str, by: str, where: str = "1 = 1") -> str:
+    """A row for everybody with one row, and the rows of the others grouped by person and something else."""
     return (
-        "SELECT home, COUNT(DISTINCT who) AS persons "  # noqa: S608
-        f"FROM {state} AS state WHERE shown = 1 GROUP BY home"
-    )
-
-
-def persons_of_state_once(state: str) -> str:
-    """Every person that a state shows, at its first class: home, persons."""
-    return (
-        "SELECT home, COUNT(*) AS persons "  # noqa: S608
-        f"FROM (SELECT who, MIN(home) AS home FROM {state} AS state WHERE shown = 1 AND who IS NOT NULL "
-        "GROUP BY who) AS once GROUP BY home"
+        f"SELECT {one} FROM {relation} AS own LEFT JOIN {several} AS several "  # noqa: S608
+        f"ON several.who = own.who WHERE several.who IS NULL AND own.who IS NOT NULL AND {where} "
+        f"UNION ALL SELECT {grouped} FROM {relation} AS own JOIN {several} AS several "
+        f"ON several.who = own.who WHERE {where} GROUP BY {', '.join(filter(None, (by, 'own.who')))}"
     )
 
 

@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 
 
 def count_persons(
-    counted: CountedTable, person: str, progress: Progress | None = None, *, keep: bool = False
+    counted: CountedTable,
+    person: str,
+    progress: Progress | None = None,
+    *,
+    keep: bool = False,
+    once: bool = True,
 ) -> CountedTable:
     """The counts of a table with one record per person and value; the records are read once more.
 
@@ -40,6 +45,7 @@ def count_persons(
         person: The column that tells persons apart. Nothing of it leaves the engine.
         progress: Is told how far the reading is.
         keep: Whether the engine keeps which value of which person counts where (`CountedTable.pairs`).
+        once: Whether different persons are counted too (`Counts.persons`), which takes about as long again.
 
     Raises:
         DataError: A record names nobody, or the table has changed since its records were counted.
@@ -70,7 +76,7 @@ def count_persons(
         # An engine may run a stored query only when it is fetched, and then it needs all it was made from.
         by_cell = sql.persons_by_cell(relations[-1], *told)
         ranks, *values, n, n_pairs, unnamed = _fetched(engine, by_cell, 4 + len(names))
-        homes, persons = _fetched(engine, sql.persons_once(relations[-1]), 2)
+        different = _fetched(engine, sql.persons_once(relations[-1]), 2) if once else None
     except BaseException:
         engine.discard(*relations)
         raise
@@ -100,10 +106,13 @@ def count_persons(
         np.tile(n_pairs[kept], len(joined)),
         replace(accounting, n_counted=total, n_repeated=accounting.n_counted - total),
     )
-    by_rank = np.zeros(counts.n_combinations, dtype=np.int64)
-    by_rank[np.searchsorted(counts.ranks, homes)] = persons
-    by_rank.setflags(write=False)
-    counted = replace(counted, counts=replace(counts, persons=by_rank))
+    if different is not None:
+        homes, persons = different
+        by_rank = np.zeros(counts.n_combinations, dtype=np.int64)
+        by_rank[np.searchsorted(counts.ranks, homes)] = persons
+        by_rank.setflags(write=False)
+        counts = replace(counts, persons=by_rank)
+    counted = replace(counted, counts=counts)
     return replace(counted, pairs=relations[-1], relations=tuple(relations)) if keep else counted
 
 

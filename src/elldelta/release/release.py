@@ -203,7 +203,14 @@ def release(
             progress=progress,
         )
         if person is not None:
-            counted = count_persons(counted, person, progress, keep=living is not None)
+            # An update counts the persons of what it publishes, not of the table.
+            counted = count_persons(
+                counted,
+                person,
+                progress,
+                keep=living is not None,
+                once=living is None or living.since is None,
+            )
         book: Any
         with nullcontext() if ledger is None else ledger.open(known) as book:
             decided = partial(

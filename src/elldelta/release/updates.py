@@ -160,7 +160,7 @@ class Comparison:
         self._owner = owner
         self._person = person
         self._relations: list[str] = []
-        self._query = ""
+        self._query = self._several = ""
         self._persons: list[list[NDArray[np.int64]]] = []
         self.content: Publishable
         self.groups: Groups | None = None
@@ -189,6 +189,7 @@ class Comparison:
         shown = content.class_of >= 0
         classes = self._put(cell=content.records.ranks[shown], **{"class": content.class_of[shown]})
         self._query = sql.first_state(self._pairs, classes)
+        self._several = self._store(sql.several_rows(self._pairs))
 
     def compare(self, book: Any) -> None:  # noqa: ANN401 (an open ledger)
         """An update: decides class by class what changes.
@@ -209,7 +210,7 @@ class Comparison:
         class_of = grouping.class_of[self.plan.class_of(counts.ranks)]
         query = sql.compared_with_state(
             self._pairs,
-            self._put(cell=counts.ranks, **{"class": class_of}),
+            self._put(cell=counts.ranks, **{"class": class_of.astype(np.int32)}),
             old,
             self._erased(old),
             stays=living.stays,
@@ -220,7 +221,8 @@ class Comparison:
             self._fetch(sql.compared_counts(compared), 5), grouping.n_classes, counts.schema.n_values
         )
         persons = np.zeros((4, grouping.n_classes), dtype=np.int64)
-        homes, *n_persons = self._fetch(sql.compared_persons(compared), 5)
+        self._several = self._store(sql.several_rows(compared))
+        homes, *n_persons = self._fetch(sql.compared_persons(compared, self._several), 5)
         persons[:, homes] = n_persons
         decisions = self._decide(found, persons, book.state, grouping)
         self.groups = found.groups.only(decisions == CHANGE)
@@ -252,9 +254,13 @@ class Comparison:
         )
         rows = self._store(self._query)
         self._persons = [
-            self._fetch(query(rows), 2) for query in (sql.persons_of_state, sql.persons_of_state_once)
+            self._fetch(query(rows, self._several), 2)
+            for query in (sql.persons_of_state, sql.persons_of_state_once)
         ]
-        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        # No two persons have one name: looking for a name that comes again would take longest.
+        with pq.ParquetWriter(
+            path, schema, compression="zstd", use_dictionary=[*_COLUMNS[1:]], write_statistics=False
+        ) as writer:
             for batch in self._engine.fetch(rows):
                 columns = [batch.column(place).cast(kind) for place, kind in enumerate(schema.types)]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
