@@ -5,6 +5,7 @@ tables published naively, each by itself: how many people are in a group (who ca
 class) that shows fewer than ell values to whoever subtracts two releases in a row.
 """
 
+import math
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ from benchmarks._result import Fact
 ELL, N_PERIODS = 3, 5
 CHANGED = 0.05
 MOST_TIMES = 2.0
-"""An update may take so many times a release of the same table that counts persons."""
+"""An update may take so many times a plain release of the same table."""
 
 
 def rwm5yr():
@@ -163,5 +164,9 @@ def cost(n_rows):
         changed = made.manifest.update["classes_changed"]
         yield Fact("living_cost", {"records": n_rows, "classes": made.manifest.classes_published,
                                    "classes_changed": changed, **seconds})  # fmt: skip
-        ratio = seconds["update"] / seconds["persons"]
-        yield f"update of {n_rows:,} records, times a release that counts persons", ratio, MOST_TIMES
+        for what, base, allowed in (
+            ("a plain release", "plain", MOST_TIMES),
+            ("a release that counts persons", "persons", math.inf),
+        ):
+            ratio = seconds["update"] / seconds[base]
+            yield f"update of {n_rows:,} records, against {what}", ratio, allowed
