@@ -1,6 +1,6 @@
 """Registering a release when ten are registered, and when ten thousand are: it must take no longer.
 
-Owners come and go, each with a release of its own, under one plan and under two plans for the same people.
+Every owner has one release, under one plan or under one of two plans for the same people.
 The time of a registration is the median of several, from the bytes that were sent to the signed answer.
 """
 
@@ -18,14 +18,13 @@ from elldelta.agency.admission import Past, PlanState, check_registration, group
 from elldelta.agency.registration import Examined, Registration
 from elldelta.agency.server.rights import Caller
 from elldelta.agency.server.services.ledger import store_state
-from elldelta.agency.server.services.parties import create_party, find_party
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import create_population, find_population
 from elldelta.agency.server.services.publications import packed
 from elldelta.agency.server.services.releases import register_release
 from elldelta.agency.server.settings import Limits, Settings
 from elldelta.agency.server.state import Agency, prepare
-from elldelta.agency.server.tables import LedgerLine
+from elldelta.agency.server.tables import LedgerLine, Party
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.core.partition import Partition
 from elldelta.core.tiling import Tiling
@@ -39,7 +38,6 @@ from elldelta.schema.schema import Column, Schema
 
 N_FEW, N_MANY, N_MANY_QUICK = 10, 10_000, 1000
 N_MEASURED = 40
-N_OWNERS = 20
 N_AGES, N_VALUES = 100, 14
 MOST = 2.0
 """With so many releases a registration may take twice as long."""
@@ -98,7 +96,7 @@ def fill(agency, owners, rng, plans, n):
     states = [PlanState.of(plan, (), numbers) for plan in plans]
     with agency.database.writing() as session:
         for number in range(n):
-            place, owner = number % len(plans), owners[int(rng.integers(N_OWNERS))]
+            place, owner = number % len(plans), owners.pop()
             state = states[place]
             counts, digest = counts_of(rng, state.plan)
             examined = Examined(digest, (), counts)
@@ -129,7 +127,7 @@ def fill(agency, owners, rng, plans, n):
 
 def seconds(agency, owners, rng, plan):
     """Registers a release; returns the time."""
-    content, owner = registration(rng, plan), owners[int(rng.integers(N_OWNERS))]
+    content, owner = registration(rng, plan), owners.pop()
     begun = time.perf_counter()
     answer = register_release(agency, owner, plan.digest, rng.bytes(16).hex(), content)
     elapsed = time.perf_counter() - begun
@@ -149,12 +147,13 @@ def filled(plans, n_releases):
             with agency.database.writing() as session:
                 for plan in plans:
                     issue_plan(session, agency, find_population(session, "region").id, plan)
-            owners = []
-            for number in range(N_OWNERS):
-                name = f"owner-{number}"
-                create_party(agency, name, "owner")
-                with agency.database.reading() as session:
-                    owners.append(Caller(find_party(session, name).id, name, "owner"))
+            parties = [
+                Party(name=f"owner-{number}", role="owner", created_at=agency.clock())
+                for number in range(n_releases + N_MEASURED)
+            ]
+            with agency.database.writing() as session:
+                session.add_all(parties)
+            owners = [Caller(party.id, party.name, "owner") for party in parties]
             rng = np.random.default_rng(1)
             fill(agency, owners, rng, plans, n_releases)
             yield lambda: seconds(agency, owners, rng, plans[0])

@@ -23,7 +23,7 @@ from elldelta.plan.closeness import Closeness
 from elldelta.plan.consistency import sharp_failures
 from elldelta.plan.plan import Plan
 from elldelta.release.content import content_digest
-from elldelta.release.manifest import Manifest, closeness_shown, coarsened, utility
+from elldelta.release.manifest import UPDATE, Manifest, closeness_shown, coarsened, utility
 from elldelta.schema.domains import Categories, Integers
 from elldelta.schema.schema import Column, Schema
 
@@ -144,6 +144,30 @@ def manifest_of(plan, counts, group_of=None):
 def make_registration(plan, counts, group_of=None):
     counts = np.asarray(counts, dtype=np.int64)
     return Registration.of(manifest_of(plan, counts, group_of), counts)
+
+
+def make_update(plan, counts, state, before=None):
+    """A table that is published again: the owner's state, and the counts and the state before it.
+
+    Where there are more records than before, they have come; the others stayed.
+    """
+    counts = np.asarray(counts, dtype=np.int64)
+    told = {"state": digest(state), "at_once": 1, "stays": 1}
+    said = {"at_once": 1, "stays": 1}
+    if before is not None:
+        old, since = before
+        groups = {"came": np.maximum(counts - old, 0), "went": np.maximum(old - counts, 0)}
+        told["since"] = digest(since)
+        for name, table in groups.items():
+            places = np.nonzero(table)
+            told[name] = [numbers.tolist() for numbers in (*places, table[places])]
+        said |= dict.fromkeys(UPDATE, 0) | {
+            **said,
+            "classes_changed": int((counts != old).any(axis=1).sum()),
+            "records_joined": int(groups["came"].sum()),
+            "records_left": int(groups["went"].sum()),
+        }
+    return Registration.of(replace(manifest_of(plan, counts), update=said), counts, told)
 
 
 def full(plan, *missing, n=3):

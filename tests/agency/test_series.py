@@ -182,8 +182,9 @@ def test_what_belongs_together_is_told(owners, tmp_path):
     release = owners.folder / "a1.parquet"
     with pytest.raises(ParameterError, match="with its state"):
         registration_of(release, owners.plan)
-    with pytest.raises(FileError):  # the state of another update
-        registration_of(release, owners.plan, state=owners.state("a3"))
+    for other in ("a0", "a3"):  # the states of the first time, and of another update
+        with pytest.raises(FileError, match="do not agree"):
+            registration_of(release, owners.plan, state=owners.state(other))
     nothing = tmp_path / "nothing.parquet"
     nothing.write_bytes(b"PAR1")
     with pytest.raises(FileError, match="is not a state"):

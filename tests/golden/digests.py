@@ -255,10 +255,12 @@ dc000d9078d39dcc5749e6ec2414d2bdeb50e29ebff2eb84f26801872e67bdaa  closeness/rele
 """What 0.2.0 has added about closeness: plan 3, manifest 3 and ledger 2."""
 
 LIVING_2 = table_of("""
+d3cac700529f3c7cf49e2559f3bb236d67cb7623812ae54ad0666d2d907e89c2  living/agency.ledger
 8a9ff9b353c9186d3b0d55d59f3551cf200de6b131ec339138a7e9b414204d7a  living/erase.csv
 13dab6397ffa6fe405e9c4da4615d57618c590da09dca5927ecd2aad43f2668e  living/first.csv.gz
 69e605c9476dd251532da692b680ae2533ecfad472bf41e699c5492c919656cf  living/first.parquet
 80551ed056bb2ba3510941e7610af58dc14d3e646bd2d197c4055a09cbc56b9f  living/first.parquet.manifest.json
+205d70989fffb24257775c35e9205c633a804c8a926544df0c4a7fbf9f73095b  living/first.registration.json
 9c3399a8635c57e3542e92ca8ede8a446a4216219079d968d840024c339bdc71  living/first.state.parquet
 eee85821e49fb0015c1d92b3819f2db4cdd22840be1e08bece26b230a26bd9db  living/plan.json
 c85f52f871933b14aaaffd6c8ccd0b6be4245d267c6cca1e800845c640b43b1d  living/releases.ledger
@@ -266,9 +268,10 @@ c85f52f871933b14aaaffd6c8ccd0b6be4245d267c6cca1e800845c640b43b1d  living/release
 62d8339cd1d2cbfd4aac3f1173d21ddf7aff70fe028cfa7948ac838398aca0c4  living/second.csv.gz
 bb574dff700a827ecf140c716757221de9fb67aae9fe69f6d5ea27beb221c2fd  living/second.parquet
 822e9197ea419cdb82b204ea89ed8fc1dfbdc72c386d786749717ec70cde2244  living/second.parquet.manifest.json
+4154d8c5f8894cf2d219b05eee3a8245df07084b714e57d4922899005e7000ee  living/second.registration.json
 5d6b14ff353b38dd64e74093d8a460dea1e0eff582618b1d239642f6a1ad1ad6  living/second.state.parquet
 """)
-"""What 0.2.0 has added about tables that are published again: states, and lines of a ledger about them."""
+"""What 0.2.0 has added about tables that are published again: states, lines of a ledger, registration 2."""
 
 SEVERAL_2 = table_of("""
 07b73ca55e6a94723ec38b2f537dea33d466161d53d9d03b8f239440b629f56b  several/ledger_b.csv

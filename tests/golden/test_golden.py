@@ -20,6 +20,7 @@ from pathlib import Path
 import httpx
 import pyarrow.parquet as pq
 import pytest
+from tests.agency.registrations import Agency
 from tests.golden.digests import (
     AGENCY_2,
     BYTES,
@@ -38,8 +39,11 @@ from tests.golden.digests import (
 )
 
 import elldelta as ed
+from elldelta.agency.registration import Registration
 from elldelta.cli.main import execute
 from elldelta.errors import ElldeltaError
+from elldelta.ledger import parse_chain
+from elldelta.plan.plan import read_plan
 
 HOME = Path(__file__).parent / "0.1.0"
 
@@ -396,6 +400,19 @@ def test_a_table_that_lives_is_read_and_published_again(tmp_path):
     said = read_json(f"{made}.manifest.json")["update"]
     assert said["records_late"] > 200  # who has left may not come back
     assert said["records_late"] + said["records_left"] + said["records_lingering"] > 500
+
+
+def test_an_agency_admits_what_was_registered_of_a_series():
+    folder = Path("../0.2.0/living")
+    plan = read_plan(folder / "plan.json")
+    agency = Agency(plan)
+    for name in ("first", "second"):
+        registration = Registration.from_bytes((folder / f"{name}.registration.json").read_bytes())
+        assert agency.register(plan, registration, "a").is_new
+    known = parse_chain((folder / "agency.ledger").read_bytes(), "It")
+    for item, entry in zip(agency.entries[plan.digest], known.entries, strict=True):
+        assert item.entry.update == entry.update
+        assert (item.entry.misses, item.entry.merged) == (entry.misses, entry.merged)
 
 
 def test_kept_columns_of_the_first_format_are_not_covered():

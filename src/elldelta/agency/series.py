@@ -67,6 +67,8 @@ def revision_of(
         if told is None and said is None:
             return None
         raise _contradiction("Only one of them says that the table is published again.")
+    if ("since" in told) != ("classes_changed" in said):
+        raise _contradiction("One says that the table is published for the first time, the other one again.")
     numbers = {"at_once": told["at_once"], "stays": told["stays"]}
     groups = None
     if "since" in told:

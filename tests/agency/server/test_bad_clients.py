@@ -213,11 +213,12 @@ def test_what_was_tampered_with_on_its_way_is_detected(open_service, tmp_path):
     service = open_service
     plan = service.issue(make_plan())
     service.register("owner", plan, full(plan), key="1", status=201)
-    service.register("owner", plan, full(plan, n=4), key="2", status=201)
+    service.add("second-owner", "owner")
+    service.register("second-owner", plan, full(plan, n=4), key="2", status=201)
     key = PublicKey.from_pem(service.get(None, "/key").json()["public_key"].encode())
     plan_file = service.get("owner", f"/plans/{plan.digest}/file").content
     signature = service.get("owner", f"/plans/{plan.digest}/signature").content
-    ledger = service.get("owner", f"/plans/{plan.digest}/ledger").content
+    ledger = service.get("agency", f"/plans/{plan.digest}/ledger").content
 
     def check_plan(plan_file, signature):
         assert (
@@ -259,7 +260,7 @@ def test_what_was_tampered_with_on_its_way_is_detected(open_service, tmp_path):
             headers={**JSON, "Idempotency-Key": f"forged-{place}"},
         )
         assert is_error_of_ours(answer)
-    assert service.get("owner", f"/plans/{plan.digest}/ledger").content == ledger
+    assert service.get("agency", f"/plans/{plan.digest}/ledger").content == ledger
 
 
 def is_same_json(one, other):

@@ -78,14 +78,14 @@ def test_the_largest_honest_registration_fits(service):
 @pytest.mark.parametrize("quota", [{"owner_releases": 2}, {"owner_bytes": 40}])
 def test_an_owner_has_a_quota_and_others_have_their_own(make_service, quota):
     service = make_service(**quota)
-    plan = service.issue()
+    plans = [service.issue(make_plan(records=10 + n), population=f"people-{n}") for n in range(1, 5)]
     service.add("other", "owner")
-    answers = [service.register("owner", plan, full(plan, n=n), key=str(n)) for n in range(1, 5)]
+    answers = [service.register("owner", plan, full(plan, n=9), key=plan.digest) for plan in plans]
     assert answers[0].status_code == 201
     assert answers[-1].status_code == 409
     assert "as much as one owner may" in answers[-1].json()["error"]["problem"]
-    service.register("owner", plan, full(plan, n=1), key="again", status=200)
-    service.register("other", plan, full(plan, n=9), key="1", status=201)
+    service.register("owner", plans[0], full(plans[0], n=9), key="again", status=200)
+    service.register("other", plans[0], full(plans[0], n=8), key="1", status=201)
 
 
 @pytest.fixture
@@ -180,8 +180,9 @@ def test_audits_wait_in_a_queue_of_their_own(make_service):
 def test_an_audit_links_a_limited_number_of_releases(make_service):
     service = make_service(audit_releases=2)
     plan = service.issue()
-    for number in range(4):
-        service.register("owner", plan, full(plan, n=2 + number), key=str(number), status=201)
+    for number in range(1, 5):
+        service.add(f"owner-{number}", "owner")
+        service.register(f"owner-{number}", plan, full(plan, n=2 + number), key="1", status=201)
     found = run_audit(service.agency, plan.digest, [3, 4], 4)
     assert (found["releases"], found["registered"]) == (2, 4)
-    assert [item["name"] for item in found["audit"]["releases"]] == ["owner (3)", "owner (4)"]
+    assert [item["name"] for item in found["audit"]["releases"]] == ["owner-3 (3)", "owner-4 (4)"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import httpx
 import pytest
-from tests.agency.registrations import full, make_plan, make_registration
+from tests.agency.registrations import full, make_plan, make_update
 from tests.agency.server.real_server import DATABASES, POPULATION, RealServer, own_settings, wait_until
 from tests.agency.server.service import WISH, make_overdue, model_file
 from tests.agency.server.test_race import check_chain
@@ -38,17 +38,20 @@ class Sent:
 
 @dataclass
 class Owners:
-    """Owners that register one release after the other, until the server is gone."""
+    """Owners that publish their tables again and again, and register each, until the server is gone."""
 
     server: RealServer
     plan: object
     tokens: dict
     numbers: itertools.count = field(default_factory=lambda: itertools.count(3))
     sent: list = field(default_factory=list)
+    last: dict = field(default_factory=dict)
 
     def next_request(self, owner):
-        number = next(self.numbers)  # every release has other counts
-        content = make_registration(self.plan, full(self.plan, n=number)).to_bytes()
+        number = next(self.numbers)  # every release has other counts, and updates the one before
+        counts, state = full(self.plan, n=number), f"state {number}"
+        content = make_update(self.plan, counts, state, self.last.get(owner)).to_bytes()
+        self.last[owner] = counts, state
         request = Sent(owner, f"key-{number}", content)
         self.sent.append(request)
         return request

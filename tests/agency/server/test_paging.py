@@ -41,7 +41,8 @@ def crowd(service):
         service.issue(make_plan(starts=(0, 5 + number)))
     service.plan = service.issue(make_plan(**ROOM_FOR_TWO))
     for number in range(N):
-        service.register("owner", service.plan, full(service.plan, n=3 + number), key=f"{number}", status=201)
+        counts = full(service.plan, n=3 + number)
+        service.register(f"party-{number}", service.plan, counts, key=f"{number}", status=201)
         missing = full(service.plan, (0, 0), (0, 1), (0, 2), n=3 + number)
         service.register("owner", service.plan, missing, key=f"wrong-{number}", status=409)
     return service

@@ -98,6 +98,7 @@ class TestSubtraction:
 
     plan = make_plan(releases=1, n_values=3, ell=3)
     hidden = ((3, 3, 3), (3, 3, 3), (7, 20, 20), (10, 20, 20))
+    guesses = (9, 10, 16, 17, 18, 19)
 
     def send(self, service, who, key, counts, group_of=None, status=201):
         told = service.register(who, self.plan, counts, key=key, group_of=group_of, status=status).json()
@@ -111,6 +112,8 @@ class TestSubtraction:
     def shared(self, make_service):
         service = make_service(principal_rate=1e6, principal_burst=1e6)
         service.add("spy", "owner")
+        for number in self.guesses:
+            service.add(f"spy-{number}", "owner")
         service.issue(self.plan)
         return service
 
@@ -121,8 +124,8 @@ class TestSubtraction:
     def test_no_guess_is_refused_because_of_what_nobody_sees(self, shared):
         """A spy would be refused from the sum of a value in two hidden classes on, and know it exactly."""
         self.send(shared, "owner", "h", self.hidden)
-        for number in (9, 10, 16, 17, 18, 19):
-            self.send(shared, "spy", f"g{number}", self.guess(number), [0, 1, 2, 2])
+        for number in self.guesses:
+            self.send(shared, f"spy-{number}", "g", self.guess(number), [0, 1, 2, 2])
 
     def test_it_is_refused_because_of_what_is_published(self, shared):
         self.tell(shared, "owner", self.send(shared, "owner", "h", self.hidden))
@@ -130,7 +133,7 @@ class TestSubtraction:
             number
             for number in (16, 17, 18, 19)
             if shared.register(
-                "spy", self.plan, self.guess(number), key=f"g{number}", group_of=[0, 1, 2, 2]
+                f"spy-{number}", self.plan, self.guess(number), key="g", group_of=[0, 1, 2, 2]
             ).status_code
             == 409
         ]

@@ -214,7 +214,7 @@ def _release(
     elif ledger is not None:
         written.append(f"{ledger} held this release already: no line was added.")
     if ledger_copy is not None:
-        told = "" if state is None else f" --state {state}"
+        told = "" if state is None else ", with --state"
         written.append(
             f"The ledger has room for it. Register it with the agency: elldelta remote register{told}."
         )
