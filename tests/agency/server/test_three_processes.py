@@ -1,4 +1,4 @@
-"""The protocol between real processes: the agency's server, and two owners with the command line.
+"""The protocol between real processes: the agency's server, and owners with the command line.
 
 A client asks, the agency issues a signed plan, the owners fetch it, reach N, release and register. One
 release that would take a class below ell is refused. Everything that travels can be tampered with, and is
@@ -32,7 +32,7 @@ from elldelta.cli.main import execute
 from elldelta.plan.plan import read_plan
 
 ELLDELTA = [sys.executable, "-c", "from elldelta.cli.main import run; run()"]
-OWNERS = ("hospital-a", "hospital-b", "clinic-a", "clinic-b")
+OWNERS = ("hospital-a", "hospital-b", "hospital-c", "clinic-a", "clinic-b")
 PARTIES = {"staff": "agency", "ministry": "client", **dict.fromkeys(OWNERS, "owner")}
 
 
@@ -201,7 +201,7 @@ def write_records(path, n_records, seed, plan=None, base=None, without=()):
 
 def test_the_whole_protocol(world):
     digest = world.issue()
-    for owner in ("hospital-a", "hospital-b"):
+    for owner in ("hospital-a", "hospital-b", "hospital-c"):
         key = world.remote(owner, "key", "-o", "agency.pem")
         assert digest in [item["digest"] for item in world.remote(owner, "plans")["plans"]]
         fetched = world.remote(owner, "plan", digest, "-o", "plan.json", "--agency-key", "agency.pem")
@@ -228,11 +228,11 @@ def test_the_whole_protocol(world):
     first = publish("hospital-a", "first", 1, (0, 1))
     second = publish("hospital-b", "second", 2, (2, 3))
     assert [first["sequence"], second["sequence"]] == [1, 2]
-    refused = publish("hospital-b", "third", 3, (3, 4), code=3)
+    refused = publish("hospital-c", "third", 3, (3, 4), code=3)
     assert "The agency refuses the release" in refused["error"]["problem"]
     assert f"fewer than {plan.ell} values" in refused["error"]["problem"]
     assert f"1 of {plan.n_classes} base classes would fall below" in refused["error"]["found"]
-    assert not world.path("hospital-b", "third.parquet.receipt.json").exists()
+    assert not world.path("hospital-c", "third.parquet.receipt.json").exists()
 
     # The same again is the same; and what is in the ledger is what everybody can check.
     again = world.remote("hospital-a", "register", "first.parquet", "--plan", "plan.json")
@@ -257,7 +257,7 @@ def test_the_whole_protocol(world):
     audit = world.run("hospital-a", "audit", *both)
     assert audit["diversity_min_any"] >= plan.ell
     # The refusal was right: with the third release somebody's value would be known for certain.
-    three = [*both, world.path("hospital-b", "third.parquet")]
+    three = [*both, world.path("hospital-c", "third.parquet")]
     assert world.run("hospital-a", "audit", *three, code=3)["diversity_min_any"] == 1 < plan.ell
 
 
