@@ -13,6 +13,7 @@ LIMITS = {
     "sharp": "The sharp planner, beside one `numpy.cumsum` of the same array",
     "boxes": "Boxes, beside one `numpy.cumsum` of the same array",
     "sparse": "Sparse models: the whole command, beside one `numpy.bincount` of the cells",
+    "looking_ahead_large": "A ledger that looks ahead, beside sorting the past records and json on the plan",
     "spark": "Spark on two cores (`local[2]`), beside its own read and write of the same table",
 }
 BUSY = 0.5

@@ -183,16 +183,12 @@ class Planner:
         is_draft: bool = False,
         widths: tuple[int, ...] = (),
     ) -> None:
-        self.model = model
-        self.progress = progress
-        self.wish = wish
-        self.notes = notes
-        self.is_draft = is_draft
+        self.model, self.wish, self.notes = model, wish, notes
+        self.progress, self.is_draft, self.widths = progress, is_draft, widths
         self.movers = movers_of(wish, model.schema)
         if model.noise:
             check_noisy(wish)
         self.distribution, self._groups = plan_groups(model, wish)
-        self.widths = widths
         self.shape: ShapeName = wish.shape or default_shape(model.schema)
         if model.schema.also_sensitive:
             check_wish(wish, model.schema, self.shape, self.movers)
