@@ -84,6 +84,7 @@ def test_it_starts_answers_ends_with_0_and_finds_its_key_again(start, tmp_path):
     assert process.wait(300) == 0
 
 
+@pytest.mark.slow
 def test_several_processes_answer_and_end_with_the_first(start):
     process, url = start("--workers", "2")
     wait_until_ready(url)
