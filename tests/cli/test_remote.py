@@ -22,7 +22,7 @@ from elldelta.plan.plan import write_plan
 from elldelta.plan.signature import sign_plan, write_signature
 
 PLAN = make_plan(records=300)
-SECRET_A, SECRET_B = "token-of-hospital-a", "token-of-hospital-b"
+SECRET_A, *SECRETS = [f"token-of-hospital-{name}" for name in "abc"]
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +45,12 @@ def url(tiny):
 
 @pytest.fixture
 def tokens(tmp_path):
-    for name, secret in (("a", SECRET_A), ("b", SECRET_B)):
-        path = tmp_path / f"token_{name}"
-        path.write_text(secret + "\n")
-        path.chmod(0o600)
-    return tmp_path / "token_a", tmp_path / "token_b"
+    paths = []
+    for name, secret in zip("abc", (SECRET_A, *SECRETS), strict=True):
+        paths.append(tmp_path / f"token_{name}")
+        paths[-1].write_text(secret + "\n")
+        paths[-1].chmod(0o600)
+    return tuple(paths)
 
 
 @pytest.fixture
@@ -180,7 +181,7 @@ class TestRefusals:
         remote("register", second, "--plan", plan_file, token=tokens[1])
         third = tmp_path / "release_c.parquet"
         ed.release(people(400, 3, without=(4, 5)), PLAN, to=third)
-        refused = remote("register", third, "--plan", plan_file, code=3, token=tokens[1])
+        refused = remote("register", third, "--plan", plan_file, code=3, token=tokens[2])
         assert "fewer than 2 values" in refused.error["problem"]
         assert "The agency refuses" in refused.error["problem"]
         assert refused.error["found"]

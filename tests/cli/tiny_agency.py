@@ -17,7 +17,7 @@ from elldelta.errors import ElldeltaError, RefusedError
 from elldelta.files import PrivateKey, as_bytes, link_keys
 from elldelta.plan.signature import sign_plan
 
-TOKENS = {"token-of-hospital-a": "A", "token-of-hospital-b": "B"}
+TOKENS = {"token-of-hospital-a": "A", "token-of-hospital-b": "B", "token-of-hospital-c": "C"}
 
 
 class TinyAgency:

@@ -84,6 +84,15 @@ def test_too_many_histories_are_refused_and_not_believed():
         Series({}, stays=0)
 
 
+def test_all_choices_of_owners_count_as_work():
+    nothing = Update(*[mask(())] * 3)
+    many = {str(owner): [nothing] * 3 for owner in range(200)}  # 10 ways each, and 19,900 pairs of owners
+    with pytest.raises(RefusedError, match="too many ways") as refusal:
+        Series(many, at_once=2)
+    assert refusal.value.found.startswith("1,990,000 ways")
+    assert Series(many, at_once=1).most_missed(mask(())).tolist() == [0]
+
+
 def test_rules_that_nobody_could_keep_are_refused():
     nothing = Update(*[mask(())] * 3)
     assert Series({"a": [nothing]}, at_once=100, stays=100).most_missed(mask(())).tolist() == [0]

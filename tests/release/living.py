@@ -93,8 +93,10 @@ class Adversary:
 
     def __init__(self, world):
         self.world = world
-        self.where = {}
         self.shown, self.groups = defaultdict(list), defaultdict(list)
+        self.cells = {
+            owner: [self.classes_of(each) for each in world.releases[owner]] for owner in world.owners
+        }
         for owner in world.owners:
             self._read(owner)
 
@@ -107,6 +109,8 @@ class Adversary:
             whole = release.groupby(["age", "sex"])["value"].agg(set).to_dict()
             self.shown[owner].append(whole)
             if before is not None:
+                old, new = self.cells[owner][period - 1 : period + 1]
+                before = before.map({old[cell][0]: new[cell][0] for cell in old})  # classes may be merged
                 groups = [
                     state.drop(before.index, errors="ignore"),
                     before.drop(state.index, errors="ignore"),
@@ -146,7 +150,6 @@ class Adversary:
         """The fewest values that are left for anybody, and for how many histories that was looked at."""
         world = self.world
         values = world.plan.schema.sensitive.value_labels
-        cells = {owner: self.classes_of(world.releases[owner][0]) for owner in world.owners}
         seen, fewest, n_pairs = {}, len(values), 0
         histories = {owner: self.histories(owner) for owner in world.owners}
         people = world.people.set_index("who")[["age", "sex"]].apply(tuple, axis=1).to_dict()
@@ -156,23 +159,21 @@ class Adversary:
                 key = (people[who], ways)
                 n_pairs += sum(bool(periods) for _, periods in ways)
                 if key not in seen:
-                    seen[key] = self._left(people[who], ways, cells, values)
+                    seen[key] = self._left(people[who], ways, values)
                 fewest = min(fewest, seen[key])
         return fewest, n_pairs
 
-    def _left(self, cell, ways, cells, values):
+    def _left(self, cell, ways, values):
         """What is left for somebody: in all whole tables with people there, and in the groups it was in."""
         left = set(values)
         for owner in self.world.owners:
-            _, label = cells[owner][cell]
-            for whole in self.shown[owner]:
-                if label in whole:
-                    left &= whole[label]
+            for whole, cells in zip(self.shown[owner], self.cells[owner], strict=True):
+                left &= whole.get(cells[cell][1], left)
         for owner, periods in ways:
-            home, _ = cells[owner][cell]
             for period, (joiners, leavers, stayers) in enumerate(self.groups[owner], start=1):
                 was, is_in = period - 1 in periods, period in periods
                 group = stayers if was and is_in else joiners if is_in else leavers if was else {}
+                home, _ = self.cells[owner][period][cell]
                 if home in group:
                     left &= {values[place] for place in group[home]}
         return len(left)

@@ -184,7 +184,7 @@ def test_what_a_series_needs_is_told(lived, tmp_path):
         {"stays": 10**12},
         {"at_once": 10**12},
         {"longest_wait": 0},
-        {"after_wait": "merge"},
+        {"after_wait": "forget"},
     ):
         with pytest.raises(ParameterError):
             ed.Living("s", **wrong)
@@ -324,6 +324,58 @@ def test_nobody_waits_longer_than_was_announced(tmp_path, after_wait):
     else:
         assert [update["records_late"] for update in updates] == [0, 0, 1, 1]
         assert [update["classes_withheld"] for update in updates] == [0, 0, 0, 0]
+
+
+def test_a_class_that_waited_too_long_is_merged_for_good(tmp_path):
+    """What both classes showed counts: nobody in the union is left with fewer, and it is never divided."""
+    world = World(tmp_path, 12, owners=("a", "b"), longest_wait=1, after_wait="merge")
+    world.run(6, n_new=150, turnover=(0.04, 0.15))
+    merged = [manifest.update.get("classes_merged", 0) for manifest in world.releases["a"]]
+    assert sum(merged) > 0
+    classes = [len(set(cells.values())) for cells in Adversary(world).cells["a"]]
+    assert classes == sorted(classes, reverse=True)
+    assert classes[0] - classes[-1] == sum(merged)
+    fewest, n_pairs = Adversary(world).fewest()
+    assert fewest >= world.plan.ell
+    assert n_pairs > 5_000
+    for owner in world.owners:
+        for period in range(6):
+            ed.verify(world.name("release", owner, period), world.plan)
+    assert verify_ledger(tmp_path / "ledger", plan_digest=world.plan.digest, terms=world.plan.terms)
+
+
+def test_of_two_updates_at_the_same_time_one_wins(tmp_path):
+    """Both have the state of the last release; whoever is second finds another one, and writes nothing."""
+    world = World(tmp_path, 9, owners=("a",))
+    world.change("a", 4000, 0)
+    world.publish("a")
+    ed.write_plan(world.plan, tmp_path / "plan.json")
+    started = []
+    for name in ("one", "two"):
+        world.change("a", 1500, 0.3)
+        world.tables["a"].to_parquet(tmp_path / f"table_{name}.parquet")
+        command = [
+            sys.executable, "-c", "from elldelta.cli.main import run; run()", "release", "--json",
+            str(tmp_path / f"table_{name}.parquet"), "--plan", str(tmp_path / "plan.json"), "--person", "who",
+            "--ledger", str(tmp_path / "ledger"), "--owner", "a", "--since", str(world.name("state", "a", 0)),
+            "--state", str(tmp_path / f"state_{name}.parquet"), "-o", str(tmp_path / f"{name}.parquet"),
+        ]  # fmt: skip
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+    told = [json.loads(process.communicate(timeout=300)[0]) for process in started]
+    codes = [process.returncode for process in started]
+    assert sorted(codes) == [0, 3]
+    for name, code, said in zip(("one", "two"), codes, told, strict=True):
+        files = [f"state_{name}.parquet", f"{name}.parquet", f"{name}.parquet.manifest.json"]
+        assert [(tmp_path / file).exists() for file in files] == [code == 0] * 3
+        if code == 3:
+            assert "not that of the last release" in said["error"]["problem"]
+        else:
+            [*_, last] = verify_ledger(tmp_path / "ledger").active
+            state = (tmp_path / files[0]).read_bytes()
+            assert last.update.state == "sha256:" + hashlib.sha256(state).hexdigest()
+            ed.verify(tmp_path / files[1], world.plan)
+    assert len(verify_ledger(tmp_path / "ledger").active) == 2
+    assert not list(tmp_path.glob(".*.part"))
 
 
 def test_kill_9_leaves_release_state_and_ledger_all_old_or_all_new(tmp_path):

@@ -112,10 +112,14 @@ class Series:
     def __post_init__(self) -> None:
         check_rules(self.at_once, self.stays)
         object.__setattr__(self, "updates", {owner: tuple(own) for owner, own in self.updates.items() if own})
-        ways = sorted((_n_ways(len(own), self.stays) for own in self.updates.values()), reverse=True)
-        n_unions = 1
-        for number in ways[: self.at_once]:
-            n_unions *= number
+        # Every choice of owners, times the ways at each: added up one owner after the other.
+        n_known = min(self.at_once, len(self.updates))
+        unions = [1, *[0] * n_known]
+        for own in self.updates.values():
+            n_ways = _n_ways(len(own), self.stays)
+            for chosen in range(n_known, 0, -1):
+                unions[chosen] += unions[chosen - 1] * n_ways
+        n_unions = unions[n_known]
         if n_unions > MOST_UNIONS:
             raise RefusedError(
                 "There are too many ways in which people may have come and gone to look at all of them.",

@@ -241,6 +241,15 @@ def compared_with_state(
     )
 
 
+def merged_homes(state: str, classes: str) -> str:
+    """A state whose classes have other numbers, because some were merged: classes (class, next)."""
+    return (
+        "SELECT state.who AS who, state.val AS val, classes.next AS home, state.shown AS shown, "  # noqa: S608
+        "state.stays AS stays, state.waited AS waited "
+        f"FROM {state} AS state JOIN {classes} AS classes ON classes.class = state.home"
+    )
+
+
 def erased_found(erased: str, state: str, table: str) -> str:
     """How many persons must go, and how many of them a state and a table (who) know: n, n_old, n_now."""
     return (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta._version import __version__
-from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
+from elldelta.core.partition import Partition, grouping_from_merged, is_coarser, merged_classes
 from elldelta.core.several import JointTerms, certify_shown
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger.chain import LedgerChain, Standing, counted_line
@@ -88,9 +88,10 @@ def admit(
         return Admission(standing.known, state, b"")
     if standing.kept is not None and revision is None:
         raise _second_release(owner)
-    if standing.kept is not None and grouping_from_merged(
-        standing.kept, terms.n_classes
-    ) != grouping_from_merged(merged_classes(grouping), terms.n_classes):
+    # Classes may be merged in an update, and are never divided: nothing smaller is shown (Theorem I).
+    if standing.kept is not None and not is_coarser(
+        grouping, grouping_from_merged(standing.kept, terms.n_classes)
+    ):
         raise RefusedError(
             f"{owner!r} has published under this plan before, with other classes.",
             found="Tables about the same people under two groupings can be subtracted from each other "

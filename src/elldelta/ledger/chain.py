@@ -300,7 +300,7 @@ class LedgerChain:
             self.n_lines,
             self.head,
             known=next((entry for entry in own if entry.content_digest == content_digest), None),
-            kept=own[0].merged if own else None,
+            kept=own[-1].merged if own else None,
             last=own[-1] if own else None,
             rules=self.rules,
         )
@@ -313,10 +313,8 @@ class LedgerChain:
 
     def grouping_of(self, owner: str) -> Partition | None:
         """The classes that an owner has published before and has to keep; None if it has not published."""
-        for entry in self.active:
-            if entry.owner == owner:
-                return grouping_from_merged(entry.merged, self.header.n_classes)
-        return None
+        own = [entry for entry in self.active if entry.owner == owner]
+        return grouping_from_merged(own[-1].merged, self.header.n_classes) if own else None
 
 
 def first_line(header: LedgerHeader) -> bytes:

@@ -53,6 +53,9 @@ UPDATE = BEGUN | {
     "records_late",
 }  # fmt: skip
 
+MERGED = UPDATE | {"classes_merged"}
+"""The same where classes may be merged for good."""
+
 COUNTED = frozenset({"base_classes_failing", "records_suppressed", "base_classes", "base_classes_merged"})
 LOSSES = frozenset({"ncp_before", "ncp_after"})
 """What coarsening cost."""
@@ -234,7 +237,7 @@ class Manifest:
                 kept=_checked_kept(content.get("kept"), schema),
                 persons=_checked_numbers(content.get("persons"), PERSONS),
                 closeness=_checked_closeness(content.get("closeness")),
-                update=_checked_numbers(content.get("update"), UPDATE, BEGUN),
+                update=_checked_numbers(content.get("update"), UPDATE, BEGUN, MERGED),
                 also=_checked_also(content.get("also", []), schema),
                 coarsening=_checked_cost(content["coarsening"]),
                 **{name: content[name] for name in _PLAIN if name != "coarsening"},
@@ -258,6 +261,8 @@ def _updated(update: Mapping[str, int]) -> Iterator[str]:
         f"{update['classes_unchanged']:,} had no change, {update['classes_waiting']:,} wait, "
         f"{update['classes_withheld']:,} are withheld."
     )
+    if update.get("classes_merged"):
+        yield f"{update['classes_merged']:,} were merged with a neighbour, for good."
     yield (
         f"Records: {update['records_joined']:,} came and {update['records_left']:,} went; "
         f"{update['records_waiting']:,} wait to come, {update['records_lingering']:,} to go, "

@@ -16,7 +16,7 @@ import json
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from elldelta.files import canonical_json, changed, newer, unreadable
 from elldelta.model import Accounting, Counts
 from elldelta.model.persons import person_key
 from elldelta.plan.classes import Boxes, Runs
+from elldelta.release.neighbours import joined, pairings
 from elldelta.release.publishable import fewest_persons, republished
 
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ if TYPE_CHECKING:
     from elldelta.release.manifest import Manifest
     from elldelta.release.publishable import Publishable
 
-AfterWait = Literal["withhold", "leave-out"]
+AfterWait = Literal["withhold", "leave-out", "merge"]
 """What becomes of a class in which somebody has waited for too long: it is withheld; or who came late is left
-out for good, and it is withheld only because of those who went."""
+out for good, and it is withheld only because of those who went; or it is merged with a neighbour for good,
+and withheld only if no union with one may change."""
 
 FORMAT_VERSION = 1
 _METADATA_KEY = b"elldelta.state"
@@ -83,8 +85,8 @@ class Living:
         check_rules(self.at_once, self.stays)
         if self.longest_wait is not None:
             check_whole("the longest wait", self.longest_wait)
-        if self.after_wait not in ("withhold", "leave-out"):
-            raise ParameterError("After the longest wait: withhold or leave-out.")
+        if self.after_wait not in get_args(AfterWait):
+            raise ParameterError(f"After the longest wait: {', '.join(get_args(AfterWait))}.")
         if self.erase is not None and self.since is None:
             raise ParameterError(
                 "Nobody can be erased from a table that was not published yet.",
@@ -205,26 +207,20 @@ class Comparison:
                 found="The ledger has no line of this owner.",
                 remedy="Leave the state of the last release out (`since`), or use the ledger it belongs to.",
             )
-        living, counts = self._living, self._counted.counts
+        living = self._living
         old = self._read_state(book)
-        class_of = grouping.class_of[self.plan.class_of(counts.ranks)]
-        query = sql.compared_with_state(
-            self._pairs,
-            self._put(cell=counts.ranks, **{"class": class_of.astype(np.int32)}),
-            old,
-            self._erased(old),
-            stays=living.stays,
-            most_waited=living.longest_wait if living.after_wait == "leave-out" else None,
-        )
-        compared = self._store(query)
-        found = _Found(
-            self._fetch(sql.compared_counts(compared), 5), grouping.n_classes, counts.schema.n_values
-        )
-        persons = np.zeros((4, grouping.n_classes), dtype=np.int64)
-        self._several = self._store(sql.several_rows(compared))
-        homes, *n_persons = self._fetch(sql.compared_persons(compared, self._several), 5)
-        persons[:, homes] = n_persons
+        erased = self._erased(old)
+        compared, found, persons = self._compared(grouping, old, erased)
         decisions = self._decide(found, persons, book.state, grouping)
+        if living.after_wait == "merge" and living.longest_wait is not None:
+            pairs = self._to_merge(found, persons, decisions, book.state, grouping)
+            self._update["classes_merged"] = len(pairs)
+            if pairs:
+                grouping, next_of = joined(grouping, pairs)
+                homes = self._put(**{"class": np.arange(next_of.size), "next": next_of.astype(np.int32)})
+                old = self._store(sql.merged_homes(old, homes))
+                compared, found, persons = self._compared(grouping, old, erased)
+                decisions = self._decide(found, persons, book.state, grouping)
         self.groups = found.groups.only(decisions == CHANGE)
         self.content = self._published(found, decisions, grouping)
         self._update |= found.numbers(decisions)
@@ -234,6 +230,49 @@ class Comparison:
                 **{"class": np.arange(grouping.n_classes)}, changes=(decisions == CHANGE).astype(np.int64)
             ),
         )
+
+    def _compared(
+        self, grouping: Partition, state: str, erased: str
+    ) -> tuple[str, _Found, NDArray[np.int64]]:
+        """The table beside a state: the relation, records by what became of them, and persons by class."""
+        living, counts = self._living, self._counted.counts
+        class_of = grouping.class_of[self.plan.class_of(counts.ranks)]
+        query = sql.compared_with_state(
+            self._pairs,
+            self._put(cell=counts.ranks, **{"class": class_of.astype(np.int32)}),
+            state,
+            erased,
+            stays=living.stays,
+            most_waited=living.longest_wait if living.after_wait == "leave-out" else None,
+        )
+        compared = self._store(query)
+        cells = self._fetch(sql.compared_counts(compared), 5)
+        persons = np.zeros((4, grouping.n_classes), dtype=np.int64)
+        self._several = self._store(sql.several_rows(compared))
+        homes, *n_persons = self._fetch(sql.compared_persons(compared, self._several), 5)
+        persons[:, homes] = n_persons
+        return compared, _Found(cells, grouping.n_classes, counts.schema.n_values), persons
+
+    def _to_merge(
+        self,
+        found: _Found,
+        persons: NDArray[np.int64],
+        decisions: NDArray[np.int64],
+        state: LedgerState,
+        grouping: Partition,
+    ) -> dict[int, int]:
+        """Classes that must not wait any more, with a neighbour together with which they may change."""
+        chosen: dict[int, int] = {}
+        waits = (decisions == WITHHOLD) & (found.longest_wait > (self._living.longest_wait or 0))
+        for pairs in pairings(self.plan, grouping, waits):
+            taken = {*chosen, *chosen.values()}
+            tried = {one: other for one, other in pairs.items() if not {one, other} & taken}
+            coarser, next_of = joined(grouping, tried)
+            both = np.zeros((4, coarser.n_classes), dtype=np.int64)
+            np.maximum.at(both.T, next_of, persons.T)  # at least so many are different
+            passed = self._decide(found.merged(next_of), both, state, coarser) == CHANGE
+            chosen |= {one: other for one, other in tried.items() if passed[next_of[one]]}
+        return chosen
 
     def write_state(self, path: Path) -> str:
         """Writes the new state; returns its digest."""
@@ -444,6 +483,14 @@ class _Found:
         self.longest_wait = np.zeros(n_classes, dtype=np.int64)
         np.maximum.at(self.longest_wait, classes[waits], waited[waits] + 1)
         self.most_waited = int(waited[kinds != sql.OUT].max(initial=0))
+
+    def merged(self, next_of: NDArray[np.int64]) -> _Found:
+        """The same where classes are merged: the number of each among the classes that follow."""
+        kinds, classes, values = np.nonzero(self._tables)
+        n = self._tables[kinds, classes, values]
+        waited = np.maximum(self.longest_wait[classes] - 1, 0)
+        cells = [next_of[classes], values, kinds, n, waited]
+        return _Found(cells, int(next_of.max()) + 1, self._tables.shape[2])
 
     def table(self, *kinds: int) -> NDArray[np.int64]:
         """Records of some kinds, by class and value."""

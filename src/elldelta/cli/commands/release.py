@@ -146,10 +146,11 @@ def _release(
         typer.Option("--longest-wait", help="With --state: how many releases somebody may wait."),
     ] = None,
     after_wait: Annotated[
-        Literal["withhold", "leave-out"],
+        Literal["withhold", "leave-out", "merge"],
         typer.Option(
             "--after-wait",
-            help="What happens then: the class is withheld; or who wants to come is left out for good.",
+            help="What happens then: the class is withheld; or who wants to come is left out for good; or "
+            "the class is merged with a neighbour for good.",
         ),
     ] = "withhold",
     agency_key: agency.AgencyKeyFile = None,
