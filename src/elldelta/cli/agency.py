@@ -36,14 +36,11 @@ class Connection:
 
     server: Annotated[
         str | None,
-        typer.Option(
-            "--server", envvar="ELLDELTA_SERVER", help="The address of the agency's server, https://..."
-        ),
+        typer.Option(envvar="ELLDELTA_SERVER", help="The address of the agency's server, https://..."),
     ] = None
     token_file: Annotated[
         Path | None,
         typer.Option(
-            "--token-file",
             help="A file with your token that only you may read. Without it the variable ELLDELTA_TOKEN "
             "counts.",
         ),
@@ -55,7 +52,7 @@ class Connection:
             help="Allow http:// to another machine: everybody on the way can read your token.",
         ),
     ] = False
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds that one attempt may take.")] = 60.0
+    timeout: Annotated[float, typer.Option(help="Seconds that one attempt may take.")] = 60.0
 
     def __post_init__(self) -> None:
         require("Working with the agency's server", "remote")

@@ -1,7 +1,8 @@
 """Options that several commands share, so that they are spelt and explained once.
 
 Options that belong together are a bundle: a frozen class with one field per option. A `bundled` command takes
-a parameter of that class, and the command line shows its fields.
+a parameter of that class, and the command line shows its fields. An option is called as its parameter, unless
+a name is given: those without a value have one, or they would get a negation.
 """
 
 from __future__ import annotations
@@ -165,12 +166,12 @@ class Drawn:
 class Csv:
     """How CSV files are written; a tab may be given as backslash t."""
 
-    encoding: Annotated[str, typer.Option("--encoding", help="Encoding of CSV files.")] = "utf-8"
+    encoding: Annotated[str, typer.Option(help="Encoding of CSV files.")] = "utf-8"
     separator: Annotated[
         str | None,
-        typer.Option("--separator", help="Separator of CSV files; found from the first line by default."),
+        typer.Option(help="Separator of CSV files; found from the first line by default."),
     ] = None
-    quote: Annotated[str, typer.Option("--quote", help="Quote character of CSV files.")] = '"'
+    quote: Annotated[str, typer.Option(help="Quote character of CSV files.")] = '"'
 
     @property
     def format(self) -> CsvFormat:
@@ -185,7 +186,6 @@ class Missing:
     na: Annotated[
         list[str] | None,
         typer.Option(
-            "--na",
             help="Texts that stand for a missing value in a column, besides the usual ones (NA, N/A, NULL, "
             "None, ?, - and their like): vote=99,refused. May be given several times.",
         ),
@@ -193,7 +193,6 @@ class Missing:
     not_na: Annotated[
         list[str] | None,
         typer.Option(
-            "--not-na",
             help="Usual texts that are values in a column: country=NA. May be given several times.",
         ),
     ] = None
@@ -228,14 +227,11 @@ class Where:
 
     engine: Annotated[
         Literal["duckdb", "spark", "postgres"],
-        typer.Option(
-            "--engine", help="Where the records are counted: duckdb on this machine, spark, postgres."
-        ),
+        typer.Option(help="Where the records are counted: duckdb on this machine, spark, postgres."),
     ] = "duckdb"
     master: Annotated[
         str | None,
         typer.Option(
-            "--master",
             help="With --engine spark: local[2], spark://HOST:PORT, or sc://HOST:PORT for Spark Connect. "
             "All processors of this machine by default.",
         ),
@@ -243,7 +239,6 @@ class Where:
     spark_conf: Annotated[
         list[str] | None,
         typer.Option(
-            "--spark-conf",
             help="With --engine spark: a setting, such as spark.executor.memory=4g. May be given several "
             "times.",
         ),
@@ -251,7 +246,6 @@ class Where:
     database: Annotated[
         str | None,
         typer.Option(
-            "--database",
             help="With --engine postgres: its address, such as postgresql://user@host/name. By default what "
             f"the variable {DATABASE} says, so that no password need be on the command line.",
         ),
@@ -292,9 +286,7 @@ class WhereFrom(Where):
 
     query: Annotated[
         str | None,
-        typer.Option(
-            "--query", help="With --engine postgres: read the result of this query instead of a table."
-        ),
+        typer.Option(help="With --engine postgres: read the result of this query instead of a table."),
     ] = None
 
     def source(self, names: list[str] | None) -> list[str] | TableName | Query:

@@ -31,14 +31,11 @@ class Columns:
 
     qi: Annotated[
         str | None,
-        typer.Option(
-            "--qi", help="Columns to link by, separated by commas, if nothing describes the releases."
-        ),
+        typer.Option(help="Columns to link by, separated by commas, if nothing describes the releases."),
     ] = None
     sensitive: Annotated[
         str | None,
         typer.Option(
-            "--sensitive",
             help="The sensitive column, if nothing describes the releases. Several columns that rows tie "
             "together are linked as tuples: disease,income.",
         ),
@@ -58,16 +55,13 @@ class Columns:
     empty: Annotated[
         Texts,
         typer.Option(
-            "--empty",
             help="What empty cells mean: age=unknown, age=category (a value of its own) or age=refuse. "
             "Records without a sensitive value are left out unless it is said to be a category.",
         ),
     ] = None
     lists: Annotated[
         Texts,
-        typer.Option(
-            "--lists", help="Whether a,b in a column of texts is a set or one value: job=sets or job=values."
-        ),
+        typer.Option(help="Whether a,b in a column of texts is a set or one value: job=sets or job=values."),
     ] = None
     hierarchy: options.Hierarchies = None
 
@@ -119,9 +113,7 @@ class Columns:
 class Shown(options.Drawn):
     """What is written besides, and how much is told."""
 
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write a page for people, into an .html file.")
-    ] = None
+    report: Annotated[Path | None, typer.Option(help="Write a page for people, into an .html file.")] = None
     public: Annotated[
         bool, typer.Option("--public", help="Leave out labels of classes and small counts everywhere.")
     ] = False
@@ -151,12 +143,11 @@ def _run(
     ] = None,
     *,
     ell: Annotated[
-        int | None, typer.Option("--ell", help="Diversity to compare with; by default what was promised.")
+        int | None, typer.Option(help="Diversity to compare with; by default what was promised.")
     ] = None,
     closeness: Annotated[
         float | None,
         typer.Option(
-            "--closeness",
             help="How far what somebody may believe can be from the reference, in total variation: 0.2 is 20 "
             "percentage points for any set of values.",
         ),
@@ -164,13 +155,12 @@ def _run(
     closeness_to: Annotated[
         str | None,
         typer.Option(
-            "--closeness-to",
             help="The reference: pooled (the overall distribution of the releases, the default), a plan "
             "(plan.json, whose own closeness is then asked for if none is given) or a model (model.parquet).",
         ),
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", help="Describes the columns of releases without a manifest.")
+        Path | None, typer.Option(help="Describes the columns of releases without a manifest.")
     ] = None,
     columns: Columns,
     missing: options.Missing,
@@ -179,28 +169,26 @@ def _run(
     ] = False,
     before: Annotated[
         Path | None,
-        typer.Option("--before", help="A release that is not yet published: may it join the others?"),
+        typer.Option(help="A release that is not yet published: may it join the others?"),
     ] = None,
     published: Annotated[
         list[Path] | None,
-        typer.Option("--published", help="A release that is already published. May be given several times."),
+        typer.Option(help="A release that is already published. May be given several times."),
     ] = None,
     targets: Annotated[
         Path | None,
         typer.Option(
-            "--targets",
             help="People the adversary looks for: columns named like the quasi-identifiers; a missing column "
             "or an empty cell is unknown. age@2 is the age in the second release, for people who moved.",
         ),
     ] = None,
     targets_output: Annotated[
         Path | None,
-        typer.Option("--targets-output", help="Put what is left for each target into this .csv or .parquet."),
+        typer.Option(help="Put what is left for each target into this .csv or .parquet."),
     ] = None,
     same_records: Annotated[
         list[str] | None,
         typer.Option(
-            "--same-records",
             help="Releases of the same records under different classes, such as a.csv,b.csv: what does "
             "subtraction isolate? May be given several times.",
         ),
@@ -208,7 +196,6 @@ def _run(
     series: Annotated[
         list[str] | None,
         typer.Option(
-            "--series",
             help="Releases of one owner in the order in which they were published, such as q1.csv,q2.csv: "
             "what does subtracting each from the next show? With --before, those before it. Found without it "
             "where manifests name an owner. May be given several times.",
@@ -216,9 +203,7 @@ def _run(
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(
-            "--model", help="Where the posterior's distribution comes from, instead of the releases."
-        ),
+        typer.Option(help="Where the posterior's distribution comes from, instead of the releases."),
     ] = None,
     shown: Shown,
     csv: options.Csv,

@@ -16,13 +16,12 @@ from elldelta.cli.progress import progress_bar
 def _run(
     sources: options.Sources = None,
     *,
-    qi: Annotated[str, typer.Option("--qi", help="The quasi-identifiers, separated by commas.")],
-    sensitive: Annotated[str, typer.Option("--sensitive", help="The sensitive column.")],
+    qi: Annotated[str, typer.Option(help="The quasi-identifiers, separated by commas.")],
+    sensitive: Annotated[str, typer.Option(help="The sensitive column.")],
     person: options.Person = None,
     groups: Annotated[
         Path | None,
         typer.Option(
-            "--groups",
             help="A file with groups of like sensitive values, one line per value, value;group;...;root: the "
             "groups of a class are counted, too.",
         ),

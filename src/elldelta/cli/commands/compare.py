@@ -15,9 +15,9 @@ from elldelta.cli.progress import progress_bar
 @command("compare", example="compare plan1.json plan2.json --model model.parquet --picture compare.png")
 def _run(
     plans: Annotated[list[Path], typer.Argument(help="Plans with the schema of the model.")],
-    model: Annotated[Path, typer.Option("--model", help="The model to measure them on.")],
-    queries: Annotated[int, typer.Option("--queries", min=1, help="How many random range queries.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random queries.")] = 0,
+    model: Annotated[Path, typer.Option(help="The model to measure them on.")],
+    queries: Annotated[int, typer.Option(min=1, help="How many random range queries.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random queries.")] = 0,
     *,
     drawn: options.Drawn,
     json: options.Json = False,

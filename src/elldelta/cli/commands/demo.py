@@ -17,7 +17,7 @@ def _run(
     folder: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files and the page.")] = Path(
         "elldelta-demo"
     ),
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the generated people.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the generated people.")] = 1,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:

@@ -23,7 +23,6 @@ class Noise:
     epsilon: Annotated[
         float | None,
         typer.Option(
-            "--epsilon",
             help="Protect the people in the past records: keep only counts with noise, so that nobody can "
             "tell whether a record was there (differential privacy). Useful are 0.1 to 3; less is safer.",
         ),
@@ -31,7 +30,6 @@ class Noise:
     delta_dp: Annotated[
         float | None,
         typer.Option(
-            "--delta-dp",
             help="With --epsilon: show only combinations whose noisy count is above a threshold, which fails "
             "with at most this chance, such as 1e-6. For very many records in a domain far too large.",
         ),
@@ -47,7 +45,6 @@ class Noise:
     rows_per_person: Annotated[
         int,
         typer.Option(
-            "--rows-per-person",
             help="With --epsilon and --person, which then hides persons with all their records: how many of "
             "them are counted at most. More cost more noise.",
         ),

@@ -20,26 +20,26 @@ def _run(
         list[Path] | None, typer.Argument(help="Releases that are to be published, with their manifests.")
     ] = None,
     *,
-    plan: Annotated[Path, typer.Option("--plan", help="The plan that they follow.")],
+    plan: Annotated[Path, typer.Option(help="The plan that they follow.")],
     about: Annotated[
-        Path | None, typer.Option("--about", help="What only people know: a TOML file, see --form.")
+        Path | None, typer.Option(help="What only people know: a TOML file, see --form.")
     ] = None,
     folder: Annotated[
         Path | None, typer.Option("--output", "-o", help="The folder to write; it must not be there.")
     ] = None,
     form: Annotated[
         Path | None,
-        typer.Option("--form", help="Write a form for --about with the plan's columns, and end."),
+        typer.Option(help="Write a form for --about with the plan's columns, and end."),
     ] = None,
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="The ledger that admitted them.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger that admitted them.")] = None,
     published: Annotated[
         list[Path] | None,
-        typer.Option("--published", help="A release that is already published. May be given several times."),
+        typer.Option(help="A release that is already published. May be given several times."),
     ] = None,
     agency_key: AgencyKeyFile = None,
     key: Annotated[
         Path | None,
-        typer.Option("--key", help="A private key, a file of mode 600: sign the evidence with it."),
+        typer.Option(help="A private key, a file of mode 600: sign the evidence with it."),
     ] = None,
     csv: options.Csv,
     where: options.Where,

@@ -18,13 +18,11 @@ def _run(
     ell: options.Ell,
     delta: options.Delta = 0.01,
     releases: options.Releases = 1,
-    records: Annotated[
-        str, typer.Option("--records", help="Numbers of records to try, separated by commas.")
-    ] = "",
+    records: Annotated[str, typer.Option(help="Numbers of records to try, separated by commas.")] = "",
     eta: options.Eta = 0.0,
     shape: Annotated[
         ShapeName | None,
-        typer.Option("--shape", help="Shape of the classes: boxes or runs; as for a plan by default."),
+        typer.Option(help="Shape of the classes: boxes or runs; as for a plan by default."),
     ] = None,
     exact: Annotated[
         bool,

@@ -30,24 +30,22 @@ _FAMILY = family("hierarchy", "Groups of values, groups of groups, up to a root:
 def _make(
     target: options.Output,
     integers: Annotated[
-        str, typer.Option("--integers", help="The smallest and the largest number, such as 17-90 or -5..40.")
+        str, typer.Option(help="The smallest and the largest number, such as 17-90 or -5..40.")
     ] = "",
     widths: Annotated[
         str,
-        typer.Option("--widths", help="With --integers: widths of the ranges, each a multiple of the last."),
+        typer.Option(help="With --integers: widths of the ranges, each a multiple of the last."),
     ] = "5,10,20",
-    start: Annotated[
-        int, typer.Option("--start", help="With --integers: a number at which ranges begin.")
-    ] = 0,
+    start: Annotated[int, typer.Option(help="With --integers: a number at which ranges begin.")] = 0,
     dates: Annotated[
-        str, typer.Option("--dates", help="The first and the last day, such as 2020-01-01..2022-12-31.")
+        str, typer.Option(help="The first and the last day, such as 2020-01-01..2022-12-31.")
     ] = "",
     unit: Annotated[
-        DateUnit, typer.Option("--unit", help="With --dates: what the leaves are: day, month or year.")
+        DateUnit, typer.Option(help="With --dates: what the leaves are: day, month or year.")
     ] = "day",
-    codes: Annotated[Path | None, typer.Option("--codes", help="A text file with one code per line.")] = None,
+    codes: Annotated[Path | None, typer.Option(help="A text file with one code per line.")] = None,
     prefix: Annotated[
-        str, typer.Option("--prefix", help="With --codes: lengths of the prefixes, falling, such as 4,2.")
+        str, typer.Option(help="With --codes: lengths of the prefixes, falling, such as 4,2.")
     ] = "",
     overwrite: options.Overwrite = False,
     json: options.Json = False,

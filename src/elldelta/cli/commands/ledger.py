@@ -27,10 +27,10 @@ _FAMILY = family("ledger", "Look at the ledger of a plan's releases.")
 @command("open", example="ledger open releases.ledger --plan plan.json --owners 5", home=_FAMILY)
 def _open(
     ledger: Annotated[Path, typer.Argument(help="The ledger to begin.")],
-    plan: Annotated[Path, typer.Option("--plan", help="The plan it is about: certified, for one release.")],
+    plan: Annotated[Path, typer.Option(help="The plan it is about: certified, for one release.")],
     owners: Annotated[
         int,
-        typer.Option("--owners", help="How many owners will publish through it. More are admitted, too."),
+        typer.Option(help="How many owners will publish through it. More are admitted, too."),
     ],
     json: options.Json = False,
 ) -> None:
@@ -98,7 +98,7 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
 @command("verify", example="ledger verify releases.ledger --plan plan.json", home=_FAMILY)
 def _verify(
     ledger: LedgerFile,
-    plan: Annotated[Path | None, typer.Option("--plan", help="The plan it must be about.")] = None,
+    plan: Annotated[Path | None, typer.Option(help="The plan it must be about.")] = None,
     releases: Annotated[
         list[Path] | None,
         typer.Option(
@@ -109,9 +109,7 @@ def _verify(
     ] = None,
     agency_key: Annotated[
         Path | None,
-        typer.Option(
-            "--agency-key", help="The agency's public key: it must have signed the receipt of --release."
-        ),
+        typer.Option(help="The agency's public key: it must have signed the receipt of --release."),
     ] = None,
     json: options.Json = False,
 ) -> None:

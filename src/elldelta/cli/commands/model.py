@@ -80,7 +80,7 @@ def _compare(
     newer: Annotated[Path, typer.Argument(help="A model of newer records, with the same schema.")],
     plan: Annotated[
         Path | None,
-        typer.Option("--plan", help="A plan: how many of its classes would have to be merged now."),
+        typer.Option(help="A plan: how many of its classes would have to be merged now."),
     ] = None,
     *,
     drawn: options.Drawn,

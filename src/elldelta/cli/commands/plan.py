@@ -24,7 +24,6 @@ class Wishes:
     ell: Annotated[
         str | None,
         typer.Option(
-            "--ell",
             help="Sensitive values that must be left for everybody. Required without --closeness. For "
             "several sensitive columns one number for all, or one for each: disease=5,income=3.",
         ),
@@ -32,7 +31,6 @@ class Wishes:
     closeness: Annotated[
         str | None,
         typer.Option(
-            "--closeness",
             help="How far linking may lead beliefs away from what the plan says, between 0 and 1: 0.2 is 20 "
             "percentage points, for every set of values. With --ell or instead of it. For several sensitive "
             "columns as with --ell.",
@@ -41,7 +39,6 @@ class Wishes:
     closeness_to: Annotated[
         ClosenessTo,
         typer.Option(
-            "--closeness-to",
             help="class: what the plan says is the distribution of a class in the past records, smoothed and "
             "rounded. overall: that of everybody (t-closeness).",
         ),
@@ -57,24 +54,20 @@ class Wishes:
     delta: Annotated[
         float | None,
         typer.Option(
-            "--delta",
             help="Failure probability of one release, between 0 and 1. Without it a certified plan takes the "
             "waiting risk that is expected to lose least; other plans take 0.01.",
         ),
     ] = None
     releases: options.Releases = 1
-    records: Annotated[
-        int | None, typer.Option("--records", help="Records that every owner can wait for.")
-    ] = None
-    p: Annotated[float | None, typer.Option("--p", help="The paper's p; decides the records instead.")] = None
-    beta: Annotated[float | None, typer.Option("--beta", help="The same as a share of the largest p.")] = None
-    classes: Annotated[
-        int | None, typer.Option("--classes", help="Classes to reach with as few records as possible.")
-    ] = None
+    records: Annotated[int | None, typer.Option(help="Records that every owner can wait for.")] = None
+    p: Annotated[float | None, typer.Option(help="The paper's p; decides the records instead.")] = None
+    beta: Annotated[float | None, typer.Option(help="The same as a share of the largest p.")] = None
+    classes: Annotated[int | None, typer.Option(help="Classes to reach with as few records as possible.")] = (
+        None
+    )
     bound: Annotated[
         Bound,
         typer.Option(
-            "--bound",
             help="sharp: any ell values of a class count. paper: the ell most probable ones must be there.",
         ),
     ] = "sharp"
@@ -82,7 +75,6 @@ class Wishes:
     shared_records: Annotated[
         int | None,
         typer.Option(
-            "--shared-records",
             help="Promise only for releases that are nearly independent. It must be true that at most this "
             "many records of each release are shared with other releases, chosen without looking at their "
             "values, and that all other records are independent. Without it, releases may share people in "
@@ -92,7 +84,6 @@ class Wishes:
     history_confidence: Annotated[
         float | None,
         typer.Option(
-            "--history-confidence",
             help="With --guarantee probabilistic: how sure the promise must be that the past records, which "
             "are a sample, do not mislead, such as 0.95. Costs classes.",
         ),
@@ -100,7 +91,6 @@ class Wishes:
     shape: Annotated[
         ShapeName | None,
         typer.Option(
-            "--shape",
             help="boxes: a range of every quasi-identifier. runs: neighbours in their common order. "
             "Boxes by default if there are two or more quasi-identifiers.",
         ),
@@ -108,7 +98,6 @@ class Wishes:
     guarantee: Annotated[
         Guarantee,
         typer.Option(
-            "--guarantee",
             help="certified: every release is checked before it is published, and the promise is certain. "
             "probabilistic: publish at N records without looking, as the paper does.",
         ),
@@ -116,7 +105,6 @@ class Wishes:
     waiting_risk: Annotated[
         str | None,
         typer.Option(
-            "--waiting-risk",
             help="Instead of --delta: the chance that a class needs merging, such as 0.1; auto, the default "
             "of certified plans, tries several and takes the one that loses least information.",
         ),
@@ -124,18 +112,16 @@ class Wishes:
     owners: Annotated[
         int | None,
         typer.Option(
-            "--owners",
             help="So many owners will publish through one ledger, one after the other (release --ledger "
             "--to-come): choose the waiting risk that loses least for them.",
         ),
     ] = None
     min_records: Annotated[
-        int, typer.Option("--min-records", help="Records with which a witness value counts as present.")
+        int, typer.Option(help="Records with which a witness value counts as present.")
     ] = 1
     fewest_past: Annotated[
         int,
         typer.Option(
-            "--fewest-past",
             help="Rely only on values that occur at least this often in the past records of a class, "
             "such as 5. A plan names these values, so a rare one would tell about somebody in the past. "
             "Costs classes.",
@@ -144,7 +130,6 @@ class Wishes:
     category_order: Annotated[
         CategoryOrder,
         typer.Option(
-            "--category-order",
             help="given: categories stay in the order of the schema. profile: unordered categories without a "
             "hierarchy are ordered so that similar distributions of the sensitive column are neighbours.",
         ),
@@ -152,7 +137,6 @@ class Wishes:
     movers: Annotated[
         Movers,
         typer.Option(
-            "--movers",
             help="declared: the promise also holds for people who move among the values of columns that the "
             "schema says change (changes = true). any: also if anything about them changes. Costs classes.",
         ),
@@ -167,7 +151,7 @@ def _run(
     hierarchy: options.Hierarchies = None,
     picture: options.Picture = None,
     picture_columns: Annotated[
-        str, typer.Option("--picture-columns", help="The two columns to draw, such as age,education.")
+        str, typer.Option(help="The two columns to draw, such as age,education.")
     ] = "",
     compare: Annotated[
         bool, typer.Option("--compare", help="Also tell what each bound gives for the same records.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def _release(
     sources: options.Sources = None,
     *,
-    plan: Annotated[Path, typer.Option("--plan", help="The plan that the agency has sent.")],
+    plan: Annotated[Path, typer.Option(help="The plan that the agency has sent.")],
     target: Annotated[
         Path | None, typer.Option("--output", "-o", help="The release: a .parquet or .csv file.")
     ] = None,
@@ -49,12 +49,11 @@ def _release(
     birth_year: options.BirthYear = None,
     order: Annotated[
         Literal["sorted", "any"],
-        typer.Option("--order", help="sorted hides the order of the input; any is faster with kept columns."),
+        typer.Option(help="sorted hides the order of the input; any is faster with kept columns."),
     ] = "sorted",
     quarantine: Annotated[
         Path | None,
         typer.Option(
-            "--quarantine",
             help="Put records with a value outside its domain into this file instead of refusing. "
             "It holds personal data.",
         ),
@@ -63,7 +62,6 @@ def _release(
     on_failure: Annotated[
         OnFailure | None,
         typer.Option(
-            "--on-failure",
             help="What to do with classes that do not pass the certificate: refuse; coarsen (merge them with "
             "others, also with fewer records than planned); suppress (leave their records out); "
             "coarsen-suppress. By default refuse, or coarsen for a plan made with --waiting-risk.",
@@ -71,12 +69,11 @@ def _release(
     ] = None,
     max_suppressed: Annotated[
         float | None,
-        typer.Option("--max-suppressed", help="The largest share of records that may be left out for it."),
+        typer.Option(help="The largest share of records that may be left out for it."),
     ] = None,
     price_left_out: Annotated[
         float,
         typer.Option(
-            "--price-left-out",
             help="coarsen-suppress weighs what merging loses against what is left out; a record that is left "
             "out costs this much, one that tells nothing costs 1.",
         ),
@@ -84,7 +81,6 @@ def _release(
     ledger: Annotated[
         Path | None,
         typer.Option(
-            "--ledger",
             help="A ledger that must admit the release; it allows many more than the plan's number of "
             "releases. Made if it does not exist.",
         ),
@@ -92,18 +88,14 @@ def _release(
     ledger_copy: Annotated[
         Path | None,
         typer.Option(
-            "--ledger-copy",
             help="A copy of the agency's ledger ('elldelta remote ledger'): make a release that fits what is "
             "left there, to be registered with the agency. The copy is only read.",
         ),
     ] = None,
-    owner: Annotated[
-        str | None, typer.Option("--owner", help="The name under which the ledger knows you.")
-    ] = None,
+    owner: Annotated[str | None, typer.Option(help="The name under which the ledger knows you.")] = None,
     to_come: Annotated[
         int | None,
         typer.Option(
-            "--to-come",
             help="How many owners will still publish through the ledger: leave enough for them. By default "
             "as many as the ledger still expects. More are admitted too, as long as the promise holds.",
         ),
@@ -111,7 +103,6 @@ def _release(
     state: Annotated[
         Path | None,
         typer.Option(
-            "--state",
             help="For a table that will be published again: who is in it goes into this file, with --ledger "
             "and --person. It holds personal data; keep it apart from the release.",
         ),
@@ -119,7 +110,6 @@ def _release(
     since: Annotated[
         Path | None,
         typer.Option(
-            "--since",
             help="The state of the last release: a class changes only where who came, went and stayed may be "
             "told apart; otherwise it stays as it was published.",
         ),
@@ -127,28 +117,22 @@ def _release(
     erase: Annotated[
         Path | None,
         typer.Option(
-            "--erase",
             help="With --since: a .csv or .parquet file whose column of --person says who must go at once. "
             "Classes that cannot do without them are withheld.",
         ),
     ] = None,
-    stays: Annotated[
-        int, typer.Option("--stays", help="With --state: how often a person may be there, with gaps.")
-    ] = 1,
+    stays: Annotated[int, typer.Option(help="With --state: how often a person may be there, with gaps.")] = 1,
     at_once: Annotated[
         int,
-        typer.Option(
-            "--at-once", help="With --state: at how many owners somebody may know who came and went."
-        ),
+        typer.Option(help="With --state: at how many owners somebody may know who came and went."),
     ] = 1,
     longest_wait: Annotated[
         int | None,
-        typer.Option("--longest-wait", help="With --state: how many releases somebody may wait."),
+        typer.Option(help="With --state: how many releases somebody may wait."),
     ] = None,
     after_wait: Annotated[
         Literal["withhold", "leave-out", "merge"],
         typer.Option(
-            "--after-wait",
             help="What happens then: the class is withheld; or who wants to come is left out for good; or "
             "the class is merged with a neighbour for good.",
         ),
@@ -299,7 +283,7 @@ def _verify(
             "their tables."
         ),
     ],
-    plan: Annotated[Path | None, typer.Option("--plan", help="The plan it claims to follow.")] = None,
+    plan: Annotated[Path | None, typer.Option(help="The plan it claims to follow.")] = None,
     *,
     csv: options.Csv,
     where: options.Where,

@@ -48,9 +48,7 @@ def _key(
 @command("plans", example="remote plans --population region", home=_FAMILY)
 def _plans(
     connection: agency.Connection,
-    population: Annotated[
-        str | None, typer.Option("--population", help="Only plans for this population.")
-    ] = None,
+    population: Annotated[str | None, typer.Option(help="Only plans for this population.")] = None,
     json: options.Json = False,
 ) -> None:
     """List the plans that the agency has issued."""
@@ -78,7 +76,6 @@ def _plan(
     trust_first_key: Annotated[
         Path | None,
         typer.Option(
-            "--trust-first-key",
             help="If this file is not there: believe the server's key this once and keep it here. "
             "If it is there: the same as --agency-key.",
         ),
@@ -153,7 +150,7 @@ def _status(
 @command("progress", example="remote progress sha256:... --records 6400", home=_FAMILY)
 def _progress(
     digest: agency.PlanDigest,
-    records: Annotated[int, typer.Option("--records", help="How many records you have that can be used.")],
+    records: Annotated[int, typer.Option(help="How many records you have that can be used.")],
     connection: agency.Connection,
     json: options.Json = False,
 ) -> None:
@@ -174,12 +171,11 @@ def _progress(
 @command("register", example="remote register release_a.parquet --plan plan.json", home=_FAMILY)
 def _register(
     release: ReleaseFile,
-    plan: Annotated[Path, typer.Option("--plan", help="The plan, as it was fetched.")],
+    plan: Annotated[Path, typer.Option(help="The plan, as it was fetched.")],
     connection: agency.Connection,
     state: Annotated[
         Path | None,
         typer.Option(
-            "--state",
             help="Of a table that is published again: the state that was written with the release. It is "
             "personal data and stays here; the agency is told how many records came and went.",
         ),
@@ -190,7 +186,6 @@ def _register(
     only_write: Annotated[
         Path | None,
         typer.Option(
-            "--only-write",
             help="Write the registration into this file and send nothing. It can be uploaded on the "
             "agency's pages.",
         ),
@@ -307,9 +302,7 @@ def _ledger(
     digest: agency.PlanDigest,
     target: options.Output,
     connection: agency.Connection,
-    plan: Annotated[
-        Path | None, typer.Option("--plan", help="The plan; then its terms are compared too.")
-    ] = None,
+    plan: Annotated[Path | None, typer.Option(help="The plan; then its terms are compared too.")] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:

@@ -22,31 +22,23 @@ if TYPE_CHECKING:
     "--ell 10 --beta 0.01 --delta 0.01",
 )
 def _run(
-    quasi_identifiers: Annotated[
-        int, typer.Option("--quasi-identifiers", help="Number of combinations of quasi-identifiers.")
-    ],
+    quasi_identifiers: Annotated[int, typer.Option(help="Number of combinations of quasi-identifiers.")],
     ell: options.Ell,
-    values: Annotated[
-        int | None, typer.Option("--values", help="Number of sensitive values there are.")
-    ] = None,
+    values: Annotated[int | None, typer.Option(help="Number of sensitive values there are.")] = None,
     marginal: Annotated[
         str,
-        typer.Option("--marginal", help="How the sensitive values are distributed: uniform, geometric:0.95."),
+        typer.Option(help="How the sensitive values are distributed: uniform, geometric:0.95."),
     ] = "uniform",
     marginal_file: Annotated[
-        Path | None, typer.Option("--marginal-file", help="A text file with one probability per line.")
+        Path | None, typer.Option(help="A text file with one probability per line.")
     ] = None,
-    p: Annotated[
-        float | None, typer.Option("--p", help="Probability that ell cells of every class reach.")
-    ] = None,
-    beta: Annotated[
-        float | None, typer.Option("--beta", help="The same as a share of the largest p.")
-    ] = None,
+    p: Annotated[float | None, typer.Option(help="Probability that ell cells of every class reach.")] = None,
+    beta: Annotated[float | None, typer.Option(help="The same as a share of the largest p.")] = None,
     delta: Annotated[
-        float | None, typer.Option("--delta", help="Failure probability of one release.  [default: 0.01]")
+        float | None, typer.Option(help="Failure probability of one release.  [default: 0.01]")
     ] = None,
     records: Annotated[
-        int | None, typer.Option("--records", help="Solve for delta: what do this many records promise?")
+        int | None, typer.Option(help="Solve for delta: what do this many records promise?")
     ] = None,
     json: options.Json = False,
 ) -> None:

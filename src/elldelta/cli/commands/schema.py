@@ -25,25 +25,21 @@ _FAMILY = family("schema", "Describe the columns of a table: roles, domains, mis
 def _infer(
     sources: options.Sources = None,
     *,
-    qi: Annotated[
-        str, typer.Option("--qi", help="The quasi-identifiers in their order, separated by commas.")
-    ],
+    qi: Annotated[str, typer.Option(help="The quasi-identifiers in their order, separated by commas.")],
     sensitive: Annotated[
         list[str],
         typer.Option(
-            "--sensitive",
             help="The sensitive column, or several: disease,income. Columns whose values stay together in "
             "releases: disease+stage.",
         ),
     ],
     target: options.Output,
     keep: Annotated[
-        str, typer.Option("--keep", help="Columns that releases show unchanged, separated by commas.")
+        str, typer.Option(help="Columns that releases show unchanged, separated by commas.")
     ] = "",
     bins: Annotated[
         list[str] | None,
         typer.Option(
-            "--bins",
             help="Bins for a number: income=width:10000, income=quantile:8 or income=edges:0,100,200; "
             "code=values for one position per value that occurs. May be given several times.",
         ),
@@ -51,7 +47,6 @@ def _infer(
     widen: Annotated[
         list[str] | None,
         typer.Option(
-            "--widen",
             help="The ends of a column of numbers or dates, such as age=0..120, so that the records of other "
             "owners fit in; age=no for what was seen. By default numbers without a natural end are widened.",
         ),
@@ -59,7 +54,6 @@ def _infer(
     changes: Annotated[
         str,
         typer.Option(
-            "--changes",
             help="Quasi-identifiers that may change for somebody from one release to the next, separated by "
             "commas: plans then also hold for people who move.",
         ),

@@ -24,12 +24,11 @@ DEMO_FOLDER = "demo"
 
 @command("serve", example="serve --demo")
 def _serve(
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="The port to listen on; 0 for any free one.")] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 for any free one.")] = 8000,
     database: Annotated[
         str,
         typer.Option(
-            "--database",
             help="A database: postgresql://user:password@host/name or sqlite:///file; by default a file in "
             "the data folder. The environment variable ELLDELTA_DATABASE says the same.",
             envvar="ELLDELTA_DATABASE",
@@ -38,12 +37,10 @@ def _serve(
         ),
     ] = "",
     data: Annotated[
-        Path, typer.Option("--data", help="The folder for the agency's private key and its database.")
+        Path, typer.Option(help="The folder for the agency's private key and its database.")
     ] = Path("agency"),
-    workers: Annotated[int, typer.Option("--workers", help="Processes that answer requests.")] = 1,
-    job_workers: Annotated[
-        int, typer.Option("--job-workers", help="Processes that plan; one more does audits.")
-    ] = 1,
+    workers: Annotated[int, typer.Option(help="Processes that answer requests.")] = 1,
+    job_workers: Annotated[int, typer.Option(help="Processes that plan; one more does audits.")] = 1,
     behind_proxy: Annotated[
         bool,
         typer.Option(
@@ -70,7 +67,6 @@ def _serve(
     create_admin: Annotated[
         str | None,
         typer.Option(
-            "--create-admin",
             help="Add a member of the agency's staff and end. Asks for the password, or takes it from the "
             "environment variable ELLDELTA_ADMIN_PASSWORD.",
         ),
@@ -93,12 +89,11 @@ def _serve(
     require_epsilon: Annotated[
         float | None,
         typer.Option(
-            "--require-epsilon",
             help="Take only models that protect the people in the past records (estimate --epsilon), with at "
             "most this epsilon.",
         ),
     ] = None,
-    log_level: Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Run the central agency: requests, signed plans, progress, registered releases, the ledger."""
     require(

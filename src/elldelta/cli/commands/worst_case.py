@@ -12,13 +12,13 @@ from elldelta.cli.app import command
 
 @command("worst-case", example="worst-case --values 50 --ell 30 --releases 2")
 def _run(
-    values: Annotated[int, typer.Option("--values", help="Number of sensitive values there are.")],
+    values: Annotated[int, typer.Option(help="Number of sensitive values there are.")],
     ell: Annotated[
         str,
-        typer.Option("--ell", help="Diversity of the releases: one number, or one per release: 30,35,40."),
+        typer.Option(help="Diversity of the releases: one number, or one per release: 30,35,40."),
     ],
     releases: Annotated[
-        int | None, typer.Option("--releases", help="How many releases are linked; 2 if --ell is one number.")
+        int | None, typer.Option(help="How many releases are linked; 2 if --ell is one number.")
     ] = None,
     json: options.Json = False,
 ) -> None:
