@@ -17,7 +17,7 @@ from elldelta.ledger import verify_ledger
 from elldelta.model import write_model
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
-pytestmark = pytest.mark.both_databases
+pytestmark = pytest.mark.both_databases("rarely")
 
 SCHEMA = Schema(
     (Column("age", Integers(30, 41)),),
