@@ -237,12 +237,11 @@ class PlanState:
     @classmethod
     def from_bytes(cls, plan: Plan, n_lines: int, head: str, content: bytes) -> PlanState | None:
         """What `to_bytes` wrote; None if it is not that, and must be made again."""
-        terms = plan.all_terms
-        columns = list(enumerate(zip(terms.parts, terms.columns, strict=True)))
+        columns = list(enumerate(zip((terms := plan.all_terms).parts, terms.columns, strict=True)))
 
         def table(bits: NDArray[np.uint8], n_values: int) -> NDArray[np.bool_]:
-            shape = (plan.n_classes, n_values)
-            return np.unpackbits(bits, count=shape[0] * shape[1]).reshape(shape).astype(np.bool_)
+            n_bits = plan.n_classes * n_values
+            return np.unpackbits(bits, count=n_bits).reshape(-1, n_values).astype(np.bool_)
 
         def shares(found: Mapping[str, NDArray[np.int64]], name: str) -> SmallestShares:
             return SmallestShares(found[f"{name}_counts"], found[f"{name}_sizes"])
@@ -471,12 +470,11 @@ def _side_by_side(
     item: Registered, plan: Plan, published: Published, place: int, groups: NDArray[np.int64] | None
 ) -> Sequence[ReleasedCounts]:
     """Two releases over common cells, in one sensitive column; within a plan these are its classes."""
-    both = (item.published, published)
-    if item.plan.digest == plan.digest:
-        tables = [each.schema.by_unit(each.counts)[place] for each in both]
-        return [ReleasedCounts(each.grouping, own, groups) for each, own in zip(both, tables, strict=True)]
+    both = [item.published, published]
     if plan.schema.also_sensitive:
-        both = (both[0].face(place), both[1].face(place))
+        both = [each.face(place) for each in both]
+    if item.plan.digest == plan.digest:
+        return [ReleasedCounts(each.grouping, each.counts, groups) for each in both]
     return [replace(each, groups=groups) for each in Evidence.from_published(both).releases]
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from elldelta.plan.wish import Wish
     from elldelta.schema.schema import Schema
 
+    Common = tuple[CommonWitnesses, ...]
+    """The witnesses that classes have in common, for every sensitive column."""
+
 
 def movers_of(wish: Wish, schema: Schema) -> Movers | None:
     """Who moves in a plan: as the wish says, or as the schema declares; None if nobody does.
@@ -70,9 +73,7 @@ def common_of(plan: Plan) -> CommonWitnesses | None:
     return CommonWitnesses(moves, tuple(plan.witnesses[first] for first in firsts.tolist()))
 
 
-def drawn(
-    planner: Planner, bound: SharpBound | JointBound
-) -> tuple[Partition, Classes, tuple[CommonWitnesses, ...] | None]:
+def drawn(planner: Planner, bound: SharpBound | JointBound) -> tuple[Partition, Classes, Common | None]:
     """Classes over the rows of the model and over everything; if people move, the witnesses in common.
 
     Of several sensitive columns each has its own witnesses. The classes are those of the column that needs

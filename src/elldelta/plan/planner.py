@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from elldelta.choices import Bound, CategoryOrder, ClosenessTo, Guarantee, Movers, PlanBound, ShapeName
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.generalize.bounds import Criterion, SharpPlan
-    from elldelta.core.movers import CommonWitnesses
     from elldelta.core.partition import Partition
     from elldelta.engines import Progress
     from elldelta.plan.classes import Classes
+    from elldelta.plan.movers import Common
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
 TRIES = 5
@@ -262,18 +262,13 @@ class Planner:
         raise self._model_too_small()
 
     def _promised(
-        self,
-        n_records: int,
-        partition: Partition,
-        classes: Classes,
-        common: tuple[CommonWitnesses, ...] | None = None,
+        self, n_records: int, partition: Partition, classes: Classes, common: Common | None = None
     ) -> tuple[Plan | None, float]:
         """The plan with given classes, if they keep what is allowed, and by what factor they exceed it."""
         if self.columns:
-            own = [None] * len(self.columns) if common is None else [(each,) for each in common]
             made = [
-                column._promised(n_records, partition, classes, each)
-                for column, each in zip(self.columns, own, strict=True)
+                column._promised(n_records, partition, classes, common and common[place : place + 1])
+                for place, column in enumerate(self.columns)
             ]
             return together(self.model, made, near=self.wish.closeness is not None)
         masses, whole = self._told(partition), self._column_bound(n_records)
