@@ -2,7 +2,9 @@
 
 A sealed line keeps its place and its hash, so the chain holds and the line can be compared once it is shown.
 It names no owner and no content. What the releases behind all sealed lines miss together stands in the last
-of them: which values survive in a class, and not whose release misses the others.
+of them: which values survive in a class, and not whose release misses the others. What those who came, went
+and stayed miss stands there, too, as far as a class has room for all of it at once: nobody is in all of these
+groups, so that together they may miss more than a ledger allows.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from elldelta.errors import ParameterError
 from elldelta.files import canonical_json, is_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from elldelta.ledger.lines import LedgerHeader
 
 KIND = "sealed"
 _KEYS = frozenset({"kind", "sequence", "previous", "hash", "misses"})
@@ -36,34 +40,50 @@ class SealedLine:
     misses: tuple[tuple[int, ...], ...]
 
 
-def sealed_lines(lines: Sequence[bytes], hidden: Collection[int]) -> list[bytes]:
+def sealed_lines(lines: Sequence[bytes], hidden: Collection[int], header: LedgerHeader) -> list[bytes]:
     """The lines of a ledger with some of them sealed.
 
     Args:
         lines: All lines after the first one, with their newlines.
         hidden: The numbers of releases that are not to be shown.
+        header: The first line.
     """
     documents = [json.loads(line) for line in lines]
     voided = {document["voids"] for document in documents if document["kind"] == "void"}
-    unseen = set(hidden) - voided
-    counted = [document for document in documents if document["sequence"] in unseen]
-    union: dict[int, set[int]] = {}
-    for document in counted:
-        update = document.get("update", {})
-        for misses in (
-            document["misses"],
-            *(update.get(name, ()) for name in ("joiners", "leavers", "stayers")),
-        ):
-            for base, *values in misses:
-                union.setdefault(base, set()).update(values)
-    together = [[base, *sorted(union[base])] for base in sorted(union)]
-    last = counted[-1]["sequence"] if counted else None
+    counted = [one for one in documents if one["kind"] != "void" and one["sequence"] not in voided]
+    unseen = [document for document in counted if document["sequence"] in hidden]
+    seen = [document for document in counted if document["sequence"] not in hidden]
+    whole, crossed_out = _missed(unseen), _missed(counted)
+    for base, values in _missed(seen, groups=True).items():
+        crossed_out.setdefault(base, set()).update(values)
+    for base, values in _missed(unseen, groups=True).items():
+        known = crossed_out.get(base, set())
+        for column, own in zip(header.columns, header.slices, strict=True):
+            place = range(own.start, own.stop)
+            room = column.n_witnesses[base] - column.n_needed - len(known.intersection(place))
+            if room >= 0:
+                new = sorted(values.intersection(place) - known)[:room]
+                whole.setdefault(base, set()).update(values.intersection(place, known), new)
+    together = [[base, *sorted(whole[base])] for base in sorted(whole) if whole[base]]
+    last = unseen[-1]["sequence"] if unseen else None
     return [
         _sealed(document, together if document["sequence"] == last else [])
         if document["sequence"] in hidden
         else line
         for line, document in zip(lines, documents, strict=True)
     ]
+
+
+def _missed(documents: Iterable[Mapping[str, Any]], *, groups: bool = False) -> dict[int, set[int]]:
+    """Per base class what whole tables miss; or those who came, went and stayed."""
+    union: dict[int, set[int]] = {}
+    for document in documents:
+        update = document.get("update", {})
+        names = ("joiners", "leavers", "stayers")
+        for listed in [update.get(name, ()) for name in names] if groups else [document["misses"]]:
+            for base, *values in listed:
+                union.setdefault(base, set()).update(values)
+    return union
 
 
 def is_sealed(line: bytes, document: Mapping[str, Any], previous: str | None) -> bool:

@@ -32,7 +32,7 @@ from elldelta.audit.belief import Asked
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
 from elldelta.files import digest, digest_of_parts, json_object
-from elldelta.ledger import sealed_lines
+from elldelta.ledger import LedgerHeader, sealed_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +57,8 @@ def export_ledger(agency: Agency, caller: Caller, plan_digest: str) -> bytes:
     with agency.database.reading() as session:
         lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan_digest)).all()
         hidden = hidden_from(session, caller, plan_digest)
-    return ledger_export(plan, sealed_lines(lines, hidden) if hidden else lines)
+    header = LedgerHeader.of(plan.digest, plan.all_terms, plan.owners)
+    return ledger_export(plan, sealed_lines(lines, hidden, header) if hidden else lines)
 
 
 def show_ledger(agency: Agency, plan_digest: str) -> CheckedLedger:
@@ -92,7 +93,7 @@ def list_lines(agency: Agency, caller: Caller, plan_digest: str, window: Window)
         damaged = {"kind": "damaged", "sequence": row.sequence, "owner": "", "hash": "", "previous": ""}
         line = json_object(row.line)
         if line is not None and row.sequence in hidden:
-            line = json_object(sealed_lines([row.line], hidden)[0])
+            line = {"kind": "sealed", **{name: line[name] for name in ("sequence", "hash", "previous")}}
         return line or damaged
 
     chosen = select(LedgerLine.line, LedgerLine.sequence).where(LedgerLine.plan_digest == plan_digest)
