@@ -146,7 +146,7 @@ def make_registration(plan, counts, group_of=None):
     return Registration.of(manifest_of(plan, counts, group_of), counts)
 
 
-def make_update(plan, counts, state, before=None):
+def make_update(plan, counts, state, before=None, group_of=None):
     """A table that is published again: the owner's state, and the counts and the state before it.
 
     Where there are more records than before, they have come; the others stayed.
@@ -167,7 +167,7 @@ def make_update(plan, counts, state, before=None):
             "records_joined": int(groups["came"].sum()),
             "records_left": int(groups["went"].sum()),
         }
-    return Registration.of(replace(manifest_of(plan, counts), update=said), counts, told)
+    return Registration.of(replace(manifest_of(plan, counts, group_of), update=said), counts, told)
 
 
 def full(plan, *missing, n=3):

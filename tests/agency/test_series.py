@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.agency.living_owners import LivingOwners
-from tests.agency.registrations import Agency, full, make_plan, make_registration, plain
+from tests.agency.registrations import Agency, full, make_plan, make_registration, make_update, plain
 
 import elldelta as ed
 from elldelta.agency.admission import ledger_chain, ledger_export
@@ -131,6 +132,23 @@ def test_a_class_that_was_withheld_is_compared_with_what_it_last_showed(owners):
     with pytest.raises(ElldeltaError, match=r"add up|do not agree"):
         agency.register(owners.plan, replace(changed(honest, went=lie), manifest=manifest), "a")
     assert agency.register(owners.plan, honest, "a").is_new
+
+
+def test_classes_that_are_merged_are_compared_with_what_their_parts_showed():
+    plan = make_plan()
+    agency, first = Agency(plan), full(plan)
+    agency.register(plan, make_update(plan, first, "one"), "a")
+    merged, group_of = np.stack([first[0], first[1], first[2] + first[3]]), [0, 1, 2, 2]
+    one = np.array([[0], [0], [1]])
+    second = merged + 2 * one
+    lie = make_update(plan, second, "two", (merged - one, "one"), group_of)
+    with pytest.raises(RefusedError, match="does not lead from your last release"):
+        agency.register(plan, lie, "a")
+    honest = make_update(plan, second, "two", (merged, "one"), group_of)
+    assert agency.register(plan, honest, "a").entry.merged == ((2, 3),)
+    divided = make_update(plan, full(plan, n=5), "three", (first, "two"))
+    with pytest.raises(RefusedError, match="with other classes"):
+        agency.register(plan, divided, "a")
 
 
 def test_other_rules_are_refused(owners):

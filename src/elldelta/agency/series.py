@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.distribution import frozen
+from elldelta.core.partition import grouping_from_merged, is_coarser
 from elldelta.core.updates import Groups, check_rules
 from elldelta.errors import FileError, RefusedError
 from elldelta.files import is_digest
@@ -118,14 +119,17 @@ def withheld_by(examined: Examined, series: Sequence[Registered]) -> tuple[int, 
     revision, last = examined.revision, series[0].entry.update if series else None
     if revision is None or revision.groups is None or last is None or last.state != revision.since:
         return ()  # the first one; or it updates another one, which the ledger refuses
-    groups, class_of = revision.groups, series[0].grouping.class_of
-    if examined.counts.shape != series[0].counts.shape:
+    groups, old = revision.groups, series[0].grouping
+    new = grouping_from_merged(examined.merged, old.class_of.size)
+    if not is_coarser(new, old):
         return ()  # other classes, which the ledger refuses
-    shown, is_open = np.zeros_like(examined.counts), np.ones(len(examined.counts), dtype=np.bool_)
-    for item in series:
+    shown, is_open = np.zeros_like(examined.counts), np.ones(old.class_of.size, dtype=np.bool_)
+    for item in series:  # classes are merged and never divided: what is open is whole classes of earlier ones
         is_here = is_open.copy()
-        is_here[class_of[list(item.entry.suppressed)]] = False
-        shown[is_here] = item.counts[is_here]
+        is_here[list(item.entry.suppressed)] = False
+        bases = np.flatnonzero(is_here)
+        classes, firsts = np.unique(item.grouping.class_of[bases], return_index=True)
+        np.add.at(shown, new.class_of[bases[firsts]], item.counts[classes])
         is_open &= ~is_here
     changes, shows = groups.changes, examined.counts.any(axis=1)
     fits = np.where(changes[:, np.newaxis], groups.leavers + groups.stayers, examined.counts) == shown
@@ -136,7 +140,7 @@ def withheld_by(examined: Examined, series: Sequence[Registered]) -> tuple[int, 
             found=f"In {int((~fits.all(axis=1) & ~withheld).sum())} classes the numbers do not add up.",
             remedy="Make the release again, with the state of your last registered release (--since).",
         )
-    return tuple(np.flatnonzero(withheld[class_of]).tolist())
+    return tuple(np.flatnonzero(withheld[new.class_of]).tolist())
 
 
 def table_of(cells: NDArray[np.int64], n_classes: int, n_values: int) -> NDArray[np.int64]:

@@ -175,6 +175,7 @@ def _compared(
         select(RegistrationRow.sequence)
         .where(
             RegistrationRow.plan_digest == row.plan_digest,
+            RegistrationRow.party_id != row.party_id,  # its own were judged with it
             RegistrationRow.grouping != row.grouping,
             has_state("published"),
         )

@@ -369,7 +369,10 @@ class _Case:
             elsewhere=tuple(elsewhere),
             known=known[0].entry if known else None,
             is_taken=session.execute(here.where(is_same & ~is_mine).limit(1)).first() is not None,
-            comparable=(*found(is_own & ~is_here), *found(is_here & is_other & has_state("published"))),
+            comparable=(
+                *found(is_own & ~is_here),
+                *found(is_here & ~is_mine & is_other & has_state("published")),
+            ),
             series=tuple(series),
         )
 
