@@ -11,8 +11,6 @@ no older state, and none of another owner, is ever compared with.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,13 +22,15 @@ from elldelta.core.certificate import missing_witnesses
 from elldelta.core.checks import check_whole
 from elldelta.core.updates import Groups, check_rules
 from elldelta.engines import TableColumn, sql
-from elldelta.errors import DataError, FileError, InternalError, ParameterError, RefusedError
-from elldelta.files import canonical_json, changed, newer, unreadable
+from elldelta.errors import DataError, InternalError, ParameterError, RefusedError
+from elldelta.files import canonical_json, changed
 from elldelta.model import Accounting, Counts
 from elldelta.model.persons import person_key
 from elldelta.plan.classes import Boxes, Runs
 from elldelta.release.neighbours import joined, pairings
+from elldelta.release.outcomes import CHANGE, HOLD, WITHHOLD, Outcomes
 from elldelta.release.publishable import fewest_persons, republished
+from elldelta.release.state import COLUMNS, FORMAT_VERSION, METADATA_KEY, read_head, state_digest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,11 +47,6 @@ AfterWait = Literal["withhold", "leave-out", "merge"]
 """What becomes of a class in which somebody has waited for too long: it is withheld; or who came late is left
 out for good, and it is withheld only because of those who went; or it is merged with a neighbour for good,
 and withheld only if no union with one may change."""
-
-FORMAT_VERSION = 1
-_METADATA_KEY = b"elldelta.state"
-_COLUMNS = ("who", "val", "home", "shown", "stays", "waited")
-HOLD, CHANGE, WITHHOLD = range(3)
 
 
 @dataclass(frozen=True)
@@ -233,7 +228,7 @@ class Comparison:
 
     def _compared(
         self, grouping: Partition, state: str, erased: str
-    ) -> tuple[str, _Found, NDArray[np.int64]]:
+    ) -> tuple[str, Outcomes, NDArray[np.int64]]:
         """The table beside a state: the relation, records by what became of them, and persons by class."""
         living, counts = self._living, self._counted.counts
         class_of = grouping.class_of[self.plan.class_of(counts.ranks)]
@@ -251,11 +246,11 @@ class Comparison:
         self._several = self._store(sql.several_rows(compared))
         homes, *n_persons = self._fetch(sql.compared_persons(compared, self._several), 5)
         persons[:, homes] = n_persons
-        return compared, _Found(cells, grouping.n_classes, counts.schema.n_values), persons
+        return compared, Outcomes(cells, grouping.n_classes, counts.schema.n_values), persons
 
     def _to_merge(
         self,
-        found: _Found,
+        found: Outcomes,
         persons: NDArray[np.int64],
         decisions: NDArray[np.int64],
         state: LedgerState,
@@ -288,8 +283,8 @@ class Comparison:
             "told": self._told(),
         }
         schema = pa.schema(
-            [("who", pa.string()), *((name, pa.int64()) for name in _COLUMNS[1:])],
-            {_METADATA_KEY: canonical_json(head)},
+            [("who", pa.string()), *((name, pa.int64()) for name in COLUMNS[1:])],
+            {METADATA_KEY: canonical_json(head)},
         )
         rows = self._store(self._query)
         self._persons = [
@@ -298,12 +293,12 @@ class Comparison:
         ]
         # No two persons have one name: looking for a name that comes again would take longest.
         with pq.ParquetWriter(
-            path, schema, compression="zstd", use_dictionary=[*_COLUMNS[1:]], write_statistics=False
+            path, schema, compression="zstd", use_dictionary=[*COLUMNS[1:]], write_statistics=False
         ) as writer:
             for batch in self._engine.fetch(rows):
                 columns = [batch.column(place).cast(kind) for place, kind in enumerate(schema.types)]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-        return _digest(path)
+        return state_digest(path)
 
     def described(self, manifest: Manifest) -> Manifest:
         """The manifest with what became of the records; after the state is written."""
@@ -358,9 +353,9 @@ class Comparison:
         if path is None:
             raise InternalError("There is no state to compare with.")
         source = f"The state {path}"
-        self.since = _digest(path)
+        self.since = state_digest(path)
         book.check_since(self._owner, self.since)  # before anything in it is read
-        head = _read_head(path)
+        head = read_head(path)
         column, kind = head["person"]
         if (head["plan"], head["owner"]) != (self.plan.digest, self._owner):
             raise changed(source)
@@ -373,7 +368,7 @@ class Comparison:
             )
         if "files" in self._engine.capabilities:
             opened = self._engine.open(path)
-            if set(opened.names) != set(_COLUMNS):
+            if set(opened.names) != set(COLUMNS):
                 raise changed(source)
             return opened.relation
         self._relations.append(self._engine.put(pq.read_table(path)))
@@ -415,7 +410,7 @@ class Comparison:
         return sql.distinct_rows(table.relation, [(person_key(table, self._person), "who")])
 
     def _decide(
-        self, found: _Found, persons: NDArray[np.int64], state: LedgerState, grouping: Partition
+        self, found: Outcomes, persons: NDArray[np.int64], state: LedgerState, grouping: Partition
     ) -> NDArray[np.int64]:
         """Which classes change, stay as they are, or are withheld."""
         plan, living = self.plan, self._living
@@ -439,7 +434,7 @@ class Comparison:
         decisions[(decisions == HOLD) & must] = WITHHOLD
         return decisions
 
-    def _published(self, found: _Found, decisions: NDArray[np.int64], grouping: Partition) -> Publishable:
+    def _published(self, found: Outcomes, decisions: NDArray[np.int64], grouping: Partition) -> Publishable:
         """What is published, as a table of counts; one combination stands for each class."""
         table = found.published(decisions)
         n_shown = int(table.sum())
@@ -472,110 +467,6 @@ class Comparison:
         return [found.column(place).to_numpy().astype(np.int64) for place in range(n_columns)]
 
 
-class _Found:
-    """What became of the records of every class and value."""
-
-    def __init__(self, cells: list[NDArray[np.int64]], n_classes: int, n_values: int) -> None:
-        classes, values, kinds, n, waited = cells
-        self._tables = np.zeros((8, n_classes, n_values), dtype=np.int64)
-        np.add.at(self._tables, (kinds, classes, values), n)
-        waits = np.isin(kinds, (sql.JOIN, sql.LEAVE))
-        self.longest_wait = np.zeros(n_classes, dtype=np.int64)
-        np.maximum.at(self.longest_wait, classes[waits], waited[waits] + 1)
-        self.most_waited = int(waited[kinds != sql.OUT].max(initial=0))
-
-    def merged(self, next_of: NDArray[np.int64]) -> _Found:
-        """The same where classes are merged: the number of each among the classes that follow."""
-        kinds, classes, values = np.nonzero(self._tables)
-        n = self._tables[kinds, classes, values]
-        waited = np.maximum(self.longest_wait[classes] - 1, 0)
-        cells = [next_of[classes], values, kinds, n, waited]
-        return _Found(cells, int(next_of.max()) + 1, self._tables.shape[2])
-
-    def table(self, *kinds: int) -> NDArray[np.int64]:
-        """Records of some kinds, by class and value."""
-        total: NDArray[np.int64] = self._tables[list(kinds)].sum(axis=0)
-        return total
-
-    @property
-    def groups(self) -> Groups:
-        """Who came, went and stayed, if everything changed."""
-        return Groups(self.table(sql.JOIN), self.table(sql.LEAVE, sql.MUST), self.table(sql.STAY, sql.MOVE))
-
-    @property
-    def if_changed(self) -> NDArray[np.int64]:
-        """What would be published if everything changed."""
-        return self.table(sql.STAY, sql.MOVE, sql.JOIN)
-
-    def published(self, decisions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What is published."""
-        held = self.table(sql.STAY, sql.MOVE, sql.LEAVE)
-        table = np.where((decisions == CHANGE)[:, np.newaxis], self.if_changed, held)
-        table[decisions == WITHHOLD] = 0
-        return table
-
-    def numbers(self, decisions: NDArray[np.int64]) -> dict[str, int]:
-        """What the manifest says."""
-        does_change, holds, withheld = (decisions == one for one in (CHANGE, HOLD, WITHHOLD))
-        was = self.table(sql.STAY, sql.MOVE, sql.LEAVE, sql.MUST).any(axis=1) | self.if_changed.any(axis=1)
-        changes = self.groups.changes
-        joiners, leavers = self.groups.joiners, self.groups.leavers
-        return {
-            "classes_changed": int((does_change & changes).sum()),
-            "classes_unchanged": int((was & ~changes & ~withheld).sum()),
-            "classes_waiting": int((holds & changes).sum()),
-            "classes_withheld": int(withheld.sum()),
-            "records_joined": int(joiners[does_change].sum()),
-            "records_left": int(leavers[does_change].sum()),
-            "records_waiting": int(joiners[~does_change].sum()),
-            "records_lingering": int(leavers[holds].sum()),
-            "records_moved": int(self.table(sql.MOVE).sum()),
-            "records_late": int(self.table(sql.LATE).sum()),
-            "longest_wait": self.most_waited,
-        }
-
-
-def read_told(path: Path, plan: Plan) -> dict[str, Any]:
-    """What a state says for an agency: its digest, the rules, the state before it, who came and who went.
-
-    Numbers of records by published class and value: nothing about a person.
-
-    Raises:
-        FileError: It is no state of a table under this plan.
-    """
-    head = _read_head(path)
-    if head["plan"] != plan.digest or not isinstance(head.get("told"), dict):
-        raise FileError(
-            f"The state {path} does not belong to this release.",
-            found="It is that of another plan, or of an earlier version, which told an agency nothing.",
-            remedy="Give the state that was written with the release.",
-        )
-    return {**head["told"], "state": _digest(path)}
-
-
-def _read_head(path: Path) -> dict[str, Any]:
-    """What a state says about itself."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    source = f"The state {path}"
-    try:
-        head: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {})[_METADATA_KEY])
-        is_newer = head["format"] > FORMAT_VERSION
-        _, _, (_, _) = head["plan"], head["owner"], head["person"]
-    except OSError as problem:
-        raise unreadable(path, "state", problem) from None
-    except (pa.ArrowException, LookupError, TypeError, ValueError, RecursionError):
-        raise FileError(
-            f"{source} is not a state.",
-            found="It is not a file that a release has written for its owner.",
-            remedy="Give the file that was written with the last release (`state`).",
-        ) from None
-    if is_newer:
-        raise newer(source, head["format"], FORMAT_VERSION)
-    return head
-
-
 def _cells(table: NDArray[np.int64]) -> list[list[int]]:
     """The counts of a table that are not 0: rows, columns, numbers."""
     places = np.nonzero(table)
@@ -590,11 +481,3 @@ def _first_ranks(plan: Plan) -> NDArray[np.int64]:
         ranks: NDArray[np.int64] = plan.schema.ranks(plan.classes.tiling.lows)
         return ranks
     raise InternalError("A plan has runs or boxes.")
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as problem:
-        raise unreadable(path, "state", problem) from None

@@ -1,0 +1,69 @@
+"""The file of an owner's state: what it says about itself. Who is in it is read in engines only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from elldelta.errors import FileError
+from elldelta.files import newer, unreadable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from elldelta.plan.plan import Plan
+
+FORMAT_VERSION = 1
+METADATA_KEY = b"elldelta.state"
+COLUMNS = ("who", "val", "home", "shown", "stays", "waited")
+
+
+def read_told(path: Path, plan: Plan) -> dict[str, Any]:
+    """What a state says for an agency: its digest, the rules, the state before it, who came and who went.
+
+    Numbers of records by published class and value: nothing about a person.
+
+    Raises:
+        FileError: It is no state of a table under this plan.
+    """
+    head = read_head(path)
+    if head["plan"] != plan.digest or not isinstance(head.get("told"), dict):
+        raise FileError(
+            f"The state {path} does not belong to this release.",
+            found="It is that of another plan, or of an earlier version, which told an agency nothing.",
+            remedy="Give the state that was written with the release.",
+        )
+    return {**head["told"], "state": state_digest(path)}
+
+
+def read_head(path: Path) -> dict[str, Any]:
+    """What a state says about itself."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = f"The state {path}"
+    try:
+        head: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {})[METADATA_KEY])
+        is_newer = head["format"] > FORMAT_VERSION
+        _, _, (_, _) = head["plan"], head["owner"], head["person"]
+    except OSError as problem:
+        raise unreadable(path, "state", problem) from None
+    except (pa.ArrowException, LookupError, TypeError, ValueError, RecursionError):
+        raise FileError(
+            f"{source} is not a state.",
+            found="It is not a file that a release has written for its owner.",
+            remedy="Give the file that was written with the last release (`state`).",
+        ) from None
+    if is_newer:
+        raise newer(source, head["format"], FORMAT_VERSION)
+    return head
+
+
+def state_digest(path: Path) -> str:
+    """The digest of a state, which the owner's line in the ledger names."""
+    try:
+        with path.open("rb") as file:
+            return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as problem:
+        raise unreadable(path, "state", problem) from None
