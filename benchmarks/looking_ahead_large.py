@@ -3,7 +3,7 @@
 20,000 postal codes, 100 ages and two sexes are four million combinations; 300 diagnoses become rarer like
 1 / (rank + 10); ten million past records, two owners of three million. Every step is the whole command in a
 process of its own. Time is processor time. Ratios: the classes that were aimed at divided by those that are
-published, what linking both leaves, the memory and time aimed at, and how many times as long as numpy sorts
+published, the memory and time aimed at, and how many times as long as numpy sorts
 the past records, or as Python's json reads and writes the plan, each command takes.
 """
 
