@@ -9,8 +9,9 @@ import pytest
 from tests.release.living import World
 
 import elldelta as ed
-from elldelta.audit.audit import audit, audit_before
+from elldelta.audit.audit import Reading, audit, audit_before
 from elldelta.audit.releases import ForeignColumns
+from elldelta.audit.series import Owner, measure_series
 
 ELL = 3
 VALUES = "abcdefg"
@@ -149,6 +150,42 @@ def test_closeness_is_asked_of_those_who_came_too():
     # 8 of 10 have a, which 58 of 360 have in all
     assert found.series[0].distance == pytest.approx(0.8 - 58 / 360 + 2 * max(0, 0.1 - 51 / 360), abs=0.05)
     assert not found.holds
+
+
+def quarters(*tables):
+    """Tables of one class: how many have each value."""
+    return [
+        pd.DataFrame(
+            [("20-29", "F", value) for value, n in zip("abcd", counts, strict=True) for _ in range(n)],
+            columns=["age", "sex", "value"],
+        )
+        for counts in tables
+    ]
+
+
+def test_releases_with_others_in_between_are_subtracted_too():
+    """Four come, three of the same values go: between the first and the last one person came."""
+    found = audit(
+        quarters((2, 2, 2, 2), (3, 3, 3, 3), (2, 2, 2, 3)), ell=ELL, foreign=FOREIGN, series=[[0, 1, 2]]
+    )
+    assert found.series[0].diversity_min == ELL
+    assert any("nobody stayed of those who came after" in said for said in found.assumptions)
+    steady = audit(
+        quarters((2, 2, 2, 2), (3, 3, 3, 3), (4, 4, 4, 4)), ell=ELL, foreign=FOREIGN, series=[[0, 1, 2]]
+    )
+    assert not any("nobody stayed" in said for said in steady.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("told", "told_by"),
+    [((1, 0), "manifest"), ((9, 0), "manifest"), ((0, 0), "counts"), ((2, 1), "counts"), ((3, 2), "")],
+)
+def test_a_manifest_hides_only_as_many_as_it_says(told, told_by):
+    """One person came. Two more who came while two went would hide it; other numbers do not."""
+    evidence = Reading(foreign=FOREIGN).gather(quarters((2, 2, 2, 2), (2, 2, 2, 3)))
+    found = measure_series(evidence, Owner((0, 1), (None, told)), ELL)
+    assert found.steps[0].told_by == told_by
+    assert found.people_below == (1 if told_by else 0)
 
 
 @pytest.mark.parametrize("named", [[[0, 0]], [[0, 1], [1, 2]], [[0]], [["x.csv", 1]]])

@@ -3,8 +3,9 @@
 What a class holds more than the last time was brought by people who came, what it holds less was taken by
 people who went, and what both show are people who stayed: that is read from the counts if nobody came and
 somebody else went with the same value at the same time. The manifests of tables that live say how many came
-and went in all. If that is more than the counts show, nobody can tell who came from who stayed, and no value
-of either is excluded.
+and went in all. If that is more than the counts show, others came and went with the same value. If these can
+be enough to give ell values to everybody, nobody can tell who came from who stayed, and no value of either is
+excluded. A manifest that says less, or too little for that, hides nobody.
 
 Somebody with one stay is in every table from the first to the last of it, among those who came at its
 beginning and went at its end, and among those who stayed in between (Theorem I): a value is left if all of
@@ -70,7 +71,8 @@ class Step:
         classes: Classes that both show, or unions of classes where those have changed.
         changed: Those that hold other records than before.
         told_by: What tells who came from who stayed: the "manifest", which fits the counts; the "counts"
-            alone, on a condition (`READ_FROM_COUNTS`); or "" where the manifest says that they do not.
+            alone, on a condition (`READ_FROM_COUNTS`), also where a manifest says too little to hide all
+            small groups; or "" where the manifest says that they do not.
         came: Of those who came: groups, people, those in groups of fewer than ell values, and the fewest.
         went: The same of those who went.
         stayed: The same of those who stayed, where others came or went.
@@ -183,7 +185,7 @@ def measure_series(
     else:
         cells, reference_of, weights = references(evidence, asked)
     steps = [
-        _Compared(cells, owner.places[: number + 1], owner.told[number])
+        _Compared(cells, owner.places[: number + 1], owner.told[number], ell, evidence.groups)
         for number in range(1, len(owner.places))
     ]
     looked_at = steps[-1:] if only_last else steps
@@ -213,30 +215,42 @@ def measure_series(
 
 
 def grown_notes(evidence: Evidence, owners: Sequence[Owner], ell: int) -> Iterator[str]:
-    """Pairs of releases of one plan that look like one table before and after a few people came or went.
+    """Pairs of releases that look like one table before and after a few people came or went.
 
-    Whose they are nobody says. What one holds more than the other, in a class where it holds no less of any
-    value, is then what these people have.
+    What one holds more than the other, in a class where it holds no less of any value, is then what these
+    people have. Releases of one plan, of which nobody says whose they are; and those of one owner with others
+    in between, where who came after the one and went before the other may be the same people.
     """
-    known = {pair for owner in owners for pair in combinations(sorted(owner.places), 2)}
+    if not evidence.is_disjoint:
+        return
+    known = {pair: owner for owner in owners for pair in combinations(owner.places, 2)}
+    cells = list(distinct_cells(evidence.releases))
     pairs = [
         pair
         for pair in combinations(range(len(evidence.shown)), 2)
-        if pair not in known and evidence.is_one_plan(*pair)
+        if not {pair, pair[::-1]} & known.keys() and evidence.is_one_plan(*pair)
     ]
-    if not evidence.is_disjoint:
-        return
-    cells = list(distinct_cells(evidence.releases))
-    for pair in pairs[:_MOST_PAIRS]:
-        step = _Compared(cells, pair, None)
+    for pair in [*pairs[:_MOST_PAIRS], *list(known)[:_MOST_PAIRS]]:
+        told, owner = None, known.get(pair)
+        if owner is not None:
+            first, last = map(owner.places.index, pair)
+            if last == first + 1:
+                continue  # it is measured
+            since = [each for each in owner.told[first + 1 : last + 1] if each is not None]
+            if len(since) == last - first:
+                told = sum(each[0] for each in since), sum(each[1] for each in since)
+        step = _Compared(cells, pair, told, ell, evidence.groups)
         one_way = ~(step.came.any(axis=1) & step.went.any(axis=1))
         more = n_groups_left((step.came + step.went) > 0, evidence.groups)
         n_below = int((one_way & (more > 0) & (more < ell)).sum())
-        if n_below:
+        if n_below and step.told_by:
             one, other = (evidence.names[place] for place in pair)
             yield (
                 f"{GROWN}: {one} and {other} are one owner's, subtracting them shows people with fewer than "
                 f"{ell} values in {n_below:,} classes. Say so to have it judged (`series`)."
+                if owner is None
+                else f"{GROWN} nobody stayed of those who came after {one} and went before {other}, "
+                f"subtracting the two shows people with fewer than {ell} values in {n_below:,} classes."
             )
 
 
@@ -244,7 +258,12 @@ class _Compared:
     """A release of an owner beside what each class held the last time it was shown."""
 
     def __init__(
-        self, cells: Sequence[ReleasedCounts], places: Sequence[int], told: tuple[int, int] | None
+        self,
+        cells: Sequence[ReleasedCounts],
+        places: Sequence[int],
+        told: tuple[int, int] | None,
+        ell: int,
+        groups: NDArray[np.int64] | None,
     ) -> None:
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
@@ -284,9 +303,20 @@ class _Compared:
         self.went = np.maximum(held - holds, 0)
         self.changed = np.any(holds != held, axis=1)
         self.stayed = np.minimum(holds, held) * self.changed[:, np.newaxis]
-        found = (int(self.came.sum()), int(self.went.sum()))
-        self.told_by = "counts" if told is None else "manifest" if told == found else ""
+        self.told_by = "counts"
+        if told is not None:
+            # Who came and went with one value is in neither difference; a class that is new or gone is told.
+            n_hidden = min(told[0] - int(self.came.sum()), told[1] - int(self.went.sum()))
+            if n_hidden == 0:
+                self.told_by = "manifest"
+            elif n_hidden >= self._least_hidden(ell, groups):
+                self.told_by = ""
         self._places = int(earlier[-1]), new
+
+    def _least_hidden(self, ell: int, groups: NDArray[np.int64] | None) -> int:
+        """How many must have come and gone with one value for all who came, and all who went, to have ell."""
+        values = np.stack([n_groups_left(group > 0, groups) for group in (self.came, self.went)])
+        return max(1, int(np.where(values, np.maximum(ell - values, 0), 0).max(axis=0, initial=0).sum()))
 
     @staticmethod
     def _totals(
