@@ -59,6 +59,15 @@ def path(tmp_path):
 
 
 class TestAdmission:
+    @pytest.mark.parametrize("again", ["klinik Süd", "Klinik  Süd", "Klinik Su\u0308d", "\uff2blinik Süd"])
+    def test_another_spelling_makes_no_second_owner(self, path, again):
+        publish(path, without((0, 0)), owner="Klinik Süd", number=1)
+        before = path.read_bytes()
+        with pytest.raises(RefusedError, match="nearly that of"):
+            publish(path, without((0, 0)), owner=again, number=2)
+        assert path.read_bytes() == before
+        publish(path, without((0, 0)), owner="Klinik Süd 2", number=2)
+
     def test_the_union_of_misses_decides(self, path):
         publish(path, without((0, 0)), owner="A", number=1)
         publish(path, without((0, 0)), owner="B", number=2)  # misses nothing new

@@ -6,6 +6,7 @@ the line that it returns.
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +21,7 @@ from elldelta.ledger.lines import LedgerEntry, UpdateLine, counts_of, line_bytes
 from elldelta.release import verify_published
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
     from numpy.typing import NDArray
@@ -235,8 +237,10 @@ class ReadLedger:
             revision: What has changed, for a table that is published again and again.
 
         Raises:
-            RefusedError: The owner has published other classes before, or the promise would no longer hold.
+            RefusedError: The owner has published other classes before, another one has nearly the same name,
+                or the promise would no longer hold.
         """
+        _check_name(owner, self.chain.owners)
         suppressed = np.flatnonzero(certificate.suppressed[certificate.grouping.class_of])
         return admit(
             self.chain.standing(self.terms, owner, content_digest),
@@ -318,3 +322,19 @@ def check_owner(owner: str) -> str:
     if owner != owner.strip():
         raise ParameterError("The name of an owner must not begin or end with a space.")
     return owner
+
+
+def _check_name(owner: str, known: Sequence[str]) -> None:
+    """Refuses a new owner with the name of another one in another spelling: it may be the same one."""
+    alike = [name for name in known if _folded(name) == _folded(owner)]
+    if alike and owner not in known:
+        raise RefusedError(
+            f"The ledger knows {alike[0]!r}, whose name is nearly that of {owner!r}.",
+            found="They differ in capitals, spaces or the coding of letters only. An owner that publishes "
+            "under two names is taken for two, and nobody looks at what subtracting its releases shows.",
+            remedy="Give the name in the ledger; or, if it is another owner, a name that differs more.",
+        )
+
+
+def _folded(name: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
