@@ -416,3 +416,21 @@ def test_kill_9_leaves_release_state_and_ledger_all_old_or_all_new(tmp_path):
         assert finished.returncode == -signal.SIGKILL
     assert outcomes[-1]
     assert not all(outcomes)
+
+
+def test_a_plain_release_whose_file_is_lost_can_be_made_again(tmp_path):
+    """Also where the ledger has little room: what is left out follows from what it knew at that time."""
+    world = World(tmp_path, 3, owners=(), n_past=3000)
+    for owner in "abcdefg":
+        table, place = world.born(300), tmp_path / f"{owner}.parquet"
+
+        def publish(rows, owner=owner, place=place):
+            book = ed.Ledger(tmp_path / "ledger", owner)
+            made = ed.release(rows, world.plan, to=place, ledger=book, on_failure="suppress", overwrite=True)
+            return made.manifest.to_dict()
+
+        made = publish(table)
+        place.unlink()
+        assert publish(table) == made
+        with pytest.raises(ed.RefusedError, match="has published under this plan before"):
+            publish(table.iloc[60:])

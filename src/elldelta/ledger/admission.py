@@ -210,6 +210,17 @@ class ReadLedger:
         """The classes that an owner has published before and has to keep; None if it has not published."""
         return self.chain.grouping_of(check_owner(owner))
 
+    def before(self, owner: str) -> ReadLedger:
+        """The ledger as it stood when an owner published a table that stands by itself; else as it stands.
+
+        Who makes that release again, because its files are lost, gets the same one, which is then known.
+        """
+        own = [entry for entry in self.chain.active if entry.owner == owner]
+        if not own or own[-1].update is not None:
+            return self
+        entries = tuple(entry for entry in self.chain.entries if entry.sequence < own[-1].sequence)
+        return ReadLedger(self.terms, replace(self.chain, entries=entries))
+
     def check_since(self, owner: str, since: str) -> None:
         """Refuses the digest of a state that is not that of an owner's last release."""
         own = [entry for entry in self.chain.active if entry.owner == owner]

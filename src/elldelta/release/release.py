@@ -220,9 +220,7 @@ def release(
                 on_failure=on_failure,
                 most_suppressed=most_suppressed,
                 price_left_out=price_left_out,
-                state=None if ledger is None else book.state,
-                grouping=None if ledger is None else book.grouping_of(ledger.owner),
-                to_come=None if ledger is None else _to_come(ledger, book),
+                **({} if ledger is None else _left(ledger, book)),
             )
             commit = None if ledger is None else _Commit(book, ledger, living, overwrite=overwrite)
             if living is None:
@@ -262,10 +260,18 @@ def release(
     return Release(table, manifest, name or _words(place), place)
 
 
-def _to_come(ledger: AdmittingLedger, book: Any) -> int | None:  # noqa: ANN401 (what the ledger opens)
-    """How many owners are still to come: what the owner says, or what the ledger expects."""
-    expected: int | None = book.to_come(ledger.owner)
-    return expected if ledger.to_come is None else ledger.to_come
+def _left(ledger: AdmittingLedger, book: Any) -> dict[str, Any]:  # noqa: ANN401 (what the ledger opens)
+    """What a ledger leaves to an owner: room, its earlier classes, and how many owners are still to come.
+
+    As the ledger stood before the owner's release, if that is made again: so that it is the same.
+    """
+    earlier = book.before(ledger.owner)
+    expected: int | None = earlier.to_come(ledger.owner)
+    return {
+        "state": earlier.state,
+        "grouping": earlier.grouping_of(ledger.owner),
+        "to_come": expected if ledger.to_come is None else ledger.to_come,
+    }
 
 
 def _words(place: Path | TableName | None) -> str:
