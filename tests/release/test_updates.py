@@ -344,6 +344,19 @@ def test_a_class_that_waited_too_long_is_merged_for_good(tmp_path):
     assert verify_ledger(tmp_path / "ledger", plan_digest=world.plan.digest, terms=world.plan.terms)
 
 
+def test_a_neighbour_in_which_nobody_comes_or_goes_hides_nobody(tmp_path):
+    """All but one leave a class: taking what the neighbour showed from the union would show the last one."""
+    world = World(tmp_path, 12, owners=("a",), longest_wait=1, after_wait="merge")
+    world.change("a", 4000, 0)
+    world.publish("a")
+    state = pd.read_parquet(world.name("state", "a", 0))
+    went = state["who"][state["home"] == state["home"].iloc[0]].iloc[1:]
+    world.tables["a"] = world.tables["a"][~world.tables["a"]["who"].isin(went)]
+    for _ in range(3):
+        told = world.publish("a").update
+    assert (told["classes_merged"], told["classes_withheld"]) == (0, 1)
+
+
 def test_of_two_updates_at_the_same_time_one_wins(tmp_path):
     """Both have the state of the last release; whoever is second finds another one, and writes nothing."""
     world = World(tmp_path, 9, owners=("a",))

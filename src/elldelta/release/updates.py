@@ -258,10 +258,14 @@ class Comparison:
     ) -> dict[int, int]:
         """Classes that must not wait any more, with a neighbour together with which they may change."""
         chosen: dict[int, int] = {}
+        changes = found.groups.changes
         waits = (decisions == WITHHOLD) & (found.longest_wait > (self._living.longest_wait or 0))
         for pairs in pairings(self.plan, grouping, waits):
             taken = {*chosen, *chosen.values()}
-            tried = {one: other for one, other in pairs.items() if not {one, other} & taken}
+            # A neighbour in which nobody comes or goes hides nothing: what it showed can be subtracted.
+            tried = {
+                one: other for one, other in pairs.items() if changes[other] and not {one, other} & taken
+            }
             coarser, next_of = joined(grouping, tried)
             both = np.zeros((4, coarser.n_classes), dtype=np.int64)
             np.maximum.at(both.T, next_of, persons.T)  # at least so many are different
