@@ -244,6 +244,11 @@ HISTORY_2 = table_of("""
 """)
 """What 0.2.0 has added about a confidence in the history (plan format 3)."""
 
+TURNOVER_2 = table_of("""
+637de48ab5e075abe1dc921a8ba5978f43e68f65ae8883cfac299d69e659ad6e  turnover/plan.json
+""")
+"""What 0.2.0 has added about tables that live: a plan with a turnover (plan format 3)."""
+
 CLOSENESS_2 = table_of("""
 2fdc695588d1a1014c83764948a33061cebab9c655a99f97c96a0c7115658ad5  closeness/both.json
 e0e107788f5357d0b56f24c6c9c6755c1141e2eade9a9881ca9678835bd22fe3  closeness/plan.json

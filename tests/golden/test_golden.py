@@ -36,6 +36,7 @@ from tests.golden.digests import (
     ROUNDED_2,
     SEVERAL_2,
     TOLD,
+    TURNOVER_2,
 )
 
 import elldelta as ed
@@ -207,6 +208,14 @@ def test_a_plan_with_a_confidence_is_read_and_made_again(tmp_path):
     assert ed.read_plan(kept).history_confidence == 0.95
     asked = f"plan {ASKED} --guarantee probabilistic --history-confidence 0.95"
     say(f"{asked} -o {tmp_path}/plan.json")
+    assert (tmp_path / "plan.json").read_bytes() == kept.read_bytes()
+
+
+def test_a_plan_with_a_turnover_is_read_and_made_again(tmp_path):
+    kept = Path("../0.2.0/turnover/plan.json")
+    assert sha256(kept) == TURNOVER_2["turnover/plan.json"]
+    assert ed.read_plan(kept).turnover == 0.2
+    say(f"plan models/dense.parquet --ell 3 --records 1500 --turnover 0.2 -o {tmp_path}/plan.json")
     assert (tmp_path / "plan.json").read_bytes() == kept.read_bytes()
 
 

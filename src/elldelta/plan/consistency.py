@@ -15,6 +15,7 @@ from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.sample_size import union_bound
 from elldelta.errors import ParameterError
 from elldelta.plan.movers import common_of
+from elldelta.plan.turnover import tables_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,6 +77,17 @@ def _wrong_terms(plan: Plan) -> str | None:
     for words, (is_there, fits) in terms.items():
         if is_there and not (is_sharp and fits):
             return f"{words} belongs to another bound or guarantee."
+    if plan.turnover is not None and (
+        not 0.0 < plan.turnover <= 0.5
+        or int(plan.records * plan.turnover) < plan.min_records
+        or not (is_sharp and is_certified)
+        or plan.waiting_risk is None
+        or plan.releases > 1
+        or plan.owners is not None
+        or plan.closeness is not None
+        or plan.movers is not None
+    ):
+        return "A turnover belongs to a plan for one release with a waiting risk."
     if plan.owners is not None and (plan.owners < 1 or plan.waiting_risk is None or plan.releases > 1):
         return "A number of owners belongs to a plan for one release with a waiting risk."
     if plan.waiting_risk is not None and plan.eta:
@@ -103,12 +115,13 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
     if not plan.promises_values:
         return 0.0, 0.0
     # r records of a value are one in each of r parts of a release, as in planning.
+    n_records, n_tables, n_shared = tables_of(plan, plan.records)
     bound = SharpBound(
         plan.ell,
-        plan.records // plan.min_records,
-        (plan.owners or plan.releases) * plan.min_records,
+        n_records // plan.min_records,
+        n_tables * plan.min_records,
         certifiable=plan.guarantee == "certified",
-        shared_records=plan.shared_records if plan.owners is None else 0,
+        shared_records=n_shared,
         eta=plan.eta,
     )
     common = common_of(plan)
@@ -124,7 +137,7 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
         shared_records_upper=bound.shared_records,
     )
     failures = found.failures_upper.copy()
-    if bound.certifiable and plan.owners is None:
+    if bound.certifiable and plan.owners is None and plan.turnover is None:
         # The best witnesses may be fewer than the plan has; what a release must show is what it says.
         n_written = np.array([len(values) for values in plan.witnesses])
         for row in np.flatnonzero(found.n_witnesses != n_written).tolist():

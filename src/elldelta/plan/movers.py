@@ -42,9 +42,9 @@ def movers_of(wish: Wish, schema: Schema) -> Movers | None:
             found="A closeness is asked for, and people move among classes with references of their own.",
             remedy="Ask for ell alone, or replace what changes by what does not, such as a birth year.",
         )
-    if wish.bound != "sharp" or wish.guarantee != "certified" or wish.owners is not None:
+    if wish.bound != "sharp" or wish.guarantee != "certified" or wish.owners is not None or wish.turnover:
         raise ParameterError(
-            "A plan for people who move is certified, by the sharp bound, and not for a number of owners.",
+            "A plan for people who move is certified, by the sharp bound, and not for owners or a turnover.",
             found="Anything may change about people."
             if movers == "any"
             else f"The schema says what may change: {_listed(schema.changing)}.",

@@ -54,6 +54,7 @@ KIND = "plan"
 
 _PLAIN = ("ell", "delta", "releases", "records", "failure_upper", "bound", "p", "eta", "shared_records",
           "guarantee", "waiting_risk", "min_records", "model_digest", "promise")  # fmt: skip
+_WHERE_USED = ("owners", "movers", "history_confidence", "turnover")  # no key in plans without
 _TABLES = ("witnesses", "witness_cells")
 
 
@@ -91,6 +92,7 @@ class Plan(Shown):
         past: How the past records behind the plan are protected by noise, if they are.
         history_confidence: The probability, over past records, that its cells are not above the true ones;
             None where the model is taken for the distribution.
+        turnover: The share of the records that come, and go, between two releases of a table that lives.
         closeness: What is promised about belief, if that was asked for. With ell = 1 it is all that is
             promised, and there are no witnesses.
         also: Where there are several sensitive columns: the plans of the further ones, with the same classes.
@@ -121,6 +123,7 @@ class Plan(Shown):
     movers: Movers | None = None
     past: tuple[Protection, ...] = ()
     history_confidence: float | None = None
+    turnover: float | None = None
     closeness: Closeness | None = None
     also: tuple[Plan, ...] = ()
 
@@ -162,7 +165,8 @@ class Plan(Shown):
     def _check_types(self) -> None:
         """Plans come from files: a number must be a number before anything is computed with it."""
         whole = (self.ell, self.releases, self.records, self.min_records, self.shared_records, self.owners)
-        real = (self.failure_upper, self.delta, self.p, self.eta, self.waiting_risk, self.history_confidence)
+        real = [self.failure_upper, self.delta, self.p, self.eta, self.waiting_risk]
+        real += [self.history_confidence, self.turnover]
         if (
             not all(number is None or type(number) is int for number in whole)
             or not all(n is None or (type(n) in (int, float) and 0.0 <= n <= 1.0) for n in real)
@@ -374,14 +378,11 @@ class Plan(Shown):
         if self.notes:  # no key where there is none: older plans keep their digest
             content["notes"] = list(self.notes)
         version = 1 if self.conditions == conditions_of(self, 1) else 2
-        if self.owners is not None:
-            content["owners"], version = self.owners, FORMAT_VERSION
-        if self.movers is not None:
-            content["movers"], version = self.movers, 3
+        for name in _WHERE_USED:
+            if (value := getattr(self, name)) is not None:
+                content[name], version = value, FORMAT_VERSION
         if self.past:
             content["past"], version = [protection.to_dict() for protection in self.past], 3
-        if self.history_confidence is not None:
-            content["history_confidence"], version = self.history_confidence, 3
         if self.closeness is not None:
             content["closeness"], version = self.closeness.to_dict(), FORMAT_VERSION
         if self.schema.also_sensitive:
@@ -444,12 +445,10 @@ class Plan(Shown):
                 witness_cells=tuple(map(tuple, content["witness_cells"])),
                 conditions=tuple(content["conditions"]),
                 notes=tuple(content.get("notes", ())),
-                owners=content.get("owners"),
-                movers=content.get("movers"),
                 past=tuple(Protection(**each) for each in content.get("past", ())),
-                history_confidence=content.get("history_confidence"),
                 closeness=Closeness.from_dict(content["closeness"]) if "closeness" in content else None,
                 **{name: content[name] for name in _PLAIN},
+                **{name: content[name] for name in _WHERE_USED if name in content},
             )
             if schema.also_sensitive:
                 further = enumerate(content["also"], start=1)

@@ -23,6 +23,7 @@ from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan
 from elldelta.plan.several import check_wish, together, wish_of
+from elldelta.plan.turnover import tables_of, with_expectation
 from elldelta.plan.wish import Wish, check_noisy, plan_groups, promised_ell
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def plan(
     closeness_to: ClosenessTo = "class",
     exact_references: bool = False,
     history_confidence: float | None = None,
+    turnover: float | None = None,
     releases: int = 1,
     records: int | None = None,
     delta: float | None = None,
@@ -84,6 +86,7 @@ def plan(
         exact_references: Whether the plan may tell the past records of every class as they are.
         history_confidence: How sure a probabilistic promise must be that the past records do not mislead,
             such as 0.95.
+        turnover: The share of records that come, and go, between two releases of a table that lives.
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.
         records: The records every owner can wait for.
         delta: Failure probability of one release. By default a certified plan for given records takes the
@@ -117,6 +120,7 @@ def plan(
         closeness_to=closeness_to,
         exact_references=exact_references,
         history_confidence=history_confidence,
+        turnover=turnover,
         delta=delta,
         releases=releases,
         records=records,
@@ -164,14 +168,12 @@ def _made(model: Model, wish: Wish, hierarchies: Mapping[str, Any], progress: Pr
         from elldelta.plan.history import HistoryPlanner
 
         return HistoryPlanner(model, wish, notes, progress).made()
-    return Planner(model, wish, notes, progress).made()
+    made = Planner(model, wish, notes, progress).made()
+    return made if wish.turnover is None else with_expectation(made)
 
 
 class Planner:
-    """One model in its final order, one wish, and the plans that the bounds make of them.
-
-    Drafts are made quickly, to be measured and thrown away. The progress of every plan is told.
-    """
+    """One model in its final order, one wish, and the plans of the bounds; drafts are made quickly."""
 
     def __init__(
         self,
@@ -206,7 +208,8 @@ class Planner:
     @property
     def bounds(self) -> tuple[PlanBound, ...]:
         """The bounds that can be compared for this wish."""
-        is_plain = self.wish.min_records == 1 and self.movers is None and self.wish.closeness is None
+        wish = self.wish
+        is_plain = wish.min_records == 1 and (self.movers, wish.closeness, wish.turnover) == (None,) * 3
         return BOUNDS if is_plain and not self.columns else (self.wish.bound,)
 
     def made(self) -> Plan:
@@ -252,7 +255,9 @@ class Planner:
         while planned_for >= self.wish.min_records:
             share = 1.0
             for _ in range(TRIES):
-                bound = self._bound(n_records, share).with_records(planned_for // self.wish.min_records)
+                bound = self._bound(n_records, share).with_records(
+                    tables_of(self.wish, planned_for)[0] // self.wish.min_records
+                )
                 partition, classes, common = drawn(self, bound)
                 found, excess = self._promised(n_records, partition, classes, common)
                 if found is not None and excess <= 1.0:
@@ -294,17 +299,17 @@ class Planner:
 
     def _column_bound(self, n_records: int, share: float = 1.0) -> SharpBound:
         wish, parts = self.wish, self.wish.min_records
+        n_each, n_tables, n_shared = tables_of(wish, n_records)
         # r records of a value: cut a release into r parts of N / r records. If the value is in every part, it
         # has r records, so t releases that need r records each fail no more often than r t that need one.
         return SharpBound(
             self._ell,
-            n_records // parts,
-            (wish.owners or wish.releases) * parts,
+            n_each // parts,
+            n_tables * parts,
             wish.budget * share if self._risk is None else self._risk * share / parts,
             per_class=self._risk is not None,
             certifiable=wish.guarantee == "certified",
-            # Owners who share a ledger: whether one of them has to merge, if they draw independently.
-            shared_records=wish.shared_records if wish.owners is None else 0,
+            shared_records=n_shared,
             eta=wish.eta,
             closeness=closeness_bound(
                 wish,
@@ -409,6 +414,7 @@ class Planner:
             movers=self.movers,
             past=self.model.noise,
             history_confidence=wish.history_confidence,
+            turnover=wish.turnover,
             closeness=closeness,
         )
 

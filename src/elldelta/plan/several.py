@@ -172,6 +172,7 @@ def check_choices(wish: Wish, names: Sequence[str]) -> None:
         "beta": wish.beta is not None,
         "shape": wish.shape == "runs",
         "owners": wish.owners is not None,
+        "turnover": wish.turnover is not None,
         "history_confidence": wish.history_confidence is not None,
     }
     if any(others.values()):

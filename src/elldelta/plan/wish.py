@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 USUAL_DELTA = 0.01
 """The failure probability of one release, where one is needed and none was given."""
 
+USUAL_WAIT = 0.3
+"""The chance that a class of a table that is published again cannot change, where none was given."""
+
 MOST_OWNERS = 100
 """Owners for whom a plan is tried out; a ledger admits more."""
 
@@ -101,6 +104,8 @@ class Wish:
             model, smoothed, or "overall", that of everybody (t-closeness).
         exact_references: Whether the plan may tell the past records of every class as they are.
         history_confidence: How sure a probabilistic promise must be that the past records do not mislead.
+        turnover: For a table that is published again: the share of the records that come, and of those that
+            go, between two releases. The waiting risk is then that a class cannot change; 0.3 by default.
     """
 
     ell: int | Mapping[str, int] = 1
@@ -125,6 +130,7 @@ class Wish:
     closeness_to: ClosenessTo = "class"
     exact_references: bool = False
     history_confidence: float | None = None
+    turnover: float | None = None
 
     def __post_init__(self) -> None:
         for name, (words, least, most) in _WHOLE.items():
@@ -134,8 +140,8 @@ class Wish:
                 object.__setattr__(self, name, MappingProxyType(own))
             elif value is not None or name not in ("records", "classes", "shared_records", "owners"):
                 object.__setattr__(self, name, check_whole(words, value, least, most))
-        if self.owners is not None and self.waiting_risk is None:
-            object.__setattr__(self, "waiting_risk", "auto")
+        if (self.owners, self.turnover) != (None, None) and self.waiting_risk is None:
+            object.__setattr__(self, "waiting_risk", "auto" if self.turnover is None else USUAL_WAIT)
         object.__setattr__(self, "eta", check_eta(self.eta))
         if self.p is not None:  # its upper end depends on the model
             p = check_real(self.p, lambda p: 0.0 < p <= 1.0, "p must lie in (0, 1].")
@@ -155,14 +161,7 @@ class Wish:
                 object.__setattr__(self, "closeness", MappingProxyType(limits))
             else:
                 object.__setattr__(self, "closeness", float(as_limit(near)))
-        if self.history_confidence is not None:
-            confidence = check_real(
-                self.history_confidence,
-                lambda value: 0.5 <= value < 1.0,
-                "The confidence in the history must lie between 0.5 and 1, and below 1.",
-                "Usual is 0.95.",
-            )
-            object.__setattr__(self, "history_confidence", confidence)
+        self._check_shares()
         if self.delta is None and self.waiting_risk is None:
             is_certain = self.guarantee == "certified" and self.bound == "sharp"
             can_choose = is_certain and self.records is not None and self.eta == 0.0
@@ -171,6 +170,24 @@ class Wish:
         self._check_budget()
         self._check_ways()
         self._check_combination()
+
+    def _check_shares(self) -> None:
+        if self.history_confidence is not None:
+            confidence = check_real(
+                self.history_confidence,
+                lambda value: 0.5 <= value < 1.0,
+                "The confidence in the history must lie between 0.5 and 1, and below 1.",
+                "Usual is 0.95.",
+            )
+            object.__setattr__(self, "history_confidence", confidence)
+        if self.turnover is not None:
+            share = check_real(
+                self.turnover,
+                lambda value: 0.0 < value <= 0.5,
+                "The turnover must lie above 0 and be at most 0.5.",
+                "Usual is 0.05 to 0.2: the share of the records that come, or go, between two releases.",
+            )
+            object.__setattr__(self, "turnover", share)
 
     def _check_budget(self) -> None:
         if self.delta is not None:
@@ -218,6 +235,20 @@ class Wish:
             (
                 self.owners is not None and self.releases > 1,
                 "Owners who share a ledger need a plan for one release: the ledger decides what is linked.",
+            ),
+            (
+                self.turnover is not None
+                and (self.releases > 1 or self.owners is not None or self.closeness is not None),
+                "A turnover is for a table that is published again through a ledger, which decides what may "
+                "be linked: for one release, no number of owners, and without closeness.",
+            ),
+            (
+                self.turnover is not None and self.waiting_risk in (None, "auto"),
+                "With a turnover the waiting risk is the chance that a class cannot change: give a number.",
+            ),
+            (
+                self.turnover is not None and int((self.records or 0) * self.turnover) < self.min_records,
+                "A turnover needs the number of records, and so many that some come and go.",
             ),
             (
                 self.min_records > 1 and (not certified or self.bound != "sharp"),

@@ -66,6 +66,12 @@ def _chance_of_passing(plan: Plan) -> str:
             f"If {plan.owners} owners publish {plan.records} records each, a class has to be merged by "
             f"one of them with probability at most {plan.waiting_risk:g}."
         )
+    if plan.turnover is not None:
+        return (
+            f"If {plan.turnover:.3g} of {plan.records} records come and as many go between two releases "
+            f"through a ledger, each class waits with a change with probability about {plan.waiting_risk:g} "
+            "or less."
+        )
     if plan.closeness is not None:
         return (
             f"With {plan.records} records each class with more than {FEWEST_EXPECTED} of them is "

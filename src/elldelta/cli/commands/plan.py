@@ -88,6 +88,14 @@ class Wishes:
             "are a sample, do not mislead, such as 0.95. Costs classes.",
         ),
     ] = None
+    turnover: Annotated[
+        float | None,
+        typer.Option(
+            help="For a table that is published again (release --since): the share of its records that come, "
+            "and of those that go, between two releases, such as 0.1. Makes classes so large that they can "
+            "change; --waiting-risk is then the chance that one cannot (0.3 by default).",
+        ),
+    ] = None
     shape: Annotated[
         ShapeName | None,
         typer.Option(
