@@ -15,6 +15,7 @@ import numpy as np
 
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.releases import ForeignColumns, read_release
+from elldelta.audit.targets import find_people
 from elldelta.engines.duckdb import connect
 from elldelta.model.model import estimate
 from elldelta.plan.plan import read_plan, write_plan
@@ -79,7 +80,7 @@ def candidates(releases, people, columns, sensitive, texts):
     with connect() as engine:
         read = [read_release(engine.open(Path(path)), str(path), linked) for path in releases]
     evidence = Evidence.from_releases(read, linked, people=table)
-    found = evidence.find(table)
+    found = find_people(evidence, table)
     assert found.person.tolist() == list(range(table.num_rows)), "everybody lies in one cell"
     left = np.logical_and.reduce(
         [shown[rows] > 0 for shown, rows in zip(found.tables, found.rows.T, strict=True)]

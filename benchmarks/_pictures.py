@@ -59,7 +59,7 @@ def _peers(snapshot):
                 )
         axis.set(xscale="log", yscale="log", xlabel="records", title=title)
         axis.grid(alpha=0.3)
-        axis.legend(frameon=False, fontsize=9)
+        axis.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
     axes[0].set_ylabel("processor time, seconds")
     return figure
 
