@@ -57,7 +57,8 @@ typed by hand.
 In every draw people are split anew: {owners[0]}, {owners[1]} and {owners[2]} records for the owners and
 {number(self.size["history"])} for a history of other people, from which plans are made and which nobody
 publishes. {number(self.size["several"])} people are with several owners, {number(self.size["all"])} with all
-three. The third owner's people are all with the first as well, as those of a hospital are in a register.{smaller}
+three. The third owner's people are all with the first as well, as those of a hospital are in a
+register.{smaller}
 
 Comparisons are at equal promise or at equal loss, never at unequal both. What is lost is the NCP of what is
 published (0 shows everything, 1 nothing) plus the share of records that is left out, as a mean over owners.

@@ -646,8 +646,16 @@ class TestArguments:
         assert "exists already" in failed.error["problem"]
         assert len(tiny.keys) == 1
         assert receipt_path(released).read_bytes() == before
+        refused = remote("register", released, "--plan", plan_file, "--overwrite", code=3)
+        assert "has published under this plan" in refused.error["problem"]
+        assert receipt_path(released).read_bytes() == before
+
+    def test_a_receipt_is_replaced_if_that_is_allowed(self, remote, released, plan_file):
+        receipt_path(released).write_text("something else")
+        remote("register", released, "--plan", plan_file, code=2)
+        assert receipt_path(released).read_text() == "something else"
         remote("register", released, "--plan", plan_file, "--overwrite")
-        assert receipt_path(released).read_bytes() != before
+        assert receipt_path(released).read_text() != "something else"
 
     def test_without_a_receipt(self, remote, released, plan_file):
         assert remote("register", released, "--plan", plan_file, "--no-receipt").json["receipt"] is None

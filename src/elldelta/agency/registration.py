@@ -218,9 +218,9 @@ def registration_of(
             if is_living
             else "Only a table that is published again has a state.",
             found="None was given." if is_living else "The release stands by itself.",
-            remedy="Give the state that was written with the release (--state). It stays on this machine."
+            remedy="Give the state that was written with the release. It stays on this machine."
             if is_living
-            else "Leave --state out.",
+            else "Leave the state out.",
         )
     try:
         update = None if state is None else checked_update(read_told(state, plan))
@@ -257,7 +257,7 @@ def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
             raise RefusedError(
                 "The series of this table is kept in another ledger.",
                 found="Its manifest names a line of a ledger that is a file.",
-                remedy="Register series that were begun with a copy of the agency's ledger (--ledger-copy).",
+                remedy="Register series that were begun with a copy of the agency's ledger.",
             )
         if plan.guarantee != "certified":
             raise RefusedError(

@@ -92,7 +92,7 @@ def _contradiction(found: str) -> FileError:
     return FileError(
         "The registration and its manifest do not agree.",
         found=found,
-        remedy="Make the registration again, with the state that was written with the release (--state).",
+        remedy="Make the registration again, with the state that was written with the release.",
     )
 
 
@@ -138,7 +138,7 @@ def withheld_by(examined: Examined, series: Sequence[Registered]) -> tuple[int, 
         raise RefusedError(
             "What came and went does not lead from your last release to this one.",
             found=f"In {int((~fits.all(axis=1) & ~withheld).sum())} classes the numbers do not add up.",
-            remedy="Make the release again, with the state of your last registered release (--since).",
+            remedy="Make the release again, with the state of your last registered release.",
         )
     return tuple(np.flatnonzero(withheld[new.class_of]).tolist())
 

@@ -346,7 +346,7 @@ class Audit(Shown):
             steps.append("Publish the same records under one set of classes only: others can be subtracted.")
         if self._worst_series is not None:
             steps.append(
-                "Publish a table that changes with a state (elldelta release --state, then --since): a class "
+                "Publish a table that changes with a state of who is in it: a class "
                 "then changes only if those who came, went and stayed each show enough values."
             )
         steps.append(
