@@ -240,7 +240,8 @@ a03830f6239b080e9f29c20e869b71b2cb4d6171c33f1457372e381812740354  rounded/fewest
 """What 0.2.0 writes with --fewest-past: shares of past records at rungs of a ladder, plan 2."""
 
 HISTORY_2 = table_of("""
-6bdd79f7f4fc56c3804eb87da37d55f3e28556299f8cca316416c8fe2af5601e  history/plan.json
+6bdd79f7f4fc56c3804eb87da37d55f3e28556299f8cca316416c8fe2af5601e  history_paid/plan.json
+584212e46463cf07bc5a06b29cc5ff7ffd460352b65f4699d9621a34b9fe0b94  history/plan.json
 """)
 """What 0.2.0 has added about a confidence in the history (plan format 3)."""
 
@@ -260,21 +261,33 @@ dc000d9078d39dcc5749e6ec2414d2bdeb50e29ebff2eb84f26801872e67bdaa  closeness/rele
 """What 0.2.0 has added about closeness: plan 3, manifest 3 and ledger 2."""
 
 LIVING_2 = table_of("""
-d3cac700529f3c7cf49e2559f3bb236d67cb7623812ae54ad0666d2d907e89c2  living/agency.ledger
 8a9ff9b353c9186d3b0d55d59f3551cf200de6b131ec339138a7e9b414204d7a  living/erase.csv
 13dab6397ffa6fe405e9c4da4615d57618c590da09dca5927ecd2aad43f2668e  living/first.csv.gz
 69e605c9476dd251532da692b680ae2533ecfad472bf41e699c5492c919656cf  living/first.parquet
-80551ed056bb2ba3510941e7610af58dc14d3e646bd2d197c4055a09cbc56b9f  living/first.parquet.manifest.json
-205d70989fffb24257775c35e9205c633a804c8a926544df0c4a7fbf9f73095b  living/first.registration.json
-9c3399a8635c57e3542e92ca8ede8a446a4216219079d968d840024c339bdc71  living/first.state.parquet
+4867cbd55484f93947a285fa28762808c8f6a5bb2e4e0e8aca884ec850cb8aa8  living/first.parquet.manifest.json
+61222b774c93701194785833724041adb647dfe7c174fb342a8cc6bfbbd120de  living/first.state.parquet
 eee85821e49fb0015c1d92b3819f2db4cdd22840be1e08bece26b230a26bd9db  living/plan.json
-c85f52f871933b14aaaffd6c8ccd0b6be4245d267c6cca1e800845c640b43b1d  living/releases.ledger
+9d2a4a08df2edacc2c3698cd2654b030624cef0571ab4d0b3845530691a8d724  living/releases.ledger
 5900caf4b7239b4c45fb7f47c38bda8ca6fa9a70451be0a28f08cdf4ffb60808  living/schema.toml
-62d8339cd1d2cbfd4aac3f1173d21ddf7aff70fe028cfa7948ac838398aca0c4  living/second.csv.gz
+bcc225e548e077e61f1e1526e7d0eac474e8ff923e8495efbbba94a46783cdf5  living/second.csv.gz
 bb574dff700a827ecf140c716757221de9fb67aae9fe69f6d5ea27beb221c2fd  living/second.parquet
-822e9197ea419cdb82b204ea89ed8fc1dfbdc72c386d786749717ec70cde2244  living/second.parquet.manifest.json
-4154d8c5f8894cf2d219b05eee3a8245df07084b714e57d4922899005e7000ee  living/second.registration.json
-5d6b14ff353b38dd64e74093d8a460dea1e0eff582618b1d239642f6a1ad1ad6  living/second.state.parquet
+a42d1f113d9fbf109911ab7fc3ad6a5bfe61e87899ba013d23c3e48e4bd06689  living/second.parquet.manifest.json
+9da6a15a39c385b8e8de9314e47838cf49e161a03720c3c44b00ac8b444c63d4  living/second.state.parquet
+d3cac700529f3c7cf49e2559f3bb236d67cb7623812ae54ad0666d2d907e89c2  living_persons/agency.ledger
+8a9ff9b353c9186d3b0d55d59f3551cf200de6b131ec339138a7e9b414204d7a  living_persons/erase.csv
+13dab6397ffa6fe405e9c4da4615d57618c590da09dca5927ecd2aad43f2668e  living_persons/first.csv.gz
+69e605c9476dd251532da692b680ae2533ecfad472bf41e699c5492c919656cf  living_persons/first.parquet
+80551ed056bb2ba3510941e7610af58dc14d3e646bd2d197c4055a09cbc56b9f  living_persons/first.parquet.manifest.json
+205d70989fffb24257775c35e9205c633a804c8a926544df0c4a7fbf9f73095b  living_persons/first.registration.json
+9c3399a8635c57e3542e92ca8ede8a446a4216219079d968d840024c339bdc71  living_persons/first.state.parquet
+eee85821e49fb0015c1d92b3819f2db4cdd22840be1e08bece26b230a26bd9db  living_persons/plan.json
+c85f52f871933b14aaaffd6c8ccd0b6be4245d267c6cca1e800845c640b43b1d  living_persons/releases.ledger
+5900caf4b7239b4c45fb7f47c38bda8ca6fa9a70451be0a28f08cdf4ffb60808  living_persons/schema.toml
+62d8339cd1d2cbfd4aac3f1173d21ddf7aff70fe028cfa7948ac838398aca0c4  living_persons/second.csv.gz
+bb574dff700a827ecf140c716757221de9fb67aae9fe69f6d5ea27beb221c2fd  living_persons/second.parquet
+822e9197ea419cdb82b204ea89ed8fc1dfbdc72c386d786749717ec70cde2244  living_persons/second.parquet.manifest.json
+4154d8c5f8894cf2d219b05eee3a8245df07084b714e57d4922899005e7000ee  living_persons/second.registration.json
+5d6b14ff353b38dd64e74093d8a460dea1e0eff582618b1d239642f6a1ad1ad6  living_persons/second.state.parquet
 """)
 """What 0.2.0 has added about tables that are published again: states, lines of a ledger, registration 2."""
 

@@ -46,7 +46,7 @@ def read_head(path: Path) -> dict[str, Any]:
     try:
         head: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {})[METADATA_KEY])
         is_newer = head["format"] > FORMAT_VERSION
-        _, _, (_, _) = head["plan"], head["owner"], head["person"]
+        _, _, (_, _) = head["plan"], head["owner"], head.get("person", ("", ""))  # the first ones had none
     except OSError as problem:
         raise unreadable(path, "state", problem) from None
     except (pa.ArrowException, LookupError, TypeError, ValueError, RecursionError):

@@ -30,7 +30,6 @@ far each class is likely to be from its reference, besides its failure."""
 MOST_CUTS = 512
 """Cuts of one box that are looked at per attribute, evenly spread over the positions if there are more."""
 
-
 TABLE_PER_CELL = 4
 """The sums for all cuts are made at once unless they take more than so many times the cells of the box."""
 
