@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.updates import Groups
-from elldelta.engines import sql
+from elldelta.engines import state_sql
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,10 +23,10 @@ class Outcomes:
         classes, values, kinds, n, waited = cells
         self._tables = np.zeros((8, n_classes, n_values), dtype=np.int64)
         np.add.at(self._tables, (kinds, classes, values), n)
-        waits = np.isin(kinds, (sql.JOIN, sql.LEAVE))
+        waits = np.isin(kinds, (state_sql.JOIN, state_sql.LEAVE))
         self.longest_wait = np.zeros(n_classes, dtype=np.int64)
         np.maximum.at(self.longest_wait, classes[waits], waited[waits] + 1)
-        self.most_waited = int(waited[kinds != sql.OUT].max(initial=0))
+        self.most_waited = int(waited[kinds != state_sql.OUT].max(initial=0))
 
     def merged(self, next_of: NDArray[np.int64]) -> Outcomes:
         """The same where classes are merged: the number of each among the classes that follow."""
@@ -44,16 +44,20 @@ class Outcomes:
     @property
     def groups(self) -> Groups:
         """Who came, went and stayed, if everything changed."""
-        return Groups(self.table(sql.JOIN), self.table(sql.LEAVE, sql.MUST), self.table(sql.STAY, sql.MOVE))
+        return Groups(
+            self.table(state_sql.JOIN),
+            self.table(state_sql.LEAVE, state_sql.MUST),
+            self.table(state_sql.STAY, state_sql.MOVE),
+        )
 
     @property
     def if_changed(self) -> NDArray[np.int64]:
         """What would be published if everything changed."""
-        return self.table(sql.STAY, sql.MOVE, sql.JOIN)
+        return self.table(state_sql.STAY, state_sql.MOVE, state_sql.JOIN)
 
     def published(self, decisions: NDArray[np.int64]) -> NDArray[np.int64]:
         """What is published."""
-        held = self.table(sql.STAY, sql.MOVE, sql.LEAVE)
+        held = self.table(state_sql.STAY, state_sql.MOVE, state_sql.LEAVE)
         table = np.where((decisions == CHANGE)[:, np.newaxis], self.if_changed, held)
         table[decisions == WITHHOLD] = 0
         return table
@@ -61,7 +65,9 @@ class Outcomes:
     def numbers(self, decisions: NDArray[np.int64]) -> dict[str, int]:
         """What the manifest says."""
         does_change, holds, withheld = (decisions == one for one in (CHANGE, HOLD, WITHHOLD))
-        was = self.table(sql.STAY, sql.MOVE, sql.LEAVE, sql.MUST).any(axis=1) | self.if_changed.any(axis=1)
+        was = self.table(state_sql.STAY, state_sql.MOVE, state_sql.LEAVE, state_sql.MUST).any(
+            axis=1
+        ) | self.if_changed.any(axis=1)
         changes = self.groups.changes
         joiners, leavers = self.groups.joiners, self.groups.leavers
         return {
@@ -73,7 +79,7 @@ class Outcomes:
             "records_left": int(leavers[does_change].sum()),
             "records_waiting": int(joiners[~does_change].sum()),
             "records_lingering": int(leavers[holds].sum()),
-            "records_moved": int(self.table(sql.MOVE).sum()),
-            "records_late": int(self.table(sql.LATE).sum()),
+            "records_moved": int(self.table(state_sql.MOVE).sum()),
+            "records_late": int(self.table(state_sql.LATE).sum()),
             "longest_wait": self.most_waited,
         }

@@ -21,7 +21,7 @@ import numpy as np
 from elldelta.core.certificate import missing_witnesses
 from elldelta.core.checks import check_whole
 from elldelta.core.updates import Groups, check_rules
-from elldelta.engines import TableColumn, sql
+from elldelta.engines import TableColumn, sql, state_sql
 from elldelta.errors import DataError, InternalError, ParameterError, RefusedError
 from elldelta.files import canonical_json, changed
 from elldelta.model import Accounting, Counts
@@ -185,8 +185,8 @@ class Comparison:
         self.content = content
         shown = content.class_of >= 0
         classes = self._put(cell=content.records.ranks[shown], **{"class": content.class_of[shown]})
-        self._query = sql.first_state(self._pairs, classes)
-        self._several = self._store(sql.several_rows(self._pairs))
+        self._query = state_sql.first_state(self._pairs, classes)
+        self._several = self._store(state_sql.several_rows(self._pairs))
 
     def compare(self, book: Any) -> None:  # noqa: ANN401 (an open ledger)
         """An update: decides class by class what changes.
@@ -213,13 +213,13 @@ class Comparison:
             if pairs:
                 grouping, next_of = joined(grouping, pairs)
                 homes = self._put(**{"class": np.arange(next_of.size), "next": next_of.astype(np.int32)})
-                old = self._store(sql.merged_homes(old, homes))
+                old = self._store(state_sql.merged_homes(old, homes))
                 compared, found, persons = self._compared(grouping, old, erased)
                 decisions = self._decide(found, persons, book.state, grouping)
         self.groups = found.groups.only(decisions == CHANGE)
         self.content = self._published(found, decisions, grouping)
         self._update |= found.numbers(decisions)
-        self._query = sql.next_state(
+        self._query = state_sql.next_state(
             compared,
             self._put(
                 **{"class": np.arange(grouping.n_classes)}, changes=(decisions == CHANGE).astype(np.int64)
@@ -232,7 +232,7 @@ class Comparison:
         """The table beside a state: the relation, records by what became of them, and persons by class."""
         living, counts = self._living, self._counted.counts
         class_of = grouping.class_of[self.plan.class_of(counts.ranks)]
-        query = sql.compared_with_state(
+        query = state_sql.compared_with_state(
             self._pairs,
             self._put(cell=counts.ranks, **{"class": class_of.astype(np.int32)}),
             state,
@@ -241,10 +241,10 @@ class Comparison:
             most_waited=living.longest_wait if living.after_wait == "leave-out" else None,
         )
         compared = self._store(query)
-        cells = self._fetch(sql.compared_counts(compared), 5)
+        cells = self._fetch(state_sql.compared_counts(compared), 5)
         persons = np.zeros((4, grouping.n_classes), dtype=np.int64)
-        self._several = self._store(sql.several_rows(compared))
-        homes, *n_persons = self._fetch(sql.compared_persons(compared, self._several), 5)
+        self._several = self._store(state_sql.several_rows(compared))
+        homes, *n_persons = self._fetch(state_sql.compared_persons(compared, self._several), 5)
         persons[:, homes] = n_persons
         return compared, Outcomes(cells, grouping.n_classes, counts.schema.n_values), persons
 
@@ -293,7 +293,7 @@ class Comparison:
         rows = self._store(self._query)
         self._persons = [
             self._fetch(query(rows, self._several), 2)
-            for query in (sql.persons_of_state, sql.persons_of_state_once)
+            for query in (state_sql.persons_of_state, state_sql.persons_of_state_once)
         ]
         # No two persons have one name: looking for a name that comes again would take longest.
         with pq.ParquetWriter(
@@ -393,7 +393,7 @@ class Comparison:
             )
             parts = [batch.column(0).drop_null().to_pylist() for batch in listed.count_texts(["who"])]
         erased = self._put(who=pa.array([name for part in parts for name in part], pa.string()))
-        query = sql.erased_found(erased, state, self._people(self._counted.table))
+        query = state_sql.erased_found(erased, state, self._people(self._counted.table))
         n, n_old, n_now = (int(number[0]) for number in self._fetch(query, 3))
         if n_now:
             raise DataError(
@@ -432,7 +432,7 @@ class Comparison:
             fails = (left < plan.ell) | (missed.sum(axis=1) > plan.terms.allowances)
             passes[grouping.class_of[fails]] = False
         decisions = np.where(passes, CHANGE, HOLD)
-        must = found.table(sql.MUST).any(axis=1)
+        must = found.table(state_sql.MUST).any(axis=1)
         if living.longest_wait is not None:
             must |= found.longest_wait > living.longest_wait
         decisions[(decisions == HOLD) & must] = WITHHOLD
