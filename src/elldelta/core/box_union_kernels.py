@@ -44,9 +44,17 @@ class Groups(NamedTuple):
 
 @compiled
 def union_excess(
-    chosen: NDArray[np.int64], n_chosen: int, groups: Groups, demands: tuple[Demands, ...]
+    chosen: NDArray[np.int64],
+    n_chosen: int,
+    groups: Groups,
+    demands: tuple[Demands, ...],
+    before: float = np.inf,
+    least: float = 0.0,
 ) -> float:
-    """What the base classes in the union of some groups lack, together."""
+    """What the base classes in the union of some groups lack, together.
+
+    Or some of it, as soon as less than `least` can be left of what they lacked before.
+    """
     shown = np.zeros(groups.counts.shape[1], dtype=np.int64)
     for place in range(n_chosen):
         shown += groups.counts[chosen[place]]
@@ -56,6 +64,8 @@ def union_excess(
     present = present_values(shown, demands[0].min_records)
     excess = 0.0
     for place in range(n_chosen):
+        if before - excess < least:
+            break
         member = groups.heads[chosen[place]]
         while member >= 0:
             excess += lacking(demands, member, present, shown, n_records)
@@ -147,7 +157,7 @@ def best_partner(
     n_groups = groups.alive.size
     # Near numbers are near places: look there first, so that most of the others need no closer look.
     for turn in range(2 * n_groups):
-        if turn > MOST_TURNS and best_score < UNHELPFUL:
+        if best_score == 0.0 or (turn > MOST_TURNS and best_score < UNHELPFUL):
             break
         other = group + (turn // 2 + 1 if turn % 2 == 0 else -(turn // 2 + 1))
         if other < 0 or other >= n_groups or not groups.alive[other] or groups.blocked[other]:
@@ -175,7 +185,8 @@ def best_partner(
             before += groups.excess[member]
             kept += hull_loss(groups.mass[member], groups.lows[member], groups.highs[member], weights)
         added = max(0.0, hull_loss(mass, low, high, weights) - kept)
-        resolved = before - union_excess(chosen, n_chosen, groups, demands)
+        least = added / best_score * (1.0 - 1e-9)  # what must be resolved for a better score, and rounding
+        resolved = before - union_excess(chosen, n_chosen, groups, demands, before, least)
         if resolved <= 0.0 and is_near:
             continue  # a larger union need not help either: what fails is rather left out
         score = added / resolved if resolved > 0.0 else UNHELPFUL * (1.0 + added)
