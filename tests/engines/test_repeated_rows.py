@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import tables as oracle
 
-from elldelta.engines.repeated_rows import RepeatedRows
+from elldelta.engines.repeated_rows import ContinuedRows, RepeatedRows
 
 VALUES = ["a", 'b"', "c,", "", " d", "e\nf", None, "a"]
 distinct_rows = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 2), st.integers(0, 20)), max_size=8)
@@ -59,3 +59,26 @@ def test_progress_reaches_one(tmp_path):
         seen = []
         getattr(rows_of([(0, 0, 5), (1, 1, 5)]), write)(tmp_path / "r", seen.append)
         assert seen[-1] == 1.0
+
+
+@settings(max_examples=40)
+@given(distinct_rows, st.sampled_from([7, 1 << 20]), st.lists(st.integers(0, 30), min_size=1), st.data())
+def test_rows_are_continued_by_cells_in_batches_of_any_size(
+    tmp_path_factory, cells, rows_at_once, sizes, data
+):
+    path = tmp_path_factory.mktemp("rows") / "r.parquet"
+    rows = replace(rows_of(cells), rows_at_once=rows_at_once)
+    n_cells = data.draw(st.just(rows.n_rows) | st.integers(0, 60))
+    kept = pa.array(range(n_cells), pa.float64())
+    ends = [min(end, n_cells) for end in np.cumsum(sizes)] + [n_cells]
+    batches = (
+        pa.record_batch([kept[start:end]], names=["x"]) for start, end in zip([0, *ends], ends, strict=False)
+    )
+    continued = ContinuedRows(rows, batches)
+    continued.write_parquet(path)
+    assert continued.n_found == n_cells or (continued.n_found < n_cells and n_cells != rows.n_rows)
+    if n_cells == rows.n_rows:
+        expected = [(*row, float(place)) for place, row in enumerate(in_full(cells))]
+        assert list(zip(*pq.read_table(path).to_pydict().values(), strict=True)) == expected
+    else:
+        assert continued.n_found != rows.n_rows

@@ -240,18 +240,20 @@ def test_what_is_published_is_what_was_checked(engine, run_sql, plans, tmp_path)
     assert ed.verify("s", kept, engine=engine).is_certified
 
 
-def test_a_file_that_changes_before_it_is_read_again(plans, tmp_path, monkeypatch):
+@pytest.mark.parametrize("n_later", [2900, 3000, 3100])
+@pytest.mark.parametrize(("reads", "name"), [("fetch_sorted", "r.parquet"), ("write", "r.csv")])
+def test_a_file_that_changes_before_it_is_read_again(plans, tmp_path, monkeypatch, reads, name, n_later):
     source = tmp_path / "people.csv"
     people(3000, 1).to_csv(source, index=False)
     kept = plans[("ward",)]
     with connect("duckdb") as engine:
-        write = engine.write
+        read = getattr(engine, reads)
 
-        def change_and_write(*given, **options):
-            people(3000, 9).to_csv(source, index=False)
-            return write(*given, **options)
+        def change_and_read(*given, **options):
+            people(n_later, 9).to_csv(source, index=False)
+            return read(*given, **options)
 
-        monkeypatch.setattr(engine, "write", change_and_write)
+        monkeypatch.setattr(engine, reads, change_and_read)
         with pytest.raises(DataError, match="the same records twice"):
-            ed.release(source, kept, to=tmp_path / "r.parquet", engine=engine)
+            ed.release(source, kept, to=tmp_path / name, engine=engine)
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]

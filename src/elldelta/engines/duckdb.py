@@ -40,7 +40,7 @@ from elldelta.errors import DataError, ElldeltaError, FileError
 from elldelta.files import CsvFormat, transcode, unwritable, wrong_encoding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from elldelta.engines.formats import FileFormat
 
@@ -60,6 +60,11 @@ _KINDS: dict[str, ValueKind] = {
     "DATE": "date",
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
 }
+_WRITTEN_ALIKE = {
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+    *("FLOAT", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP"),
+}
+"""Types of columns that are the same in Parquet, whether DuckDB or pyarrow has written them."""
 
 
 def connect(
@@ -167,6 +172,23 @@ class DuckDBEngine(Engine):
                     [pa.array([], field.type) for field in reader.schema], schema=reader.schema
                 )
             )
+
+    def fetch_sorted(self, query: str, progress: Progress | None = None) -> Generator[pa.RecordBatch] | None:
+        """Hands out the rows of a query in its order, if pyarrow writes its columns as DuckDB would."""
+        found = self._run(lambda: self._connection.sql(query), "read")
+        is_alike = all(str(kind) in _WRITTEN_ALIKE for kind in found.types)
+        return self._fetched_sorted(query, progress) if is_alike else None
+
+    def _fetched_sorted(self, query: str, progress: Progress | None) -> Generator[pa.RecordBatch]:
+        self._execute("SET preserve_insertion_order = true")
+        try:
+            relation = self.store(query, progress)
+            try:
+                yield from self.fetch(relation)
+            finally:
+                self.discard(relation)
+        finally:
+            self._execute("SET preserve_insertion_order = false")
 
     def put(self, table: pa.Table) -> str:
         """Brings a small table in; returns the relation that stands for it."""

@@ -50,6 +50,8 @@ class GeneratedRows(ABC):
         import pyarrow.parquet as pq
 
         schema = self._nothing().schema
+        # Of real numbers few occur twice, and looking for them takes longest.
+        coded = [field.name for field in schema if not pa.types.is_floating(field.type)]
         problem: OSError | None = None
         try:
             # Columns go in as codes and values, which is how Parquet stores them; without the stored Arrow
@@ -60,6 +62,7 @@ class GeneratedRows(ABC):
                 schema,
                 compression="zstd",
                 store_schema=False,
+                use_dictionary=coded,
                 write_batch_size=max(1, self.rows_at_once // 16),
             ) as writer:
                 done = 0
@@ -153,9 +156,9 @@ class RepeatedRows(GeneratedRows):
         return self._batch(slice(0, 0), self.n[:0])
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        ends = np.cumsum(self.n)
-        for start in range(0, self.n_rows, self.rows_at_once):
-            stop = min(start + self.rows_at_once, self.n_rows)
+        n_rows, ends = self.n_rows, np.cumsum(self.n)
+        for start in range(0, n_rows, self.rows_at_once):
+            stop = min(start + self.rows_at_once, n_rows)
             first, last = np.searchsorted(ends, [start, stop - 1], side="right").tolist()
             rows = slice(first, last + 1)
             lengths = np.minimum(ends[rows], stop) - np.maximum(ends[rows] - self.n[rows], start)
@@ -193,6 +196,64 @@ class RepeatedRows(GeneratedRows):
             code_of = pc.index_in(values, value_set=distinct).fill_null(-1).to_numpy(zero_copy_only=False)
             coded.append((code_of.astype(np.int64)[codes], distinct))
         return tuple(coded)
+
+
+class ContinuedRows(GeneratedRows):
+    """Generated rows, each of them continued by the cells of further columns.
+
+    If there are fewer cells than rows or more, only `n_found` tells: then what is written is of no use.
+
+    Args:
+        rows: The rows.
+        cells: The further columns of all rows in their order, in batches of any size: at least one.
+    """
+
+    def __init__(self, rows: GeneratedRows, cells: Iterator[pa.RecordBatch]) -> None:
+        self.rows_at_once = rows.rows_at_once
+        self.n_found = 0
+        self._rows = rows
+        self._cells = (self._noted(batch) for batch in cells)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows in full."""
+        return self._rows.n_rows
+
+    def _noted(self, cells: pa.RecordBatch) -> pa.RecordBatch:
+        self.n_found += cells.num_rows
+        return cells
+
+    @cached_property
+    def _first(self) -> pa.RecordBatch:
+        return next(self._cells)
+
+    def _nothing(self) -> pa.RecordBatch:
+        return _beside(self._rows._nothing(), self._first.slice(0, 0))
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        waiting = pa.Table.from_batches([self._first])
+        for batch in self._rows._batches():
+            # Cut as the rows are: how an engine cuts them may differ from run to run.
+            while waiting.num_rows < batch.num_rows:
+                more = next(self._cells, None)
+                if more is None:
+                    return
+                waiting = pa.concat_tables([waiting, pa.Table.from_batches([more])])
+            [own] = waiting.slice(0, batch.num_rows).combine_chunks().to_batches()
+            waiting = waiting.slice(batch.num_rows)
+            yield _beside(batch, own)
+        for _ in self._cells:
+            """Only to be counted."""
+
+
+def _beside(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays(
+        [*one.columns, *other.columns], names=[*one.schema.names, *other.schema.names]
+    )
 
 
 def _csv_lines(batch: pa.RecordBatch) -> bytes:

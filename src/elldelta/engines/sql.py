@@ -88,7 +88,8 @@ def released_rows(
             the sensitive column, also says how each is written: (raw, position, value).
         strides: What a position of each quasi-identifier adds to the rank.
         classes: A relation (rank, class, l0, l1, ...) of combinations and labels.
-        names: The released names of the quasi-identifiers, then of the sensitive column.
+        names: The released names of the quasi-identifiers, then of the sensitive column; none, if the kept
+            columns alone are wanted.
         kept: Columns that are shown unchanged.
         order: "sorted" by class, sensitive value and kept columns; "numbered" in that order by one more
             column at the end; or "any".
@@ -97,9 +98,9 @@ def released_rows(
     carried = "".join(f", {identifier(name)} AS c{place}" for place, name in enumerate(kept))
     last = len(keys) - 1
     rank = " + ".join(f"e{place}.position * {stride}" for place, stride in enumerate(strides))
+    released = [*(f"classes.l{place}" for place in range(last)), f"e{last}.value"]
     shown = [
-        *(f"classes.l{place} AS {identifier(names[place])}" for place in range(last)),
-        f"e{last}.value AS {identifier(names[last])}",
+        *(f"{cell} AS {identifier(name)}" for cell, name in zip(released, names, strict=False)),
         *(f"keyed.c{place} AS {identifier(name)}" for place, name in enumerate(kept)),
     ]
     order_by = ", ".join(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
@@ -207,6 +207,10 @@ class Engine(Protocol):
 
     def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
         """Hands out a stored result, a batch at a time: at least one, which may be empty."""
+
+    def fetch_sorted(self, query: str, progress: Progress | None = None) -> Generator[pa.RecordBatch] | None:
+        """Hands out the rows of a query in its order, at least one batch; None if the engine does not."""
+        return None
 
     def put(self, table: pa.Table) -> str:
         """Brings a small table into the engine; returns the relation that stands for it.

@@ -12,6 +12,7 @@ can see them.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -28,7 +29,8 @@ from elldelta.engines import (
     require,
     sql,
 )
-from elldelta.engines.repeated_rows import GeneratedRows, RepeatedRows
+from elldelta.engines.repeated_rows import ContinuedRows, GeneratedRows, RepeatedRows
+from elldelta.engines.task import part
 from elldelta.errors import DataError, InternalError, ParameterError
 from elldelta.files import AtomicFiles, part_name
 from elldelta.release.content import count_release, sensitive_texts
@@ -85,13 +87,33 @@ def write_release(
         (rows.write_parquet if file_format == "parquet" else rows.write_csv)(file, progress)
         n_rows = rows.n_rows
     else:
-        with JoinedRows(counted, content, order) as joined:
-            n_rows = engine.write(
-                joined.query, target, file_format, ordered=order == "sorted", progress=progress
-            )
+        n_rows = _write_joined(counted, content, target, file_format, order, progress)
         kept = _check_file(counted, content, target, file_format)
     check_number("records of the release", content.n_records, n_rows)
     return kept
+
+
+def _write_joined(
+    counted: CountedTable,
+    content: Publishable,
+    path: Path,
+    file_format: FileFormat,
+    order: Order,
+    progress: Progress | None,
+) -> int:
+    """Writes a release with kept columns; returns the number of its rows."""
+    engine = counted.table.engine
+    if order == "sorted" and file_format == "parquet":
+        # Counts tell all but the kept columns: nothing else need be sorted, and labels are not spelt by row.
+        with JoinedRows(counted, content, order, labelled=False) as joined:
+            kept = engine.fetch_sorted(joined.query, part(progress, 0.0, 0.7))
+            if kept is not None:
+                rows = ContinuedRows(generated_rows(content), kept)
+                with closing(kept):
+                    rows.write_parquet(path, part(progress, 0.7, 1.0))
+                return rows.n_found
+    with JoinedRows(counted, content, order) as joined:
+        return engine.write(joined.query, path, file_format, ordered=order == "sorted", progress=progress)
 
 
 def release_frame(
@@ -186,10 +208,20 @@ def generated_rows(content: Publishable) -> GeneratedRows:
 
 
 class JoinedRows:
-    """The query for a release with kept columns, with the small tables it needs while it is used."""
+    """The query for a release with kept columns, with the small tables it needs while it is used.
 
-    def __init__(self, counted: CountedTable, content: Publishable, order: sql.RowOrder) -> None:
+    Args:
+        counted: The table.
+        content: What is released of it.
+        order: The order of the rows.
+        labelled: Whether rows have labels and sensitive values, and not their kept columns alone.
+    """
+
+    def __init__(
+        self, counted: CountedTable, content: Publishable, order: sql.RowOrder, *, labelled: bool = True
+    ) -> None:
         self._counted = counted
+        self._labelled = labelled
         self._content = content
         self._order = order
         self._relations: list[str] = []
@@ -217,7 +249,7 @@ class JoinedRows:
             ],
             schema.strides,
             self._put(**self._classes()),
-            (*schema.names, schema.sensitive.name),
+            (*schema.names, schema.sensitive.name) if self._labelled else (),
             schema.kept,
             order=self._order,
         )
@@ -241,9 +273,10 @@ class JoinedRows:
             f"l{place}": self._texts(
                 pa.array([labels[place] for labels in content.labels], pa.string()), class_of
             )
-            for place in range(len(content.schema.names))
+            for place in range(len(content.schema.names) if self._labelled else 0)
         }
-        return {"rank": content.records.ranks[is_shown], "class": class_of, **labels}
+        narrow = class_of.astype(np.min_scalar_type(-len(content.counts) - 1))
+        return {"rank": content.records.ranks[is_shown], "class": narrow, **labels}
 
     def _texts(self, cells: pa.Array, places: NDArray[np.int64]) -> pa.Array:
         """Cells by their places; texts with a dictionary, so that an engine need not carry them."""
