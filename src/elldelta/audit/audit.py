@@ -106,8 +106,9 @@ def audit(
     asked = Asked.of(closeness, closeness_to)
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
     reading = Reading(schema, foreign, csv_format, engine, progress)
+    releases = locate_all(releases, engine)
     units = reading.units(releases)
-    owners = owners_of(locate_all(releases, engine), named)
+    owners = owners_of(releases, named)
     if len(units) > 1 and not (people is None and known is None and asked is None):
         raise ParameterError(
             "Targets, models and closeness are about one sensitive column.",
@@ -193,7 +194,8 @@ def audit_before(
     reading = Reading(schema, foreign, csv_format, engine, progress)
     given = [*each_once([*published, new])]
     named = [[*_places([*series, len(given) - 1], given, "series")]] if series else []
-    owners = owners_of(locate_all(given, engine), named)
+    given = locate_all(given, engine)
+    owners = owners_of(given, named)
     answers = []
     for unit in reading.units(given):
         evidence = replace(reading, unit=unit).gather(given, asked=asked)

@@ -229,6 +229,8 @@ def locate(item: Any, engine: Engine | None) -> Located:  # noqa: ANN401 (a file
     """Where a release is: a file with its manifest beside it, one in memory, or a table of a database."""
     from elldelta.release.release import Release
 
+    if isinstance(item, Located):
+        return item
     if isinstance(item, Release):
         if item.table is not None:
             return Located(item.table, item.name, item.manifest)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from elldelta.engines import Progress, Table
     from elldelta.release.manifest import Manifest
 
-_ROWS_AT_ONCE = 1 << 17
+_ROWS_AT_ONCE = 1 << 18
 _END = "\x1f"
 """Ends a cell in the text of a row."""
 
@@ -135,21 +135,28 @@ def is_in_order(
 def _is_sorted(batches: Iterator[pa.RecordBatch], manifest: Manifest) -> bool:
     schema, number = manifest.schema, _Numbering(manifest)
     kinds = {} if manifest.kept is None else manifest.kept["kinds"]
-    last: pa.RecordBatch | None = None
+
+    def rises(keys: NDArray[np.int64], kept: pa.RecordBatch) -> bool:
+        return _rises(keys, [_steps(kept.column(name), kinds.get(name, "other")) for name in schema.kept])
+
+    last: tuple[np.int64, pa.RecordBatch] | None = None
     for batch in batches:
         if not batch.num_rows:
             continue
-        for part in (batch, *([] if last is None else [_joined(last, batch.slice(0, 1))])):
-            steps = [_steps(part.column(name), kinds.get(name, "other")) for name in schema.kept]
-            if not _rises(number.of(part), steps):
-                return False
-        last = batch.slice(batch.num_rows - 1)
+        keys, kept = number.of(batch), batch.select(schema.kept)
+        if last is not None and not rises(np.array([last[0], keys[0]]), _joined(last[1], kept.slice(0, 1))):
+            return False
+        if not rises(keys, kept):
+            return False
+        last = keys[-1], kept.slice(batch.num_rows - 1)
     return True
 
 
 def _is_as_made(batches: Iterator[pa.RecordBatch], manifest: Manifest, counts: NDArray[np.int64]) -> bool:
+    import pyarrow as pa
+
     schema, number = manifest.schema, _Numbering(manifest)
-    texts = {column.name: column_texts(column) for column in schema.sensitives}
+    texts = {column.name: pa.array(column_texts(column), pa.string()) for column in schema.sensitives}
     expected, begin = made_rows(schema, counts), 0
     for batch in batches:
         end = begin + batch.num_rows
@@ -166,12 +173,8 @@ def _is_as_made(batches: Iterator[pa.RecordBatch], manifest: Manifest, counts: N
 def _joined(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
     import pyarrow as pa
 
-    plain = [
-        pa.table([_decoded(column) for column in batch.columns], names=batch.schema.names)
-        for batch in (one, other)
-    ]
-    [both] = pa.concat_tables(plain).combine_chunks().to_batches()
-    return both
+    columns = zip(map(_decoded, one.columns), map(_decoded, other.columns), strict=True)
+    return pa.RecordBatch.from_arrays([pa.concat_arrays(pair) for pair in columns], names=one.schema.names)
 
 
 def _decoded(column: pa.Array) -> pa.Array:
@@ -184,44 +187,85 @@ class _Numbering:
     """Where rows belong: the numbers of class and sensitive value as one."""
 
     def __init__(self, manifest: Manifest) -> None:
+        import pyarrow as pa
+
         schema, labels = manifest.schema, manifest.labels
         self._names = schema.names
         self._sensitive = schema.sensitive.name
-        self._values = sensitive_texts(schema)
-        self._texts = [sorted({row[place] for row in labels}) for place in range(len(schema.names))]
+        self._values = pa.array(sensitive_texts(schema), pa.string())
+        self._texts: list[pa.Array] = []
         # One column at a time: numbers stay small.
         self._known: list[NDArray[np.int64]] = []
         codes = np.zeros(len(labels), dtype=np.int64)
-        for place, texts in enumerate(self._texts):
-            own = {text: code for code, text in enumerate(texts)}
-            codes = codes * len(texts) + np.array([own[row[place]] for row in labels], dtype=np.int64)
+        for place in range(len(schema.names)):
+            texts = pa.array([row[place] for row in labels], pa.string()).dictionary_encode()
+            self._texts.append(texts.dictionary)
+            codes = codes * len(texts.dictionary) + _places(texts)
             known, codes = np.unique(codes, return_inverse=True)
             self._known.append(known)
         self._class_of = np.argsort(codes, kind="stable")
 
     def of(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        return self.classes(batch) * len(self._values) + _codes(batch.column(self._sensitive), self._values)
+        columns = [_coded(batch.column(name)) for name in (*self._names, self._sensitive)]
+        first, n = _runs(columns)
+        *labels, values = (column.take(first) for column in columns)
+        return np.repeat(self._of_labels(labels) * len(self._values) + _codes(values, self._values), n)
 
     def classes(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        codes = np.zeros(batch.num_rows, dtype=np.int64)
-        for name, texts, known in zip(self._names, self._texts, self._known, strict=True):
-            codes = np.searchsorted(known, codes * len(texts) + _codes(batch.column(name), texts))
+        labels = [_coded(batch.column(name)) for name in self._names]
+        first, n = _runs(labels)
+        return np.repeat(self._of_labels([column.take(first) for column in labels]), n)
+
+    def _of_labels(self, labels: Sequence[pa.DictionaryArray]) -> NDArray[np.int64]:
+        codes = np.zeros(len(labels[0]), dtype=np.int64)
+        for column, texts, known in zip(labels, self._texts, self._known, strict=True):
+            codes = np.searchsorted(known, codes * len(texts) + _codes(column, texts))
         found: NDArray[np.int64] = self._class_of[codes]
         return found
 
 
-def _codes(column: pa.Array, texts: Sequence[str | None]) -> NDArray[np.int64]:
-    """The places of cells in a list of texts."""
+def _coded(column: pa.Array) -> pa.DictionaryArray:
+    import pyarrow as pa
+
+    return column if pa.types.is_dictionary(column.type) else as_text(column).dictionary_encode()
+
+
+def _runs(columns: Sequence[pa.DictionaryArray]) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Where rows differ from the one above, and how many are alike from there: sorted rows come in runs."""
+    import pyarrow as pa
+
+    n_rows = len(columns[0])
+    is_first = np.zeros(n_rows, dtype=bool)
+    is_first[:1] = True
+    for column in columns:
+        places = _places(column)
+        is_first[1:] |= places[1:] != places[:-1]
+    first = np.flatnonzero(is_first)
+    return pa.array(first), np.diff(first, append=n_rows)
+
+
+def _places(column: pa.DictionaryArray) -> NDArray[np.int64]:
+    """The places of cells in the dictionary; -1 for a missing one."""
+    import pyarrow as pa
+
+    found = column.indices
+    if found.null_count:
+        found = found.cast(pa.int64()).fill_null(-1)
+    places: NDArray[np.int64] = found.to_numpy()
+    return places
+
+
+def _codes(column: pa.Array, texts: pa.Array) -> NDArray[np.int64]:
+    """The places of cells in an array of texts."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_dictionary(column.type):
-        missing = texts.index(None) if None in texts else 0
-        known: NDArray[np.int64] = np.append(_codes(column.dictionary, texts), missing)
-        places = column.indices.fill_null(len(known) - 1)
-        found: NDArray[np.int64] = known[places.to_numpy().astype(np.int64)]
+        missing = pa.nulls(1, pa.string())
+        known: NDArray[np.int64] = np.append(_codes(column.dictionary, texts), _codes(missing, texts))
+        found: NDArray[np.int64] = known[_places(column)]
         return found
-    own = pc.index_in(as_text(column), value_set=pa.array(texts, pa.string())).fill_null(0)
+    own = pc.index_in(as_text(column), value_set=texts).fill_null(0)
     codes: NDArray[np.int64] = own.to_numpy().astype(np.int64)
     return codes
 
@@ -291,7 +335,7 @@ def _batches(table: Table, manifest: Manifest, csv_format: CsvFormat) -> Iterato
         return None
     formats = {source_format(path) for path in table.files}
     if formats == {"parquet"}:
-        return _parquet_batches(table.files, names, schema.names)
+        return _parquet_batches(table.files, names, [*schema.names, *schema.sensitive_names])
     if formats == {"csv"}:
         return _csv_batches(table.files, names, csv_format)
     return None

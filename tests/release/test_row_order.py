@@ -1,0 +1,85 @@
+"""Whether rows are in order, against the definition: by class, value and kept column, row by row."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.release.hospital_tables import people
+
+import elldelta as ed
+from elldelta.engines.duckdb import connect
+from elldelta.release.row_checks import is_in_order
+
+VISITS = [0, 7, None, -3]
+FORMS = {
+    "plain": lambda column: column,
+    "large": lambda column: column.cast(pa.large_string()),
+    "coded": lambda column: column.dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())),
+    "coded without a sign": lambda column: column.dictionary_encode().cast(
+        pa.dictionary(pa.uint16(), pa.string())
+    ),
+    "coded twice": lambda column: pa.DictionaryArray.from_arrays(
+        pa.array(
+            [None if value is None else place for place, value in enumerate(column.to_pylist())], pa.int32()
+        ),
+        column,
+    ),
+}
+"""Ways to hold texts; in the last one every cell has an entry of its own, alike or not."""
+
+
+@pytest.fixture(scope="module")
+def manifests():
+    """Manifests of releases without and with a kept column; a missing disease is a value."""
+    table = people(1500, 1).assign(visits=[VISITS[row % 4] for row in range(1500)])
+    table["visits"] = table["visits"].astype("Int64")
+    table.loc[::9, "disease"] = None
+    made = []
+    for kept in ((), ("visits",)):
+        schema = ed.Schema.infer(table, ["age", "zip"], "disease", kept=kept)
+        schema = replace(schema, sensitive=replace(schema.sensitive, nulls="category"))
+        plan = ed.plan(ed.estimate(table, schema), ell=3, releases=1, records=1000, delta=0.01)
+        made.append(ed.release(table, plan).manifest)
+    return made
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with connect() as engine:
+        yield engine
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_rows_are_in_order_if_none_comes_before_the_one_above(manifests, engine, data):
+    manifest = data.draw(st.sampled_from(manifests))
+    labels, values = manifest.labels, manifest.schema.sensitive.released_values().to_pylist()
+    assert None in values
+    last = len(VISITS) if manifest.schema.kept else 1
+    keys = st.tuples(
+        st.integers(0, len(labels) - 1), st.integers(0, len(values) - 1), st.integers(0, last - 1)
+    )
+    order = [VISITS.index(visits) for visits in (-3, 0, 7, None)]  # missing ones last
+    rows = sorted(data.draw(st.lists(keys, min_size=1, max_size=12)) * data.draw(st.integers(1, 2)))
+    if data.draw(st.booleans()):
+        rows = data.draw(st.permutations(rows))
+    expected = all(above <= below for above, below in pairwise(rows))
+
+    form = FORMS[data.draw(st.sampled_from(sorted(FORMS)))]
+    cells = [
+        *(
+            (name, [labels[row][place] for row, _, _ in rows])
+            for place, name in enumerate(manifest.schema.names)
+        ),
+        ("disease", [values[value] for _, value, _ in rows]),
+    ]
+    columns = {name: form(pa.array(texts, pa.string())) for name, texts in cells}
+    if manifest.schema.kept:
+        columns["visits"] = pa.array([VISITS[order[visits]] for _, _, visits in rows], pa.int64())
+    whole = pa.table(columns)
+    cut = data.draw(st.integers(0, len(rows)))
+    table = engine.open(pa.concat_tables([whole.slice(0, cut), whole.slice(cut)]))
+    assert is_in_order(table, manifest, None) is expected
