@@ -40,28 +40,33 @@ keep_files_in_memory()
 LONGEST_FIRST = (
     "contracts/test_spark.py",
     "browser/test_agency_pages.py",
-    "cli/test_bad_input.py",
     "agency/server/test_three_processes.py",
     "cluster/test_spark_cluster.py",
+    "agency/server/test_kill.py",
+    "release/test_updates.py",
     "cli/test_journey.py",
     "contracts/test_postgres.py",
-    "agency/server/test_kill.py",
-    "cli/test_canary.py",
+    "cli/test_bad_input.py",
     "agency/server/test_serve.py",
-    "core/test_boxes.py",
-    "agency/server/test_pages.py",
-    "agency/server/test_proxy.py",
-    "agency/server/test_race.py",
-    "cli/test_engine.py",
+    "cli/test_canary.py",
     "golden/test_golden.py",
+    "contracts/test_duckdb.py",
+    "agency/server/test_pages.py",
+    "agency/server/test_race.py",
+    "agency/server/test_proxy.py",
     "agency/server/test_jobs.py",
-    "agency/server/test_protocol.py",
     "properties/test_dense_and_sparse.py",
-    "agency/test_registration.py",
-    "agency/server/test_any_request.py",
+    "properties/test_admitted_registrations.py",
     "cli/test_postgres.py",
+    "public/test_python.py",
+    "ledger/test_ledger.py",
+    "agency/server/test_bad_clients.py",
+    "engines/test_postgres.py",
+    "release/test_release_table.py",
+    "core/test_boxes.py",
     "core/test_occupancy.py",
-    "cli/test_ledger_release.py",
+    "statistical/test_sharp.py",
+    "readme/test_readme.py",
 )
 """Files that take more than some ten seconds."""
 
@@ -70,6 +75,12 @@ def pytest_report_header():
     if not switch.IS_ON:
         return f"what is rare and slow is left out; {switch.SWITCH}=1 runs it, too"
     return None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One more than there are processors: some tests wait for a server or a deadline, others compute then."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(trylast=True)

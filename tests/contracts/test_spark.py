@@ -22,6 +22,7 @@ from tests.contracts.journey import records, tell
 from tests.local_server import free_ports
 from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, write_csv, write_parquet
 from tests.spark import needs_java
+from tests.switch import IS_ON
 
 from elldelta.cli.main import execute
 from elldelta.engines import Query, TableName, duckdb
@@ -53,11 +54,23 @@ SETTINGS_OF_ITS_OWNER = {
 }
 
 
+PLAIN_EXECUTION = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Queries that take rows one by one and are planned once: to compile them costs more than tables this small.
+
+What they mean does not depend on it; with everything switched on, Spark is as its users have it.
+"""
+
+
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory):
     """Spark in a JVM as we start it, which also answers over Spark Connect: its session, and that address."""
     [port] = free_ports(1)
     settings = {
+        **({} if IS_ON else PLAIN_EXECUTION),
         "spark.sql.shuffle.partitions": "3",
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.address": "127.0.0.1",
