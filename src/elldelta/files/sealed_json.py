@@ -27,7 +27,7 @@ _SCALARS = {type(None), bool, int, str}
 _NUMBERS = {int, float}
 
 MANY_ROWS, MOST_REPEATED = 1000, 100_000
-"""Tables of so many rows are looked at for floats that repeat, of which so many may be different."""
+"""Tables of so many rows are looked at for numbers that repeat, of which so many may be different."""
 
 
 def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON value)
@@ -36,7 +36,7 @@ def canonical_json(document: Any) -> bytes:  # noqa: ANN401 (any plain JSON valu
     >>> canonical_json({"b": 1, "a": [0.5, "é", None]}).decode()
     '{"a":[0.5,"é",null],"b":1}'
     """
-    text = _repeated_floats(document)
+    text = _repeated_numbers(document)
     if not text:
         _check_plain(document)
         text = json.dumps(
@@ -181,7 +181,12 @@ def read_json(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
 def json_object(content: bytes) -> dict[str, Any] | None:
     """The JSON object that the bytes are; None if they are something else, or can be read in two ways."""
     try:
-        document = json.loads(content, object_pairs_hook=_without_doubles, parse_constant=_refuse)
+        document = json.loads(
+            content,
+            object_pairs_hook=_without_doubles,
+            parse_constant=_refuse,
+            parse_float=_Floats().__getitem__,
+        )
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
@@ -198,16 +203,30 @@ def _refuse(_: str) -> None:
     raise ValueError
 
 
-def _repeated_floats(document: object) -> str:
-    """The JSON of a large table of floats of which few are different: each is spelled out once, else ""."""
+class _Floats(dict[str, float]):
+    """The floats that were read so far by their spelling: in large tables few are different."""
+
+    def __missing__(self, text: str) -> float:
+        number = float(text)
+        if len(self) < MOST_REPEATED:
+            self[text] = number
+        return number
+
+
+def _repeated_numbers(document: object) -> str:
+    """The JSON of a large table of numbers of which few are different: each is spelled out once, else ""."""
     if not isinstance(document, list | tuple) or len(document) < MANY_ROWS:
         return ""
-    if not set(map(type, document)) <= _LISTS or set(map(type, chain.from_iterable(document))) != {float}:
+    if not set(map(type, document)) <= _LISTS:
+        return ""
+    kinds = set(map(type, chain.from_iterable(document)))
+    if kinds not in ({float}, {int}):
         return ""
     texts = {number: repr(number) for number in set(chain.from_iterable(document))}
-    if len(texts) > MOST_REPEATED or not all(map(math.isfinite, texts)):
+    if len(texts) > MOST_REPEATED:
         return ""
-    if 0.0 in texts:  # equal to -0.0, and not spelled alike
+    # 0.0 is equal to -0.0, and not spelled alike.
+    if kinds == {float} and (0.0 in texts or not all(map(math.isfinite, texts))):
         return ""
     return f"[{','.join(['[' + ','.join([texts[number] for number in row]) + ']' for row in document])}]"
 

@@ -41,11 +41,13 @@ class Admission:
         entry: The line it would get, or the one it has.
         state: What is left for others afterwards.
         line: The bytes to add to the ledger, with their newline; empty if it has a line already.
+        previous: The hash of the line that it would follow.
     """
 
     entry: LedgerEntry
     state: AnyState
     line: bytes
+    previous: str | None = None
 
     @property
     def is_new(self) -> bool:
@@ -121,7 +123,7 @@ def admit(
         **_shown(certificate),
     )
     content, own = line_bytes(entry.to_dict(), standing.head)
-    return Admission(replace(entry, hash=own), after, content)
+    return Admission(replace(entry, hash=own), after, content, standing.head)
 
 
 def _check_revision(standing: Standing, owner: str, revision: Revision | None) -> None:

@@ -12,7 +12,7 @@ A ledger holds no personal value: owners are names that users chose, missed witn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +103,16 @@ class LedgerChain:
     def active(self) -> tuple[LedgerEntry, ...]:
         """The releases that count."""
         return tuple(entry for entry in self.entries if entry.sequence not in self.voided)
+
+    def followed_by(self, entry: LedgerEntry, n_bytes: int) -> LedgerChain:
+        """The lines with one more, which takes so many bytes with its newline."""
+        return replace(
+            self,
+            entries=(*self.entries, entry),
+            head=entry.hash,
+            n_lines=self.n_lines + 1,
+            n_bytes=self.n_bytes + n_bytes,
+        )
 
     @property
     def n_releases(self) -> int:

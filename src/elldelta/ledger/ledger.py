@@ -167,15 +167,15 @@ class OpenLedger(ReadLedger):
         """
         if self._descriptor < 0:
             raise InternalError("The ledger is closed.")
-        line, own = line_bytes(admission.entry.to_dict(), self.chain.head)
-        if admission.is_new and own != admission.entry.hash:
+        if admission.is_new and admission.previous != self.chain.head:
             raise InternalError("The ledger has changed since the release was checked.")
         files = StagedFiles.staged(staged, overwrite=overwrite)
         pending = Pending(self.path, self.chain.n_bytes, admission.entry.hash, files)
         pending.write()
         if admission.is_new:
             try:
-                self._append(line)
+                self._append(admission.line)
+                self.chain = self.chain.followed_by(admission.entry, len(admission.line))
             except ElldeltaError:
                 self._cut(pending.n_bytes)
                 pending.remove()
@@ -183,7 +183,7 @@ class OpenLedger(ReadLedger):
             except BaseException:
                 # Interrupted: the line is whole or it is not, and the chain tells which.
                 self._load()
-                if self.chain.head == own:
+                if self.chain.head == admission.entry.hash:
                     files.place()
                 pending.remove()
                 raise
@@ -209,6 +209,7 @@ class OpenLedger(ReadLedger):
         if admission.is_new:
             void = {"kind": "void", "sequence": self.chain.n_lines, "voids": admission.entry.sequence}
             self._append(line_bytes(void, self.chain.head)[0])
+            self._load()
         pending.remove()
         return error
 
@@ -277,7 +278,6 @@ class OpenLedger(ReadLedger):
             os.fsync(self._descriptor)
         except OSError as problem:
             raise unwritable(self.path, problem) from None
-        self._load()
 
 
 @dataclass(frozen=True)

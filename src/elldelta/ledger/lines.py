@@ -349,10 +349,10 @@ class UpdateLine:
 
 def listed_misses(missed: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
     """Per base class that misses witnesses: its number, then the positions of the missed values."""
-    rows, values = np.nonzero(missed)
-    bases, starts = np.unique(rows, return_index=True)
-    stops, listed = [*starts[1:].tolist(), rows.size], values.tolist()
-    places = zip(bases.tolist(), starts.tolist(), stops, strict=False)
+    listed = np.nonzero(missed)[1].tolist()
+    stops = np.cumsum(np.count_nonzero(missed, axis=1))
+    bases = np.flatnonzero(np.diff(stops, prepend=0))
+    places = zip(bases.tolist(), [0, *stops[bases[:-1]].tolist()], stops[bases].tolist(), strict=False)
     return tuple((base, *listed[start:stop]) for base, start, stop in places)
 
 

@@ -145,7 +145,7 @@ class Plan(Shown):
         check_whole("the number of records per witness", self.min_records)
         if self.movers not in (None, *get_args(Movers)):
             raise ParameterError("Who moves under a plan is not known here.")
-        witnesses = self.__dict__.pop("witness_arrays")[1]  # large: whoever only writes the plan needs none
+        witnesses = self.witness_arrays[1]
         fewest = self.ell if self.promises_values else 0
         if (
             len(self.witnesses) != self.classes.n_classes
@@ -363,6 +363,7 @@ class Plan(Shown):
     @cached_property
     def file_content(self) -> tuple[str, bytes]:
         """The digest of everything the plan says, and the bytes of its file."""
+        self.__dict__.pop("witness_arrays", None)  # large, as the bytes are: whoever writes a plan needs none
         return sealed_bytes(KIND, *self._content())
 
     def _content(self) -> tuple[int, dict[str, Any]]:
