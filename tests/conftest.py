@@ -18,7 +18,7 @@ settings.register_profile(
     "elldelta",
     deadline=None,
     derandomize="ELLDELTA_TEST_RANDOM" not in os.environ,
-    max_examples=switch.quick_or_all(40, 100),
+    max_examples=switch.quick_or_all(40, 80),
 )
 settings.load_profile("elldelta")
 

@@ -442,7 +442,7 @@ class TestDocuments:
             with pytest.raises(FileError):
                 admits(PLAN, document)
 
-    @settings(max_examples=quick_or_all(60, 200))
+    @settings(max_examples=quick_or_all(60, 120))
     @given(st.data())
     def test_every_changed_byte_is_noticed_or_means_the_same(self, data):
         content = bytearray(GOOD.to_bytes())
@@ -472,7 +472,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=quick_or_all(80, 300))
+@settings(max_examples=quick_or_all(80, 160))
 @given(st.data())
 def test_any_field_may_hold_anything(data):
     """Whatever stands anywhere, under digests that fit: it changes nothing, or is refused politely."""

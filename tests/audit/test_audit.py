@@ -82,7 +82,7 @@ def as_plain(releases):
     ]
 
 
-@pytest.mark.parametrize("seed", range(quick_or_all(10, 25)))
+@pytest.mark.parametrize("seed", range(quick_or_all(10, 20)))
 def test_an_audit_of_overlapping_and_suppressed_classes_is_the_loop_over_people(engine, seed):
     rng = random.Random(seed)
     releases = [random_release(rng) for _ in range(rng.randrange(1, 4))]
@@ -105,7 +105,7 @@ def test_an_audit_of_overlapping_and_suppressed_classes_is_the_loop_over_people(
     assert result.releases[0].diversity == min(own)
 
 
-@pytest.mark.parametrize("seed", range(quick_or_all(6, 15)))
+@pytest.mark.parametrize("seed", range(quick_or_all(6, 12)))
 def test_the_gate_is_the_loop_over_groups_with_the_new_release(engine, seed):
     rng = random.Random(100 + seed)
     releases = [random_release(rng, disjoint=seed % 2 == 0) for _ in range(rng.randrange(1, 4))]
@@ -129,7 +129,7 @@ def test_the_gate_is_the_loop_over_groups_with_the_new_release(engine, seed):
         assert not result.to_dict(public=True)["classes"]
 
 
-@pytest.mark.parametrize("seed", range(quick_or_all(6, 15)))
+@pytest.mark.parametrize("seed", range(quick_or_all(6, 12)))
 def test_targets_are_left_with_what_some_combination_that_fits_leaves(engine, seed):
     rng = random.Random(200 + seed)
     releases = [random_release(rng, disjoint=seed % 3 == 0) for _ in range(rng.randrange(1, 3))]
@@ -271,7 +271,7 @@ def own_release(seed, shape):
 
 
 @pytest.mark.parametrize("shape", ["runs", "boxes"])
-@pytest.mark.parametrize("seed", range(quick_or_all(2, 6)))
+@pytest.mark.parametrize("seed", range(quick_or_all(2, 4)))
 def test_a_release_with_a_manifest_and_one_without_are_linked_by_combination(engine, seed, shape):
     """The classes of the one are those of its manifest, whatever its labels; the other is read by labels."""
     rng = random.Random(400 + seed)

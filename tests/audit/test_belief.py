@@ -29,7 +29,7 @@ def pooled(releases):
     return [held.count(value) for value in VALUES]
 
 
-@pytest.mark.parametrize("seed", range(quick_or_all(8, 20)))
+@pytest.mark.parametrize("seed", range(quick_or_all(8, 16)))
 def test_closeness_to_the_pooled_releases_is_the_loop_over_people_groups_and_sets(engine, seed):
     rng = random.Random(seed)
     releases = [random_release(rng, disjoint=seed % 2 == 0) for _ in range(rng.randrange(1, 4))]

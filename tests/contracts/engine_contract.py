@@ -209,7 +209,7 @@ class EngineContract(Placement):
     Random tables are tried inside of the tests, so that an engine that is slow to answer can try fewer.
     """
 
-    n_examples = quick_or_all(12, 40)
+    n_examples = quick_or_all(12, 24)
     n_many = 300_000
     """More rows than an engine writes or sorts in one piece."""
     in_parts = False

@@ -22,7 +22,7 @@ from tests.contracts.journey import records, tell
 from tests.local_server import free_ports
 from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, write_csv, write_parquet
 from tests.spark import needs_java
-from tests.switch import IS_ON
+from tests.switch import IS_ON, quick_or_all
 
 from elldelta.cli.main import execute
 from elldelta.engines import Query, TableName, duckdb
@@ -98,7 +98,7 @@ def engine(request, session):
 
 
 class TestTables(EngineContract):
-    n_examples = 3
+    n_examples = quick_or_all(3, 6)
     rarely = (
         "test_a_release_holds_what_the_definition_says[False]",
         "test_a_sorted_release_is_the_same_bytes_whatever_the_order_of_the_input[False]",

@@ -56,7 +56,7 @@ def traced(loss):
     return loss.mass + 1e-6 / loss.mass.size
 
 
-@settings(deadline=None, max_examples=quick_or_all(60, 300))
+@settings(deadline=None, max_examples=quick_or_all(60, 120))
 @given(cases(), st.data())
 def test_runs_are_the_best_there_are(case, data):
     witnesses, allowances, table, r, terms = case
@@ -80,7 +80,7 @@ def test_runs_are_the_best_there_are(case, data):
     assert found == pytest.approx(expected[1], abs=1e-12)
 
 
-@settings(deadline=None, max_examples=quick_or_all(60, 300))
+@settings(deadline=None, max_examples=quick_or_all(60, 120))
 @given(cases(), st.sampled_from([0.05, 0.3, 1.0, 4.0]))
 def test_runs_weigh_loss_against_what_is_left_out(case, price):
     witnesses, allowances, table, r, terms = case
@@ -113,7 +113,7 @@ def test_runs_weigh_loss_against_what_is_left_out(case, price):
     assert found == pytest.approx(min(map(cost_of, oracle.run_groupings(n_classes))), abs=1e-12)
 
 
-@settings(deadline=None, max_examples=quick_or_all(60, 300))
+@settings(deadline=None, max_examples=quick_or_all(60, 120))
 @given(cases(most_classes=12), st.sampled_from(["runs", "boxes"]), st.sampled_from([0.05, 0.3, 1.0, 4.0]))
 def test_weighing_is_never_worse_than_a_pure_policy(case, unions, price):
     *_, table, _, terms = case
@@ -129,7 +129,7 @@ def test_weighing_is_never_worse_than_a_pure_policy(case, unions, price):
         assert both.cost.loss <= pure.cost.loss + 1e-5  # the trace of mass that empty classes get
 
 
-@settings(deadline=None, max_examples=quick_or_all(60, 300))
+@settings(deadline=None, max_examples=quick_or_all(60, 120))
 @given(cases(most_classes=8), st.sampled_from(["runs", "boxes"]), st.integers(1, 3), st.data())
 def test_a_reserve_is_kept_where_it_can_be(case, unions, followers, data):
     *_, table, _, terms = case
@@ -170,7 +170,7 @@ def test_a_reserve_spares_those_who_follow():
     assert Reserve.keep(cells, terms, n_records=10, followers=0) is None
 
 
-@settings(deadline=None, max_examples=quick_or_all(40, 200))
+@settings(deadline=None, max_examples=quick_or_all(40, 80))
 @given(cases(most_classes=6))
 def test_what_no_union_can_satisfy_is_all_that_must_be_left_out(case):
     witnesses, allowances, table, r, terms = case
@@ -181,7 +181,7 @@ def test_what_no_union_can_satisfy_is_all_that_must_be_left_out(case):
     assert sum(sum(row) for row, out in zip(table, cannot, strict=True) if out) == fewest
 
 
-@settings(deadline=None, max_examples=quick_or_all(50, 150))
+@settings(deadline=None, max_examples=quick_or_all(50, 100))
 @given(cases(most_classes=12))
 def test_unions_of_boxes_do_not_overlap(case):
     *_, table, _, terms = case
@@ -197,7 +197,7 @@ def test_unions_of_boxes_do_not_overlap(case):
     assert np.array_equal(np.bincount(certificate.grouping.class_of), volumes)
 
 
-@settings(deadline=None, max_examples=quick_or_all(50, 150))
+@settings(deadline=None, max_examples=quick_or_all(50, 100))
 @given(cases(), st.sampled_from(["runs", "boxes"]))
 def test_what_fit_returns_is_certified_and_accounted_for(case, unions):
     witnesses, allowances, table, r, terms = case

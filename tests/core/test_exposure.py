@@ -224,7 +224,7 @@ def test_the_worked_example_gives_the_middle():
     assert (found.records, found.diversity) == (1, 1)
 
 
-@settings(max_examples=quick_or_all(60, 200))
+@settings(max_examples=quick_or_all(60, 120))
 @given(st.data())
 def test_what_is_isolated_is_true_and_no_determined_pair_is_missed(data):
     n_cells, n_values = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 2))
@@ -290,7 +290,7 @@ def test_a_pair_is_isolated_in_a_component_of_the_same_records_only():
     assert not [item for item in isolate(first, more, declared=False) if item.how == "meet"]
 
 
-@settings(max_examples=quick_or_all(150, 2000))
+@settings(max_examples=quick_or_all(150, 600))
 @given(st.data())
 def test_no_set_of_classes_inside_another_leaves_less_than_what_is_found(data):
     """Releases of people who are not all the same, against all sets of classes that may be subtracted."""

@@ -30,7 +30,7 @@ def small_cases(draw):
     return table, ell, draw(st.integers(1, marginal[ell - 1]))
 
 
-@settings(max_examples=quick_or_all(400, 3000), deadline=None)
+@settings(max_examples=quick_or_all(400, 1000), deadline=None)
 @given(small_cases(), st.booleans())
 def test_greedy_is_optimal_among_contiguous_partitions(case, as_probabilities):
     table, ell, threshold = case
@@ -135,7 +135,7 @@ def test_tiny_cells_are_summed_without_cancellation():
     assert partition.snapped_p(distribution, 2) == pytest.approx(1e-10, rel=1e-9)
 
 
-@settings(max_examples=quick_or_all(60, 400), deadline=None)
+@settings(max_examples=quick_or_all(60, 150), deadline=None)
 @given(st.integers(1, 7), st.integers(1, 3), st.data())
 def test_uniform_classes_is_the_optimum_of_all_partitions(n_rows, n_values, data):
     weights = data.draw(st.lists(st.integers(1, 5), min_size=n_values, max_size=n_values))

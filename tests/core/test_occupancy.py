@@ -95,7 +95,7 @@ def test_no_prefix_and_no_k_that_is_left_out_would_have_been_better(certifiable,
     from elldelta.core.occupancy_kernels import best_prefix
 
     rng = np.random.default_rng(releases)
-    for _ in range(quick_or_all(8, 60)):
+    for _ in range(quick_or_all(8, 20)):
         n_cells, ell = int(rng.integers(5, 160)), int(rng.integers(1, 6))
         # From classes that hardly fail to hopeless ones, and from even to very uneven cells.
         chances = np.sort(rng.beta(*rng.choice([0.2, 1.0, 4.0], 2), n_cells)) * rng.choice([0.1, 0.9, 1.0])
@@ -174,7 +174,7 @@ distributions = st.lists(st.floats(0.001, 1.0), min_size=3, max_size=12).map(
 )
 
 
-@settings(deadline=None, max_examples=quick_or_all(50, 150))
+@settings(deadline=None, max_examples=quick_or_all(50, 100))
 @given(
     cells=distributions,
     share=st.floats(0.05, 0.9),
@@ -210,7 +210,7 @@ def test_monotone(cells, share, n_records, releases, data):
     assert failure(cells * share, ell, n_records + 1, releases) <= small * 1.01
 
 
-@settings(deadline=None, max_examples=quick_or_all(40, 100))
+@settings(deadline=None, max_examples=quick_or_all(40, 80))
 @given(cells=distributions, n_records=st.integers(1, 2000), data=st.data())
 def test_relabelling_the_values_changes_nothing(cells, n_records, data):
     ell = data.draw(st.integers(1, len(cells)))

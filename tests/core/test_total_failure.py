@@ -31,7 +31,7 @@ def test_paying_once_keeps_the_classes(name, marginal, ell, n_records, n_classes
     assert again.failure_upper == plan.failure_upper
 
 
-@settings(deadline=None, max_examples=quick_or_all(40, 100))
+@settings(deadline=None, max_examples=quick_or_all(40, 80))
 @given(seed=st.integers(0, 2**32 - 1), eta=st.floats(1e-5, 0.05), releases=st.integers(1, 3))
 def test_no_error_of_that_size_exceeds_the_bound(seed, eta, releases):
     """Moves eta of mass out of the cells, in many ways; witnesses and allowances stay those of the plan."""
@@ -90,7 +90,7 @@ def test_eta_out_of_range(eta):
         SharpBound(2, 10, eta=eta)
 
 
-@settings(deadline=None, max_examples=quick_or_all(40, 200))
+@settings(deadline=None, max_examples=quick_or_all(40, 80))
 @given(seed=st.integers(0, 2**32 - 1), eta=st.floats(1e-4, 0.05), releases=st.integers(1, 4))
 def test_owners_with_truths_of_their_own_pay_once_if_they_contribute_equally(seed, eta, releases):
     """Theorem C with equal k_j: tails from the definition, each owner's with its own error."""

@@ -218,7 +218,7 @@ class World:
 @pytest.mark.parametrize("rules", [(1, 1), (2, 1), (1, 2)])
 def test_nobody_falls_below_ell_whatever_was_admitted(rules):
     n_refused = n_updates = n_pairs = n_worst = n_merged = 0
-    for seed in range(quick_or_all(10, 400)):
+    for seed in range(quick_or_all(10, 40)):
         world = World(seed, at_once=rules[0], stays=rules[1])
         for _ in range(14):
             world.step()

@@ -125,7 +125,7 @@ def outcomes(table, epsilon, n, told=None):
 
 @pytest.mark.statistical
 def test_what_comes_out_is_as_likely_without_a_record():
-    n, epsilon = quick_or_all(400, 4_000), 1.0
+    n, epsilon = quick_or_all(400, 800), 1.0
     alpha = 1e-6 / 2
 
     def is_rejected(spent):

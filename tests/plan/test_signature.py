@@ -211,7 +211,7 @@ def test_an_end_is_not_cut_off_by_calling_it_an_older_version():
         verified_signature({**older, "format": 1}, KEY.public_key)
 
 
-@settings(max_examples=quick_or_all(100, 300))
+@settings(max_examples=quick_or_all(100, 200))
 @given(st.integers(0, 64 * 8 - 1))
 def test_every_flipped_bit_is_noticed(bit):
     raw = bytearray(base64.b64decode(SIGNED["signature"]))

@@ -27,7 +27,7 @@ from elldelta.plan.planner import make_plan
 from elldelta.plan.wish import Wish
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
-SEEDS = range(quick_or_all(2, 6))
+SEEDS = range(quick_or_all(2, 4))
 
 
 @pytest.fixture(autouse=True)

@@ -49,7 +49,7 @@ def misleads(plan, probabilities):
 
 @pytest.mark.statistical
 def test_the_confidence_is_kept_and_without_it_there_is_none():
-    n_trials, rng, probabilities = quick_or_all(60, 400), np.random.default_rng(4), truth()
+    n_trials, rng, probabilities = quick_or_all(60, 150), np.random.default_rng(4), truth()
     most = binom.isf(1e-6, n_trials, 1.0 - CONFIDENCE)
     wrong, wrong_plain = 0, 0
     for _ in range(n_trials):

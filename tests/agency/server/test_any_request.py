@@ -14,7 +14,7 @@ from tests.switch import quick_or_all
 from elldelta.agency.server.main import HEADERS
 from elldelta.agency.server.rights import ROLES
 
-N_EXAMPLES = quick_or_all(2, 12)
+N_EXAMPLES = quick_or_all(2, 5)
 CHECKS = (
     "not_a_server_error",
     "status_code_conformance",

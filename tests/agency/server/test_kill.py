@@ -20,7 +20,7 @@ from elldelta.agency.server.services.populations import create_population, uploa
 from elldelta.agency.server.services.requests import asked_wish, begin_job, file_request
 from elldelta.agency.server.tables import Job
 
-N_KILLS = quick_or_all(1, 4)
+N_KILLS = quick_or_all(1, 2)
 N_OWNERS = 4
 MOST_ADMITTED = 10
 """A kill comes when so many answers have arrived in its round, at the latest."""

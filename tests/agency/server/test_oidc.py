@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import hashlib
 import json
 import socket
@@ -26,11 +27,16 @@ from elldelta.errors import ParameterError
 CLIENT, SECRET = "elldelta", "secret of the client"  # of this test only
 
 
+@functools.cache
+def provider_key():
+    return RSAKey.generate_key(2048, {"kid": "one", "use": "sig", "alg": "RS256"})
+
+
 class OtherService:
     """A provider; `claims` and `sign` are what a test spoils."""
 
     def __init__(self):
-        self.key = RSAKey.generate_key(2048, {"kid": "one", "use": "sig", "alg": "RS256"})
+        self.key = provider_key()
         self.codes = {}
         self.claims = {}
         self.sign = self._sign

@@ -15,7 +15,7 @@ from elldelta.cli.main import execute
 
 _numbers = itertools.count(1)
 
-N_OWNERS = quick_or_all(16, 50)
+N_OWNERS = quick_or_all(16, 32)
 ROOM = 2
 
 

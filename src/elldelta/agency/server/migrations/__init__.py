@@ -1,6 +1,7 @@
 """Brings a database to the newest schema, step by step, and tells where it stands.
 
 Every step is one file in `versions`. Steps are never edited once they are released; a new one is added.
+Alembic is imported where it is used: most processes of a service never need it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alembic import command, op
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from elldelta.agency.server.errors import HttpError
@@ -21,6 +18,7 @@ from elldelta.agency.server.errors import HttpError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from alembic.config import Config
     from sqlalchemy import Connection
 
     from elldelta.agency.server.database import Database
@@ -39,6 +37,9 @@ def migrate(database: Database, to: str = "head") -> None:
     Raises:
         NewerDatabaseError: It is of a revision that is not known here.
     """
+    from alembic import command
+    from alembic.script import ScriptDirectory
+
     with database.writing() as session:
         connection = session.connection()
         if not database.is_sqlite:  # of several processes that start together one migrates
@@ -47,7 +48,7 @@ def migrate(database: Database, to: str = "head") -> None:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         config = _config(connection)
         known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-        current = MigrationContext.configure(connection).get_current_revision()
+        current = _revision(connection)
         if current is not None and current not in known:
             raise NewerDatabaseError(
                 "The database was made by a newer elldelta.",
@@ -59,6 +60,8 @@ def migrate(database: Database, to: str = "head") -> None:
 
 def make_append_only(table: str) -> None:
     """Adds the triggers that refuse UPDATE and DELETE (and TRUNCATE, where there is such a thing)."""
+    from alembic import op
+
     if op.get_bind().dialect.name == "sqlite":
         for verb in ("UPDATE", "DELETE"):
             op.execute(
@@ -86,6 +89,8 @@ def refuse_replacing(table: str, *keys: tuple[str, ...]) -> None:
     SQLite's REPLACE removes the old row without asking the triggers of DELETE, unless whoever is connected
     has chosen otherwise. PostgreSQL has no such thing.
     """
+    from alembic import op
+
     if op.get_bind().dialect.name != "sqlite":
         return
     same = " OR ".join("(" + " AND ".join(f"{name} = NEW.{name}" for name in key) + ")" for key in keys)
@@ -99,6 +104,8 @@ def refuse_replacing(table: str, *keys: tuple[str, ...]) -> None:
 @contextmanager
 def change_append_only(table: str) -> Iterator[None]:
     """Takes the triggers away for what a step must change, in its transaction, and puts them back."""
+    from alembic import op
+
     if op.get_bind().dialect.name == "sqlite":
         for verb in ("update", "delete"):
             op.execute(f"DROP TRIGGER {table}_no_{verb}")
@@ -112,23 +119,32 @@ def change_append_only(table: str) -> Iterator[None]:
 def is_current(database: Database) -> bool:
     """Whether the database is at the newest revision."""
     with database.reading() as session:
-        current = MigrationContext.configure(session.connection()).get_current_revision()
-    return current == head()
+        return _revision(session.connection()) == head()
 
 
 def is_empty(database: Database) -> bool:
     """Whether the database has never been used by a service."""
     with database.reading() as session:
-        return MigrationContext.configure(session.connection()).get_current_revision() is None
+        return _revision(session.connection()) is None
+
+
+def _revision(connection: Connection) -> str | None:
+    from alembic.runtime.migration import MigrationContext
+
+    return MigrationContext.configure(connection).get_current_revision()
 
 
 @cache
 def head() -> str:
     """The newest revision; looked for once, because anybody may ask whether the service is ready."""
+    from alembic.script import ScriptDirectory
+
     return str(ScriptDirectory.from_config(_config(None)).get_current_head())
 
 
 def _config(connection: Connection | None) -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.attributes["connection"] = connection
