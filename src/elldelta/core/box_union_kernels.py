@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elldelta.core.coarsen_kernels import hull_loss, lacking, present_values
+from elldelta.core.coarsen_kernels import hull_loss, lacking, present_values, survival
 from elldelta.core.kernels import compiled
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Groups(NamedTuple):
     highs: NDArray[np.int64]
     mass: NDArray[np.float64]
     counts: NDArray[np.int64]  # groups x values
+    expected: NDArray[np.float64]  # the same of those who follow, or 0 x 0
     n_records: NDArray[np.int64]
     excess: NDArray[np.float64]  # what their base classes lack, together
     heads: NDArray[np.int64]  # first member
@@ -56,19 +57,22 @@ def union_excess(
     Or some of it, as soon as less than `least` can be left of what they lacked before.
     """
     shown = np.zeros(groups.counts.shape[1], dtype=np.int64)
+    expected = np.zeros(groups.expected.shape[1])
     for place in range(n_chosen):
         shown += groups.counts[chosen[place]]
+        if expected.size:
+            expected += groups.expected[chosen[place]]
     n_records = shown.sum() // len(demands)
     if n_records == 0:
         return 0.0
-    present = present_values(shown, demands[0].min_records)
+    present, survives = present_values(shown, demands[0].min_records), survival(demands, expected)
     excess = 0.0
     for place in range(n_chosen):
         if before - excess < least:
             break
         member = groups.heads[chosen[place]]
         while member >= 0:
-            excess += lacking(demands, member, present, shown, n_records)
+            excess += lacking(demands, member, present, shown, n_records, survives)
             member = groups.following[member]
     return excess
 
@@ -197,18 +201,12 @@ def best_partner(
 
 
 @compiled
-def merge_groups(
-    groups: Groups, demands: tuple[Demands, ...], weights: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def merge_groups(groups: Groups, demands: tuple[Demands, ...], weights: NDArray[np.float64]) -> None:
     """Merges failing groups with others, cheapest first, until none fails that has a partner left.
 
     Changes `groups`.
-
-    Returns:
-        Groups that fail and cannot be merged with any other.
     """
     n_groups = groups.alive.size
-    stuck = np.zeros(n_groups, dtype=np.bool_)
     score = np.full(n_groups, np.inf)
     partner = np.full(n_groups, -1, dtype=np.int64)
     is_known = np.zeros(n_groups, dtype=np.bool_)
@@ -229,13 +227,12 @@ def merge_groups(
                 )
                 is_known[group] = True
             if partner[group] < 0:
-                stuck[group] = True
                 groups.blocked[group] = True
                 continue
             if pick < 0 or score[group] < score[pick]:
                 pick = group
         if pick < 0:
-            return stuck
+            return
         stamp += 1
         n_chosen = close_union(groups, pick, partner[pick], stamp, chosen, low, high)
         if n_chosen == 0:
@@ -248,6 +245,8 @@ def merge_groups(
             groups.alive[other] = False
             groups.mass[pick] += groups.mass[other]
             groups.counts[pick] += groups.counts[other]
+            if groups.expected.size:
+                groups.expected[pick] += groups.expected[other]
             groups.n_records[pick] += groups.n_records[other]
             groups.following[groups.tails[pick]] = groups.heads[other]
             groups.tails[pick] = groups.tails[other]
@@ -302,12 +301,14 @@ def weigh_box(
     costs = np.empty(len(begins))
     is_whole = np.zeros(len(begins), dtype=np.bool_)
     for node in range(len(begins) - 1, -1, -1):
-        costs[node], is_whole[node] = part_cost(
-            members[begins[node] : ends[node]], alone, counts, demands, shape
-        )
-        if firsts[node] >= 0 and costs[firsts[node]] + costs[seconds[node]] <= costs[node]:
+        part = members[begins[node] : ends[node]]
+        costs[node] = np.sum(alone[part])
+        if firsts[node] >= 0:
             costs[node] = costs[firsts[node]] + costs[seconds[node]]
-            is_whole[node] = False
+        if part.size > 1:
+            whole = whole_cost(part, counts, demands, shape, costs[node])
+            if whole < costs[node]:
+                costs[node], is_whole[node] = whole, True
     parts = np.full(members.size, -1, dtype=np.int64)
     n_parts = 0
     for node in range(len(begins)):  # a node stands before what is below it
@@ -347,32 +348,35 @@ def best_cut(box: NDArray[np.int64], shape: Shape) -> int:
 
 
 @compiled
-def part_cost(
+def whole_cost(
     part: NDArray[np.int64],
-    alone: NDArray[np.float64],
     counts: NDArray[np.int64],
     demands: tuple[Demands, ...],
     shape: Shape,
-) -> tuple[float, bool]:
-    """What a part costs, and whether it is cheaper as a whole than class by class."""
-    apart = 0.0
+    most: float,
+) -> float:
+    """What base classes cost as one class; infinite if that is `most` or more, or does not satisfy them."""
     mass = 0.0
     low, high = shape.lows[part[0]].copy(), shape.highs[part[0]].copy()
     for base in part:
-        apart += alone[base]
         mass += shape.mass[base]
-        low = np.minimum(low, shape.lows[base])
-        high = np.maximum(high, shape.highs[base])
-    whole = hull_loss(mass, low, high, shape.weights)
-    if whole >= apart or part.size == 1:
-        return apart, False
-    shown = np.zeros(counts.shape[1], dtype=np.int64)
+        for attribute in range(low.size):
+            low[attribute] = min(low[attribute], shape.lows[base, attribute])
+            high[attribute] = max(high[attribute], shape.highs[base, attribute])
+    cost = hull_loss(mass, low, high, shape.weights)
+    if cost >= most:
+        return np.inf
+    shown, expected = np.zeros(counts.shape[1], dtype=np.int64), np.zeros(demands[0].expected.shape[1])
     for base in part:
+        if demands[0].barred[base]:
+            return np.inf
         shown += counts[base]
-    if shown.any():
-        present = present_values(shown, demands[0].min_records)
-        n_records = shown.sum() // len(demands)
+        if expected.size:
+            expected += demands[0].expected[base]
+    n_records = shown.sum() // len(demands)
+    if n_records > 0:
+        present, survives = present_values(shown, demands[0].min_records), survival(demands, expected)
         for base in part:
-            if demands[0].barred[base] or lacking(demands, base, present, shown, n_records) > 0.0:
-                return apart, False
-    return whole, True
+            if lacking(demands, base, present, shown, n_records, survives) > 0.0:
+                return np.inf
+    return cost

@@ -14,11 +14,13 @@ import numpy as np
 
 from elldelta.core.checks import check_real
 from elldelta.core.hull_loss import HullLoss, MassOf
-from elldelta.core.partition import Partition, grouping_from_merged
+from elldelta.core.partition import Partition
 from elldelta.core.several import AnyCertificate, Terms, certify
 from elldelta.errors import InternalError, ParameterError, RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.choices import OnFailure
@@ -277,7 +279,7 @@ def coarsen_runs(
     demands = _demands(table, terms, reserve)
     begins, left_out = best_runs(
         units.astype(np.int64),
-        lacking_of_each(demands, table)[units] == 0.0,
+        lacking_of_each(demands, table, demands[0].expected)[units] == 0.0,
         demands,
         _records(table),
         _shape(loss),
@@ -324,14 +326,14 @@ def coarsen_boxes(
     _check_fits(terms, loss)
     order = _near_order(loss)
     if reserve is not None:
-        reserve = replace(reserve, survival=reserve.survival[order], risks=reserve.risks[order])
+        reserve = replace(reserve, expected=reserve.expected[order])
     near = HullLoss(loss.lows[order], loss.highs[order], loss.sizes, loss.mass[order])
     found = []
-    for is_whole in (False, True) if _is_near(terms) else (False,):
-        merged, is_out = _merge(table[order], terms.taken(order), near, price, reserve, is_whole=is_whole)
-        grouping = grouping_from_merged([order[members].tolist() for members in merged], terms.n_classes)
+    for is_out, group_of in _merged(table[order], terms.taken(order), near, price, reserve):
+        group_of[order], is_out[order] = order[group_of], is_out.copy()
+        grouping = Partition(np.unique(group_of, return_inverse=True)[1])
         suppressed = np.zeros(grouping.n_classes, dtype=np.bool_)
-        suppressed[grouping.class_of[order[is_out]]] = True
+        suppressed[grouping.class_of[is_out]] = True
         found.append(certify(table, terms, grouping, suppressed))
     return min(found, key=lambda one: _coarsening(table, terms, loss, one, price).cost.loss)
 
@@ -349,45 +351,39 @@ def _near_order(loss: HullLoss) -> NDArray[np.intp]:
     return np.argsort(code, kind="stable")
 
 
-def _merge(
-    table: NDArray[np.int64],
-    terms: Terms,
-    loss: HullLoss,
-    price: float,
-    reserve: Reserve | None,
-    *,
-    is_whole: bool,
-) -> tuple[list[NDArray[np.int64]], NDArray[np.bool_]]:
-    """Merges until nothing fails, and divides again; returns the merged classes, and the classes left out.
+def _merged(
+    table: NDArray[np.int64], terms: Terms, loss: HullLoss, price: float, reserve: Reserve | None
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.int64]]]:
+    """Merges until nothing fails, divides again and regroups; whether classes are left out, and their groups.
 
-    With closeness a larger union may be further from the references in it, so that merging may get stuck:
-    then the box of everything (`is_whole`) is divided instead.
+    What costs least at a price need not: a local search may end elsewhere. So the search that leaves nothing
+    out is made as well. With closeness a larger union may be further from the references in it, so that
+    merging may get stuck: then the box of everything is divided besides.
     """
     from elldelta.core.box_union_kernels import weigh_box
     from elldelta.core.coarsen_kernels import lacking_of_each
+    from elldelta.core.regroup_kernels import regroup
 
     n_records = table.sum(axis=1)
     shape = _shape(loss)
     demands = _demands(table, terms, reserve)
-    lacks = np.where(n_records > 0, lacking_of_each(demands, table), 0.0)
+    lacks = np.where(n_records > 0, lacking_of_each(demands, table, demands[0].expected), 0.0)
     lengths = (shape.highs - shape.lows) @ shape.weights
-    is_out = (n_records > 0) & ((lacks > 0.0) | (lengths > price))
-    alone = shape.mass * np.where(is_out, price, lengths)
-    merged: list[NDArray[np.int64]] = []
-    if is_whole:
-        found = [(np.arange(terms.n_classes, dtype=np.int64), False)]
-    else:
-        found = _unions(table, demands, shape, lacks)
-    for members, is_stuck in found:
-        if is_stuck and not _is_near(terms):
-            merged.append(members)
-            is_out[members] = True
-            continue
-        parts = weigh_box(members, alone, table, demands, shape)
-        for part in range(int(parts.max()) + 1):
-            merged.append(members[parts == part])
-            is_out[merged[-1]] = False
-    return merged, is_out
+    starts = [_unions(table, demands, shape, lacks)]
+    if _is_near(terms):
+        starts.append([np.arange(terms.n_classes, dtype=np.int64)])
+    for unions in starts:
+        for at_price in sorted({price, NEVER}):
+            is_out = (n_records > 0) & ((lacks > 0.0) | (lengths > at_price))
+            alone = shape.mass * np.where(is_out, at_price, lengths)
+            group_of = np.arange(terms.n_classes, dtype=np.int64)
+            for members in unions:
+                parts = weigh_box(members, alone, table, demands, shape)
+                for part in range(int(parts.max()) + 1):
+                    group_of[members[parts == part]] = members[parts == part].min()
+            regroup(group_of, alone, is_out, table, demands, shape)
+            is_out &= np.bincount(group_of, minlength=terms.n_classes)[group_of] == 1
+            yield is_out, group_of
 
 
 def _is_near(terms: Terms) -> bool:
@@ -397,8 +393,8 @@ def _is_near(terms: Terms) -> bool:
 
 def _unions(
     table: NDArray[np.int64], demands: tuple[Demands, ...], shape: Shape, lacks: NDArray[np.float64]
-) -> list[tuple[NDArray[np.int64], bool]]:
-    """Unions of several base classes so that nothing fails, and those that fail and have no partner left."""
+) -> list[NDArray[np.int64]]:
+    """Unions of several base classes so that nothing fails that has a partner left."""
     from elldelta.core.box_union_kernels import Groups, merge_groups
 
     n_classes = table.shape[0]
@@ -409,6 +405,7 @@ def _unions(
         highs=shape.highs.copy(),
         mass=shape.mass.copy(),
         counts=table.copy(),
+        expected=demands[0].expected.copy(),
         n_records=table.sum(axis=1),
         excess=lacks.copy(),
         heads=np.arange(n_classes, dtype=np.int64),
@@ -416,13 +413,13 @@ def _unions(
         following=np.full(n_classes, -1, dtype=np.int64),
         stamps=np.zeros(n_classes, dtype=np.int64),
     )
-    stuck = merge_groups(groups, demands, shape.weights)
+    merge_groups(groups, demands, shape.weights)
     found = []
     for group in np.flatnonzero(groups.alive & (groups.heads != groups.tails)).tolist():
         chain = [int(groups.heads[group])]
         while (following := int(groups.following[chain[-1]])) >= 0:
             chain.append(following)
-        found.append((np.sort(np.array(chain, dtype=np.int64)), bool(stuck[group])))
+        found.append(np.sort(np.array(chain, dtype=np.int64)))
     return found
 
 
@@ -455,8 +452,9 @@ def _demands(table: NDArray[np.int64], terms: Terms, reserve: Reserve | None) ->
                 barred,
                 part.min_records,
                 part.ell,
-                np.zeros((0, 0)) if reserve is None else reserve.survival.copy(),
-                np.zeros(0) if reserve is None else reserve.risks.copy(),
+                np.zeros((0, 0)) if reserve is None else reserve.expected.copy(),
+                np.zeros(0) if reserve is None else np.full(terms.n_classes, reserve.risk),
+                0 if reserve is None else reserve.followers,
                 np.zeros((0, 0)) if near is None else near.shares,
                 near.used if near is not None and is_used else np.zeros((0, 0)),
                 # What the search counts as close is so exactly: it stops short of the limit by more than
@@ -468,8 +466,11 @@ def _demands(table: NDArray[np.int64], terms: Terms, reserve: Reserve | None) ->
     if reserve is not None:
         # What not even the union of everything would leave to those who follow cannot be asked for.
         plain = tuple(each._replace(references=np.zeros((0, 0)), used=np.zeros((0, 0))) for each in demands)
-        whole = np.broadcast_to(table[~barred].sum(axis=0), table.shape)
-        excess = np.where(barred, 0.0, lacking_of_each(plain, np.ascontiguousarray(whole)))
+        whole = [
+            np.ascontiguousarray(np.broadcast_to(each[~barred].sum(axis=0), each.shape))
+            for each in (table, reserve.expected)
+        ]
+        excess = np.where(barred, 0.0, lacking_of_each(plain, *whole))
         demands = [each._replace(risks=each.risks + excess * (1.0 + 1e-9)) for each in demands]
     return tuple(demands)
 

@@ -28,8 +28,9 @@ class Demands(NamedTuple):
     barred: NDArray[np.bool_]  # R, classes that must not be published together with a record
     min_records: int
     ell: int
-    survival: NDArray[np.float64]  # R x values, or 0 x 0 without a reserve: see `Reserve`
+    expected: NDArray[np.float64]  # R x values, or 0 x 0 without a reserve: see `Reserve`
     risks: NDArray[np.float64]  # R, or 0
+    followers: int
     references: NDArray[np.float64]  # R x values, or 0 x 0 without closeness: see `ClosenessTerms`
     used: NDArray[np.float64]  # R x values, what other releases lack of the references, or 0 x 0
     limit: float  # of what is lacking of a reference, a little below the one that counts
@@ -67,6 +68,12 @@ def n_outside(witnesses: NDArray[np.uint64], present: NDArray[np.uint64]) -> int
 
 
 @compiled
+def survival(columns: tuple[Demands, ...], expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The chance that all who follow show a value of which they expect so many records; per value."""
+    return (-np.expm1(-expected)) ** columns[0].followers
+
+
+@compiled
 def fewer_than_ell(
     witnesses: NDArray[np.uint64], present: NDArray[np.uint64], survival: NDArray[np.float64], ell: int
 ) -> float:
@@ -90,17 +97,24 @@ def lacking(
     present: NDArray[np.uint64],
     shown: NDArray[np.int64],
     n_records: int,
+    survival: NDArray[np.float64],
 ) -> float:
     """What a base class lacks in all sensitive columns together; 0 if it is satisfied in each."""
     total = 0.0
     for demands in columns:
-        total += lacking_in_column(demands, base, present, shown[demands.start : demands.stop], n_records)
+        own = shown[demands.start : demands.stop]
+        total += lacking_in_column(demands, base, present, own, n_records, survival)
     return total
 
 
 @compiled
 def lacking_in_column(
-    demands: Demands, base: int, present: NDArray[np.uint64], shown: NDArray[np.int64], n_records: int
+    demands: Demands,
+    base: int,
+    present: NDArray[np.uint64],
+    shown: NDArray[np.int64],
+    n_records: int,
+    survival: NDArray[np.float64],
 ) -> float:
     """What a base class lacks if its published class shows these values; 0 if it is satisfied.
 
@@ -118,7 +132,7 @@ def lacking_in_column(
             lack += max(0.0, excess / demands.alone)
     if lack > 0.0 or demands.risks.size == 0:
         return lack
-    chance = fewer_than_ell(demands.witnesses[base], present, demands.survival[base], demands.ell)
+    chance = fewer_than_ell(demands.witnesses[base], present, survival, demands.ell)
     return max(0.0, chance - float(demands.risks[base]))
 
 
@@ -141,13 +155,19 @@ def distance(
 
 
 @compiled
-def lacking_of_each(demands: tuple[Demands, ...], shown: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What each base class lacks if its published class shows so many records of each value, R x |S|."""
+def lacking_of_each(
+    demands: tuple[Demands, ...], shown: NDArray[np.int64], expected: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """What each base class lacks if its published class shows so many records of each value, R x |S|.
+
+    Those who follow expect so many there, if there is a reserve for them.
+    """
     found = np.zeros(demands[0].allowances.size)
     for base in range(found.size):
         present = present_values(shown[base], demands[0].min_records)
         n_records = shown[base].sum() // len(demands)
-        found[base] = lacking(demands, base, present, shown[base], max(1, n_records))
+        survives = survival(demands, expected[base] if expected.size else np.zeros(0))
+        found[base] = lacking(demands, base, present, shown[base], max(1, n_records), survives)
     return found
 
 
@@ -204,6 +224,7 @@ def best_runs(
     by_leaving_out = np.zeros(n_units + 1, dtype=np.bool_)
     loss[0] = 0.0
     tally = np.zeros(records.n_values, dtype=np.int64)
+    expected = np.zeros(demands[0].expected.shape[1])
     present = np.zeros(n_words, dtype=np.uint64)
     waiting = np.empty(demands[0].allowances.size, dtype=np.int64)
     low = np.empty(n_attributes, dtype=np.int64)
@@ -224,6 +245,7 @@ def best_runs(
             limit = min(n_units, begin + stride * window)
             if begin % stride == 0 and reach[begin] < limit:
                 tally[:] = 0
+                expected[:] = 0.0
                 present[:] = np.uint64(0)
                 n_waiting = 0
                 n_records = 0
@@ -246,6 +268,8 @@ def best_runs(
                     while next_class <= last:
                         is_barred = is_barred or demands[0].barred[next_class]
                         mass += shape.mass[next_class]
+                        if expected.size:
+                            expected += demands[0].expected[next_class]
                         has_records = records.places[next_class] < records.places[next_class + 1]
                         for attribute in range(n_attributes):
                             if not has_records:  # by itself it would have lost this much all the same
@@ -266,13 +290,10 @@ def best_runs(
                     if end == begin or reach[begin] > end:
                         continue
                     # What is satisfied stays so while the run grows: look again only at the last one waiting.
-                    while (
-                        n_waiting > 0
-                        and lacking(
-                            demands, waiting[n_waiting - 1], present, tally, n_records // len(demands)
-                        )
-                        == 0.0
-                    ):
+                    n_each, survives = n_records // len(demands), survival(demands, expected)
+                    while n_waiting > 0:
+                        if lacking(demands, waiting[n_waiting - 1], present, tally, n_each, survives) > 0.0:
+                            break
                         n_waiting -= 1
                     if n_waiting > 0:
                         continue

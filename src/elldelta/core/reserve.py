@@ -2,8 +2,8 @@
 
 Theorem F admits a release while every base class keeps ell values that no release misses. An owner who
 publishes as finely as that allows may use up what the next one needs. With a reserve it publishes a union
-only if, besides, the chance that those who follow leave fewer than ell values is small enough. Safety never
-depends on it: the chance is computed from the plan's P, and decides only who pays.
+only if, besides, the chance is small enough that those who follow leave fewer than ell values in the same
+union. Safety never depends on it: the chance is computed from the plan's P, and decides only who pays.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ RESERVE_RISK = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Reserve:
-    """What must remain likely for those who follow.
+    """What must remain likely for those who follow: that they can publish the same union.
 
     Attributes:
-        survival: R x |S|: the chance that no owner who follows misses a value in a base class, read-only.
-        risks: The largest chance, per base class, that fewer than ell of the values that survive so far also
-            survive those who follow, read-only.
+        expected: R x |S|: the records that one of them expects in a base class, read-only.
+        followers: How many owners are still expected.
+        risk: rho, the largest chance that fewer than ell of the values that survive so far in a base class
+            also survive them all, if they publish it in the same union.
     """
 
-    survival: NDArray[np.float64]
-    risks: NDArray[np.float64]
+    expected: NDArray[np.float64]
+    followers: int
+    risk: float
 
     @classmethod
     def keep(
@@ -50,9 +52,6 @@ class Reserve:
         risk: float = RESERVE_RISK,
     ) -> Reserve | None:
         """The reserve for so many owners who follow; None if nobody does.
-
-        Where the chance is not small even if this owner showed every value that survives, it may reach the
-        middle between that and certainty: no owner has to keep more than half of what there is.
 
         Args:
             cells: P(c, s) of the plan, R x |S|; 0 where the plan does not tell it.
@@ -73,19 +72,4 @@ class Reserve:
                 "A reserve needs P for every base class and value.",
                 found=f"Shapes {table.shape} and {terms.membership.shape}.",
             )
-        survival = np.where(terms.membership, (-np.expm1(-n_records * table)) ** followers, 0.0)
-        reach = _fewer_than(survival, terms.ell)
-        return cls(
-            read_only(survival, np.float64), read_only(np.maximum(risk, 0.5 + 0.5 * reach), np.float64)
-        )
-
-
-def _fewer_than(survival: NDArray[np.float64], ell: int) -> NDArray[np.float64]:
-    """The chance that fewer than ell values survive, per row: a Poisson-binomial tail."""
-    chances = np.zeros((survival.shape[0], ell))
-    chances[:, 0] = 1.0
-    for column in np.ascontiguousarray(survival.T):
-        chances[:, 1:] += column[:, None] * (chances[:, :-1] - chances[:, 1:])
-        chances[:, 0] *= 1.0 - column
-    total: NDArray[np.float64] = chances.sum(axis=1)
-    return total
+        return cls(read_only(n_records * table, np.float64), followers, risk)
