@@ -99,8 +99,8 @@ def test_no_prefix_and_no_k_that_is_left_out_would_have_been_better(certifiable,
         n_cells, ell = int(rng.integers(5, 160)), int(rng.integers(1, 6))
         # From classes that hardly fail to hopeless ones, and from even to very uneven cells.
         chances = np.sort(rng.beta(*rng.choice([0.2, 1.0, 4.0], 2), n_cells)) * rng.choice([0.1, 0.9, 1.0])
-        found, length = best_prefix(
-            chances, n_cells, ell, releases, certifiable, poissonized, np.empty(n_cells + 3)
+        found, length, _ = best_prefix(
+            chances, n_cells, ell, releases, certifiable, poissonized, np.inf, np.empty(n_cells + 3)
         )
         exact = oracle.best_prefix(chances, ell, releases, certifiable, poissonized)
         assert found == pytest.approx(exact, rel=1e-9, abs=1e-200)

@@ -11,7 +11,7 @@ from class c, W is a sum of independent Bernoulli(q_s), T_k = E(W - k)^+.
 
 from __future__ import annotations
 
-from math import exp, expm1, inf, log1p, sqrt
+from math import exp, expm1, inf, log, log1p, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,9 @@ TINY = 1e-306
 
 FEW_CELLS = 128
 """So few cells are ranked by counting; more are sorted."""
+
+RARE = 0.5
+"""Cells with so few times the records at which a witness pays, and fewer, are ranked only if it comes to them."""
 
 SHORT_RUN = 16
 """Cells that a sort puts in order one by one before it merges."""
@@ -86,10 +89,11 @@ def rank_positive(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
 
 
 @compiled
-def rank(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
-    """Rearranges `order` so that the cells fall; ties by index. On entry it must hold every index once.
+def rank(cells: NDArray[Any], order: NDArray[np.int32], least: float = 0.0) -> int:
+    """Rearranges `order` so that the cells above `least` come first and fall, ties by index.
 
-    The order of the previous class often still holds. Otherwise the cells above zero are ranked.
+    On entry `order` must hold every index once. The order of the previous class often still holds. Returns
+    how many cells are in their place for certain.
     """
     n_cells = cells.size
     is_ranked = True
@@ -99,21 +103,21 @@ def rank(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
             is_ranked = False
             break
     if is_ranked:
-        return
+        return n_cells
     n_positive = 0
     for i in range(n_cells):
-        n_positive += cells[i] > 0
+        n_positive += cells[i] > least
     if n_positive == n_cells:
         rank_positive(cells, order)
-        return
-    # Values that do not occur come last, in their order: only the others need ranks.
+        return n_cells
+    # The others come last, in their order: they need no ranks.
     positive = np.empty(n_positive, dtype=cells.dtype)
     places = np.empty(n_positive, dtype=np.int32)
     ranks = np.empty(n_positive, dtype=np.int32)
     n_positive = 0
     n_ranked = positive.size
     for i in range(n_cells):
-        if cells[i] > 0:
+        if cells[i] > least:
             positive[n_positive] = cells[i]
             places[n_positive] = i
             n_positive += 1
@@ -123,6 +127,7 @@ def rank(cells: NDArray[Any], order: NDArray[np.int32]) -> None:
     rank_positive(positive, ranks)
     for i in range(n_positive):
         order[i] = places[ranks[i]]
+    return n_positive if least > 0.0 else n_cells
 
 
 @compiled
@@ -163,9 +168,12 @@ def best_prefix(
     releases: int,
     certifiable: bool,
     poissonized: bool,
+    enough: float,
     tails: NDArray[np.float64],
-) -> tuple[float, int]:
+) -> tuple[float, int, int]:
     """The smallest failure bound over all witness sets that are prefixes, and the length of that prefix.
+
+    The third number says how many cells were looked at; those behind them cannot matter if it is not all.
 
     `tails[i]` holds T_{top - i} and `tails[top + 1]` holds T_{-1} = E W + 1; in this direction the update
     T_k <- (1 - q) T_k + q T_{k-1} runs forward over memory, in place. With T_{-1} = 1 throughout the same
@@ -177,12 +185,13 @@ def best_prefix(
     where it rises. Stopping early would give a larger bound, never a wrong one.
 
     Prefixes that cannot win are left out. No quotient is below Pr[W > b] = T_b - T_{b+1}, b = (a - ell) / t
-    rounded down. And once E W >= (a - ell) / t + 1 with q >= 1 / t, that holds for all longer prefixes too,
-    since the chances rise: then W > b with probability at least a half, its median being next to its mean.
+    rounded down. And once q >= 1 / t, no longer prefix has less than half of Pr[W > b + 1]: chances rise, so
+    that m more witnesses miss m / t, rounded down, or more of them with probability at least a half (the
+    median of such a sum is next to its mean). What exceeds `enough` need not be the smallest.
     """
     spare = n_cells - ell
     if spare < 0:
-        return inf, 0
+        return inf, 0, n_cells
     top = spare // releases + 1
     for i in range(top + 1):
         tails[i] = 0.0
@@ -190,22 +199,23 @@ def best_prefix(
     best = inf
     best_length = 0
     best_k = top
-    expected = 0.0
     for length in range(1, n_cells + 1):
         q = missing[length - 1]
         keep = 1.0 - q
-        expected += q
-        for i in range(max(0, top - length + 1), top + 1):
-            tails[i] = keep * tails[i] + q * tails[i + 1]
+        changed = tails[max(0, top - length + 1) : top + 2]
+        for i in range(changed.size - 1):  # from 0 on, or the compiler would not take several at once
+            changed[i] = keep * changed[i] + q * changed[i + 1]
         if not poissonized:
             tails[top + 1] += q
         if length < ell:
             continue
         spare = length - ell
-        if best < 0.49 and q * releases >= 1.0 and expected * releases >= spare + releases:
-            break
         share = spare // releases
         rest = spare - share * releases
+        if q * releases >= 1.0 and share + 2 <= top:
+            surplus = tails[top - share - 1] - tails[top - share - 2]
+            if 0.499 * surplus > min(best, enough):
+                return best, best_length, length
         if 0.999 * (tails[top - share] - tails[top - share - 1]) > best:
             continue
         if certifiable:
@@ -245,7 +255,9 @@ def best_prefix(
         if bound < best:
             best = bound
             best_length = length
-    return best, best_length
+            if best == 0.0:
+                return best, best_length, length
+    return best, best_length, n_cells
 
 
 @compiled
@@ -297,10 +309,13 @@ def class_failure(
     ell: int,
     releases: int,
     certifiable: bool,
+    enough: float,
     missing: NDArray[np.float64],
     tails: NDArray[np.float64],
 ) -> tuple[float, int]:
-    """Failure bound of one class, rounded up, and the number of witnesses; fills in `order`.
+    """Failure bound of one class, rounded up, and the number of witnesses; fills in `order` as far as needed.
+
+    Above `enough` it may be larger than need be: that is too much anyway.
 
     With `n_apart` >= 0 (records of each release that no other release shares) the smaller of Theorems C
     and D' counts; `n_apart` < 0 assumes nothing; with `certifiable`, all releases go through one ledger, and
@@ -309,30 +324,39 @@ def class_failure(
     """
     if certifiable and n_apart >= 0.0:
         return ledger_failure(cells, scale, n_records, ell, releases, tails)
-    rank(cells, order)
     n_rates = poisson.shape[0]
     n_modes = 1 + n_rates if n_apart < 0.0 or certifiable else 2 + 2 * n_rates
+    least = 0.0
+    if n_modes == 1 and releases > 1:  # rare cells hardly ever matter, and there are many of them
+        least = RARE * log(releases) / (n_records * scale)
+    n_ranked = rank(cells, order, least)
     n_cells = 0
     best = inf
     best_length = 0
-    for mode in range(n_modes):  # one loop, so that the compiler meets `best_prefix` once
+    mode = 0
+    while mode < n_modes:  # one loop, so that the compiler meets `best_prefix` once
         is_apart = mode > n_rates
         row = mode - 1 - (n_rates + 1 if is_apart else 0)
         slack = 1.0
         if row < 0:
-            n_cells = missing_chances(cells, order, scale, n_apart if is_apart else n_records, missing)
+            rate = n_apart if is_apart else n_records
+            n_cells = missing_chances(cells, order[:n_ranked], scale, rate, missing)
         else:
             rate = poisson[row, 2 if is_apart else 0]
             slack = poisson[row, 3 if is_apart else 1]
             poisson_chances(cells, order, scale, rate, n_cells, missing)
         if is_apart:
             missing_somewhere(missing, n_cells, releases)
-        bound, length = best_prefix(
-            missing, n_cells, ell, 1 if is_apart else releases, certifiable, row >= 0, tails
+        bound, length, n_read = best_prefix(
+            missing, n_cells, ell, 1 if is_apart else releases, certifiable, row >= 0, enough, tails
         )
+        if n_read == n_ranked and n_ranked < cells.size:
+            n_ranked = rank(cells, order)
+            continue
         if bound * slack < best:
             best = bound * slack
             best_length = length
+        mode += 1
     return best * ROUND_UP + TINY, best_length
 
 
@@ -424,6 +448,7 @@ def class_failures(
             ell,
             releases,
             certifiable,
+            inf,
             missing,
             tails,
         )

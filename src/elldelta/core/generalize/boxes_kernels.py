@@ -8,6 +8,7 @@ permutation of the rows of the table; cutting it reorders that stretch. The tabl
 from __future__ import annotations
 
 import heapq
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,7 +111,7 @@ def split(
     cells = empty_row(grid.table)
     for row in range(n_rows):
         add_row(grid.table, row, cells)
-    strain, price = strain_of(cells, rules, scratch)
+    strain, price = strain_of(cells, rules, inf, scratch)
     facts[0, 0] = loss_of(grid, order)
     facts[0, 1] = strain
     spent = strain

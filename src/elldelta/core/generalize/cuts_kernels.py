@@ -93,8 +93,12 @@ def ell_th_cell(cells: NDArray[np.float64], ell: int, largest: NDArray[np.float6
 
 
 @compiled
-def strain_of(cells: NDArray[Any], rules: tuple[Rule, ...], scratch: Scratch) -> tuple[float, float]:
+def strain_of(
+    cells: NDArray[Any], rules: tuple[Rule, ...], enough: float, scratch: Scratch
+) -> tuple[float, float]:
     """The strain of a class, and what an error eta of P can add to it (`total_failure_upper`).
+
+    Above `enough` the strain may come out larger than it is.
 
     The failures of several sensitive columns add up: a class fails if one of them does. Of distances, and of
     what the paper asks, the largest counts.
@@ -105,7 +109,7 @@ def strain_of(cells: NDArray[Any], rules: tuple[Rule, ...], scratch: Scratch) ->
         if rule.widths.size > 1:
             own = own.copy()
             keep_matching(own, rule.widths)
-        found, added = column_strain(own, cells[rule.start : rule.stop], rule, scratch)
+        found, added = column_strain(own, cells[rule.start : rule.stop], rule, enough, scratch)
         strain = max(strain, found) if rule.mode in (NEAR, CELLS) else strain + found
         price += added
     return strain, price
@@ -113,7 +117,7 @@ def strain_of(cells: NDArray[Any], rules: tuple[Rule, ...], scratch: Scratch) ->
 
 @compiled
 def column_strain(
-    counted: NDArray[Any], cells: NDArray[Any], rule: Rule, scratch: Scratch
+    counted: NDArray[Any], cells: NDArray[Any], rule: Rule, enough: float, scratch: Scratch
 ) -> tuple[float, float]:
     """The same of one sensitive column; of its cells only some may be counted as witnesses."""
     if rule.mode == CELLS:
@@ -132,6 +136,7 @@ def column_strain(
             rule.ell,
             rule.releases,
             rule.certifiable,
+            enough if rule.mode in (TOTAL, EACH) else inf,
             scratch.missing,
             scratch.tails,
         )
@@ -200,15 +205,14 @@ def allowed_cuts(
 
 
 @compiled
-def occupied_positions(
-    positions: NDArray[np.int32], rows: NDArray[np.int64], low: int, high: int, attribute: int
-) -> NDArray[np.int64]:
-    """The positions of an attribute that occur in the rows, rising; low..high is known to hold them."""
+def occupied_positions(points: NDArray[np.int32], low: int, high: int, attribute: int) -> NDArray[np.int64]:
+    """The positions of an attribute that occur, rising; low..high is known to hold them."""
     span = high - low + 1
-    if span <= 4 * rows.size + 16:
+    n_rows = points.shape[0]
+    if span <= 4 * n_rows + 16:
         seen = np.zeros(span, dtype=np.bool_)
-        for row in rows:
-            seen[positions[row, attribute] - low] = True
+        for i in range(n_rows):
+            seen[points[i, attribute] - low] = True
         n_seen = 0
         for i in range(span):
             n_seen += seen[i]
@@ -219,9 +223,9 @@ def occupied_positions(
                 occupied[n_seen] = low + i
                 n_seen += 1
         return occupied
-    column = np.empty(rows.size, dtype=np.int64)
-    for i in range(rows.size):
-        column[i] = positions[rows[i], attribute]
+    column = np.empty(n_rows, dtype=np.int64)
+    for i in range(n_rows):
+        column[i] = points[i, attribute]
     step = 1
     while step < column.size:
         step = 3 * step + 1
@@ -244,8 +248,7 @@ def occupied_positions(
 
 @compiled
 def bins_of(
-    positions: NDArray[np.int32],
-    rows: NDArray[np.int64],
+    points: NDArray[np.int32],
     attribute: int,
     cuts: NDArray[np.int64],
     low: int,
@@ -254,24 +257,25 @@ def bins_of(
 ) -> None:
     """Fills in, for every row, the number of cuts below its position."""
     span = high - low + 1
-    if span <= 4 * rows.size + 16:
+    if span <= 4 * bins.size + 16:
         bin_at = np.empty(span, dtype=np.int32)
         n_passed = 0
         for i in range(span):
             while n_passed < cuts.size and cuts[n_passed] < low + i:
                 n_passed += 1
             bin_at[i] = n_passed
-        for i in range(rows.size):
-            bins[i] = bin_at[positions[rows[i], attribute] - low]
+        for i in range(bins.size):
+            bins[i] = bin_at[points[i, attribute] - low]
     else:
-        for i in range(rows.size):
-            bins[i] = np.searchsorted(cuts, positions[rows[i], attribute])
+        for i in range(bins.size):
+            bins[i] = np.searchsorted(cuts, points[i, attribute])
 
 
 @compiled
 def losses_removed(
-    grid: Grid,
-    rows: NDArray[np.int64],
+    points: NDArray[np.int32],
+    masses: NDArray[np.float64],
+    weights: NDArray[np.float64],
     bins: NDArray[np.int32],
     n_cuts: int,
     loss: float,
@@ -282,16 +286,16 @@ def losses_removed(
     The loss of a class is its mass times the weighted lengths of its hull, so that an attribute that is not
     cut can get shorter too.
     """
-    n_attributes = grid.weights.size
+    n_attributes = weights.size
     n_bins = n_cuts + 1
     mass = np.zeros(n_bins, dtype=np.float64)
     lows = np.full((n_bins, n_attributes), np.iinfo(np.int32).max, dtype=np.int32)
     highs = np.full((n_bins, n_attributes), -1, dtype=np.int32)
-    for i in range(rows.size):
-        row, here = rows[i], bins[i]
-        mass[here] += grid.row_mass[row]
+    for i in range(bins.size):
+        here = bins[i]
+        mass[here] += masses[i]
         for other in range(n_attributes):
-            position = grid.positions[row, other]
+            position = points[i, other]
             lows[here, other] = min(lows[here, other], position)
             highs[here, other] = max(highs[here, other], position)
     below_mass = 0.0
@@ -302,7 +306,7 @@ def losses_removed(
         for other in range(n_attributes):
             below_low[other] = min(below_low[other], lows[cut, other])
             below_high[other] = max(below_high[other], highs[cut, other])
-            length += grid.weights[other] * (below_high[other] - below_low[other])
+            length += weights[other] * (below_high[other] - below_low[other])
         removed[cut] = loss - below_mass * length
     above_mass = 0.0
     above_low, above_high = lows[n_cuts], highs[n_cuts]
@@ -312,8 +316,44 @@ def losses_removed(
         for other in range(n_attributes):
             above_low[other] = min(above_low[other], lows[cut + 1, other])
             above_high[other] = max(above_high[other], highs[cut + 1, other])
-            length += grid.weights[other] * (above_high[other] - above_low[other])
+            length += weights[other] * (above_high[other] - above_low[other])
         removed[cut] -= above_mass * length
+
+
+@compiled
+def keep_best(
+    places: NDArray[np.int64],
+    removed: NDArray[np.float64],
+    bins: NDArray[np.int32],
+    first: NDArray[np.int64],
+    n_best: int,
+) -> None:
+    """Leaves so many cuts that lower the loss most, the first of equal ones; bins between others become one."""
+    n_cuts = first[-1]
+    if n_cuts <= n_best:
+        return
+    is_kept = np.zeros(n_cuts, dtype=np.bool_)
+    for _ in range(n_best):
+        best = -1
+        for cut in range(n_cuts):
+            if not is_kept[cut] and (best < 0 or removed[cut] > removed[best]):
+                best = cut
+        is_kept[best] = True
+    n_kept = 0
+    for attribute in range(bins.shape[0]):
+        start, stop = first[attribute], first[attribute + 1]
+        first[attribute] = n_kept
+        if start == stop:
+            continue
+        below = np.zeros(stop - start + 1, dtype=np.int32)
+        for cut in range(start, stop):
+            if is_kept[cut]:
+                places[n_kept], removed[n_kept] = places[cut], removed[cut]
+                n_kept += 1
+            below[cut - start + 1] = n_kept - first[attribute]
+        for i in range(bins.shape[1]):
+            bins[attribute, i] = below[bins[attribute, i]]
+    first[-1] = n_kept
 
 
 @compiled
@@ -397,6 +437,12 @@ def best_cut(
     rule = rules[0]
     n_attributes = grid.weights.size
     n_values = grid.table.shape[1]
+    points = np.empty((rows.size, n_attributes), dtype=np.int32)
+    masses = np.empty(rows.size, dtype=np.float64)
+    for i in range(rows.size):
+        masses[i] = grid.row_mass[rows[i]]
+        for attribute in range(n_attributes):
+            points[i, attribute] = grid.positions[rows[i], attribute]
     room = 0
     for attribute in range(n_attributes):
         room += min(MOST_CUTS, rows.size, highs[attribute] - lows[attribute] + 1) + 1
@@ -410,7 +456,7 @@ def best_cut(
         first[attribute + 1] = start
         if low == high:
             continue
-        occupied = occupied_positions(grid.positions, rows, low, high, attribute)
+        occupied = occupied_positions(points, low, high, attribute)
         depths = grid.depths[grid.offsets[attribute] : grid.offsets[attribute + 1]]
         cuts = allowed_cuts(occupied, depths, low, high)
         if cuts.size == 0:
@@ -418,9 +464,12 @@ def best_cut(
         stop = start + cuts.size
         for i in range(cuts.size):
             places[start + i] = cuts[i]
-        bins_of(grid.positions, rows, attribute, cuts, low, high, bins[attribute])
-        losses_removed(grid, rows, bins[attribute], cuts.size, loss, removed[start:stop])
+        bins_of(points, attribute, cuts, low, high, bins[attribute])
+        losses_removed(
+            points, masses, grid.weights, bins[attribute], cuts.size, loss, removed[start:stop]
+        )
         first[attribute + 1] = stop
+    keep_best(places, removed, bins, first, rule.most_tries)
     n_cuts = first[n_attributes]
     # One table of sums per attribute, made when the first of its cuts is tried; bins are one more than cuts.
     # Where rows are so sparse that this table would be much larger, each cut is summed by itself.
@@ -464,7 +513,10 @@ def best_cut(
         passes = True
         for turn in range(2):
             cells = cells_below if side == 0 else cells_above
-            strains[side], prices[side] = strain_of(cells, rules, scratch)
+            enough = rule.limit
+            if rule.mode == TOTAL:
+                enough += strain - spent - (strains[1 - side] if turn == 1 else 0.0)
+            strains[side], prices[side] = strain_of(cells, rules, enough, scratch)
             if rule.mode == TOTAL:
                 added = strains[side] - strain if turn == 0 else strains[0] + strains[1] - strain
                 passes = (

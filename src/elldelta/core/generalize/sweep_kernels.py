@@ -144,6 +144,7 @@ def sweep(
                 ell,
                 releases,
                 certifiable,
+                inf,
                 missing,
                 tails,
             )
