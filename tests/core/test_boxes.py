@@ -101,6 +101,26 @@ def test_nothing_but_p_decides(criterion):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA.keys())
+def test_cuts_found_ahead_of_time_by_several_threads_are_those_of_one(criterion, monkeypatch):
+    from elldelta.core.generalize import boxes as module
+
+    table, positions, sizes = random_case(5, (12, 9, 8), 500)
+    distribution = JointDistribution.from_probabilities(table / table.sum())
+    monkeypatch.setattr(module, "MANY_ROWS", 1)
+    found = []
+    for n_processors, n_ahead in ((1, 256), (2, 1), (3, 7), (3, 256)):
+        monkeypatch.setattr(module, "n_processors", lambda n=n_processors: n)
+        monkeypatch.setattr(module, "AHEAD", n_ahead)
+        shares = []
+        partition, tiling = module.boxes(distribution, positions, sizes, criterion, progress=shares.append)
+        assert 3 < partition.n_classes < 500
+        assert shares == sorted(shares)
+        assert shares[-1] == 1.0
+        found.append((partition.class_of.tolist(), tiling.lows.tolist(), tiling.highs.tolist()))
+    assert all(other == found[0] for other in found)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA.keys())
 def test_no_cut_is_left_that_keeps_the_criterion(criterion):
     """Every pair of sides of every further cut breaks the criterion, so nothing was stopped too early."""
     table, positions, sizes = random_case(11)

@@ -107,6 +107,39 @@ def test_no_prefix_and_no_k_that_is_left_out_would_have_been_better(certifiable,
         assert ell <= length <= n_cells
 
 
+@pytest.mark.parametrize("certifiable", [False, True], ids=["pooled", "certifiable"])
+@pytest.mark.parametrize("releases", [1, 2, 5])
+def test_failures_that_are_too_much_anyway_stay_above_what_is_enough(certifiable, releases):
+    from elldelta.core.occupancy_kernels import best_prefix, class_failure, missing_chances
+
+    rng = np.random.default_rng(releases)
+    none, n_exact = np.empty((0, 4)), 0
+    for _ in range(quick_or_all(60, 400)):
+        n_values, ell = int(rng.integers(2, 400)), int(rng.integers(1, 7))
+        cells = rng.poisson(rng.gamma(0.3, rng.choice([1.0, 10.0, 100.0]), n_values)).astype(float)
+        n_records, scale = rng.choice([0.2, 1.0, 5.0]), 1.0 / max(1.0, cells.sum()) / 10
+        n_records *= cells.sum() * 10
+        chances, order = np.empty(n_values), np.argsort(-cells, kind="stable").astype(np.int32)
+        n_cells = missing_chances(cells, order, scale, n_records, chances)
+        exact, _, _ = best_prefix(
+            chances, n_cells, ell, releases, certifiable, False, np.inf, np.empty(n_values + 3)
+        )
+        memory = np.empty(n_values), np.empty(n_values + 3)
+        for enough in (np.inf, 0.3, 0.01):
+            ranks = rng.permutation(n_values).astype(np.int32)
+            found, length = class_failure(
+                cells, ranks, scale, n_records, -1.0, none, ell, releases, certifiable, enough, *memory
+            )
+            assert sorted(ranks) == list(range(n_values))
+            if exact <= enough:
+                assert found == pytest.approx(exact, rel=1e-8)
+                assert ranks[:length].tolist() == order[:length].tolist()
+                n_exact += np.isfinite(exact)
+            else:
+                assert found > enough
+    assert n_exact > 20
+
+
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
 def test_ranks_fall_and_ties_are_broken_by_index(kind):
     from elldelta.core.occupancy_kernels import rank

@@ -41,24 +41,27 @@ def compiled(function: Function) -> Function:
         return numba.njit(nogil=True)(function)  # type: ignore[return-value]
 
 
-def add_row(table: MassTable, row: int, out: NDArray[Any]) -> None:
-    """Adds one row of a table to a dense row. For compiled code, which reads either form through this."""
+def add_row(table: MassTable, row: int, sums: NDArray[Any], line: int) -> None:
+    """Adds one row of a table to a line of dense sums. For compiled code, which reads either form so.
+
+    Lines are told by their number: to cut an array out of another costs more than to add a short row.
+    """
     raise NotImplementedError
 
 
 @overload(add_row)
-def _add_row(table: Typed, row: Typed, out: Typed) -> Typed:
+def _add_row(table: Typed, row: Typed, sums: Typed, line: Typed) -> Typed:
     if isinstance(table, numba.types.Array):
 
-        def dense(table: Typed, row: Typed, out: Typed) -> Typed:
-            for value in range(out.size):
-                out[value] += table[row, value]
+        def dense(table: Typed, row: Typed, sums: Typed, line: Typed) -> Typed:
+            for value in range(sums.shape[1]):
+                sums[line, value] += table[row, value]
 
         return dense
 
-    def sparse(table: Typed, row: Typed, out: Typed) -> Typed:
+    def sparse(table: Typed, row: Typed, sums: Typed, line: Typed) -> Typed:
         for place in range(table.offsets[row], table.offsets[row + 1]):
-            out[table.values[place]] += table.cells[place]
+            sums[line, table.values[place]] += table.cells[place]
 
     return sparse
 
@@ -166,7 +169,7 @@ def sum_rows(table: MassTable, group_of: NDArray[np.intp], sums: NDArray[Any]) -
     """Adds every row of a table to the sum of its group, in one pass; rows of group -1 are left out."""
     for row in range(table.shape[0]):
         if group_of[row] >= 0:
-            add_row(table, row, sums[group_of[row]])
+            add_row(table, row, sums, group_of[row])
 
 
 @compiled

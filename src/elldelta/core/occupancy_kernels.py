@@ -34,7 +34,7 @@ FEW_CELLS = 128
 """So few cells are ranked by counting; more are sorted."""
 
 RARE = 0.5
-"""Cells with so few times the records at which a witness pays, and fewer, are ranked only if it comes to them."""
+"""Cells below so many times what makes a witness worth having are ranked only if it comes to them."""
 
 SHORT_RUN = 16
 """Cells that a sort puts in order one by one before it merges."""
@@ -424,7 +424,8 @@ def class_failures(
     largest cell of each class.
     """
     n_rows, n_values = table.shape
-    cells = np.empty(n_values, dtype=np.float64)
+    sums = np.empty((1, n_values), dtype=np.float64)
+    cells = sums[0]
     order = np.arange(n_values).astype(np.int32)
     missing = np.empty(n_values, dtype=np.float64)
     tails = np.empty(n_values + 3, dtype=np.float64)
@@ -435,7 +436,7 @@ def class_failures(
     n_filled = 0
     for row in range(n_rows):
         cells[:] = 0.0
-        add_row(table, row, cells)
+        add_row(table, row, sums, 0)
         if widths.size > 1:
             keep_matching(cells, widths)
         failures[row], length = class_failure(

@@ -7,7 +7,10 @@ scratch for the partition it returns (`docs/theory/boxes.md`).
 
 from __future__ import annotations
 
+import functools
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +61,13 @@ MANY_FLOOR = 1e-4
 
 FEW_TRIES = 8
 """Cuts per box whose failure is computed when there are many rows."""
+
+
+AHEAD = 256
+"""Boxes of a large table whose cuts are looked at ahead of time, together."""
+
+PIECES = 16
+"""So many parts are they dealt out in, to threads that take the next part when they are done."""
 
 
 def boxes(
@@ -232,21 +242,59 @@ class _Search:
         return best
 
     def run(self, trade_off: _TradeOff, slack: float = 1e-9) -> _Found:
-        weights = self.grid.weights * np.array(trade_off.emphases)
-        weights.setflags(write=False)
-        box_of, lows, highs = self.kernels.split(
-            self.grid._replace(weights=weights),
-            self._rules(trade_off.floor, trade_off.power, slack),
-            np.array(self.sizes, dtype=np.int32),
-        )
+        box_of, lows, highs = self._cut(trade_off, slack)
         self.n_runs += 1
-        if self.progress is not None:
-            self.progress(min(1.0, self.n_runs / (len(FLOORS) + self.n_emphases)))
+        self._tell(0.0)
+        if self.many:  # there is no other search to compare with
+            return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), 0.0, trade_off)
         loss = loss_of_boxes(box_of, self.grid.positions, self.grid.row_mass, self.grid.weights)
         if self.spare > 0.0:  # what is given up costs its mass
             masses = np.bincount(box_of, self.grid.row_mass)
             loss += float(masses[masses <= self.spare].sum())
         return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), loss, trade_off)
+
+    def _cut(
+        self, trade_off: _TradeOff, slack: float
+    ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]:
+        """One search. Of a large table cuts are found ahead of time, by all processors that there are."""
+        kernels, n_rows, n_attributes = self.kernels, self.occupied.size, len(self.sizes)
+        weights = self.grid.weights * np.array(trade_off.emphases)
+        weights.setflags(write=False)
+        grid = self.grid._replace(weights=weights)
+        rules = self._rules(trade_off.floor, trade_off.power, slack)
+        n_ahead = AHEAD if self.many and n_processors() > 1 else 0
+        search = kernels.Search(
+            np.arange(n_rows),
+            np.empty(n_rows, dtype=np.int64),
+            np.zeros((1024, n_attributes), dtype=np.int32),
+            np.tile(np.array(self.sizes, dtype=np.int32) - 1, (1024, 1)),
+            np.empty((1024, 5), dtype=np.int64),
+            np.empty((1024, 8), dtype=np.float64),
+            np.empty(2, dtype=np.float64),
+            np.empty(3, dtype=np.int64),
+        )
+        kernels.begin(grid, rules, search)
+        n_looked_at = 0
+        with ThreadPoolExecutor(n_processors()) as threads:
+            while not search.used[kernels.IS_OVER]:
+                if search.used[kernels.N_RECORDS] + 2 * AHEAD > search.facts.shape[0]:
+                    grown = {
+                        name: _doubled(getattr(search, name)) for name in ("lows", "highs", "facts", "cuts")
+                    }
+                    search = search._replace(**grown)
+                wanted = kernels.advance(grid, rules, search, n_ahead)
+                ahead = functools.partial(kernels.look_ahead, grid, rules, search)
+                list(threads.map(ahead, np.array_split(wanted, min(wanted.size, PIECES) or 1)))
+                n_looked_at += np.subtract(*search.facts[wanted, kernels.STOP :: -1].T).sum()
+                self._tell(n_looked_at / (n_rows * math.log2(n_rows + 1)))
+        box_of, lows, highs = kernels.boxes_of(search)
+        return box_of, lows, highs
+
+    def _tell(self, share: float) -> None:
+        """Tells how much is done, if the search under way has come so far: each row in a class of its own."""
+        if self.progress is not None:
+            n_runs = 1 if self.many else len(FLOORS) + self.n_emphases
+            self.progress(min(1.0, (self.n_runs + share) / n_runs))
 
     def result(self, found: _Found) -> tuple[Partition, Tiling]:
         for slack in (1e-9, 1e-6, 1e-4):
@@ -317,6 +365,15 @@ class _Search:
             )
             for part, unit in zip(criterion.parts, distribution.units, strict=True)
         )
+
+
+def n_processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _doubled(array: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate((array, np.empty_like(array)))
 
 
 def position_weights(sizes: Sequence[int]) -> NDArray[np.float64]:

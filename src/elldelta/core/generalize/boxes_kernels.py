@@ -1,61 +1,71 @@
 """The compiled best-first search: boxes are cut until no cut keeps the limit.
 
 Import this module inside the function that needs it, as with `kernels`. A box holds a stretch of `order`, a
-permutation of the rows of the table; cutting it reorders that stretch. The table is dense or sparse
-(`elldelta.core.distribution.MassTable`).
+permutation of the rows of the table, in rising order; cutting it divides that stretch. The table is dense or
+sparse (`elldelta.core.distribution.MassTable`).
+
+Most of the time goes into finding the best cut of a box. It depends on the boxes that were cut before only by
+what is left of a total, so that it can be found ahead of time, several at once in several threads: as long as
+a cut fits what is left, it is the one that would be found then.
 """
 
 from __future__ import annotations
 
 import heapq
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elldelta.core.generalize.cuts_kernels import (
-    CELLS,
-    EACH,
-    NEAR,
-    TOTAL,
-    Grid,
-    Rule,
-    Scratch,
-    best_cut,
-    strain_of,
-)
-from elldelta.core.kernels import add_row, compiled, empty_row
+from elldelta.core.generalize.cuts_kernels import Grid, best_cut
+from elldelta.core.generalize.strain_kernels import CELLS, EACH, NEAR, TOTAL, Rule, Scratch, strain_of
+from elldelta.core.kernels import add_row, compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CELLS", "EACH", "NEAR", "TOTAL", "Grid", "Rule", "split"]
+__all__ = ["CELLS", "EACH", "NEAR", "TOTAL", "Grid", "Rule"]
+
+START, STOP, ATTRIBUTE, SIDES, NUMBER = range(5)
+"""Of every record: its rows, the attribute of its best cut or -1, the first record of the two sides of that
+cut or -1, and the number of its box or -1 if it is not one, because it was cut or not made yet."""
+
+SCORE, PLACE, BELOW, ABOVE, PRICE_BELOW, PRICE_ABOVE, STRAIN, FOUND_AT = range(8)
+"""Of the best cut: what `best_cut` fills in; then the strain of the record itself, and what all boxes had
+spent together when the cut was found."""
+
+SPENT, PRICE = range(2)
+"""The strain of all boxes together, and what an error eta of P can add."""
+
+N_RECORDS, N_BOXES, IS_OVER = range(3)
+"""How many there are, and whether no cut is left."""
+
+
+class Search(NamedTuple):
+    """A search under way: all boxes so far, with those that were cut and the sides of cuts to come."""
+
+    order: NDArray[np.int64]
+    buffer: NDArray[np.int64]
+    lows: NDArray[np.int32]  # records x attributes: the ends of the box, inclusive
+    highs: NDArray[np.int32]
+    facts: NDArray[np.int64]  # records x START..NUMBER
+    cuts: NDArray[np.float64]  # records x SCORE..FOUND_AT
+    totals: NDArray[np.float64]  # SPENT, PRICE
+    used: NDArray[np.int64]  # N_RECORDS, N_BOXES, IS_OVER
 
 
 @compiled
-def loss_of(grid: Grid, rows: NDArray[np.int64]) -> float:
-    """The mass of the rows times the weighted lengths of the smallest box around them."""
-    mass = 0.0
-    for row in rows:
-        mass += grid.row_mass[row]
-    length = 0.0
-    for attribute in range(grid.weights.size):
-        low = high = grid.positions[rows[0], attribute]
-        for row in rows:
-            low = min(low, grid.positions[row, attribute])
-            high = max(high, grid.positions[row, attribute])
-        length += grid.weights[attribute] * (high - low)
-    return mass * length
-
-
-@compiled
-def resized(array: NDArray[Any], n_rows: int, room: int) -> NDArray[Any]:
-    """The first rows of an array, in one that has the given room."""
-    larger = np.empty((room, array.shape[1]), dtype=array.dtype)
-    for row in range(n_rows):
-        for column in range(array.shape[1]):
-            larger[row, column] = array[row, column]
-    return larger
+def scratch_for(rules: tuple[Rule, ...], n_values: int) -> Scratch:
+    """Memory for the strain of one class."""
+    ranks = np.arange(n_values).astype(np.int32)
+    for rule in rules:  # every sensitive column ranks its own values
+        ranks[rule.start : rule.stop] -= rule.start
+    return Scratch(
+        ranks,
+        np.empty(n_values, dtype=np.float64),
+        np.empty(n_values + 3, dtype=np.float64),
+        np.empty((2, n_values), dtype=np.float64),
+    )
 
 
 @compiled
@@ -76,108 +86,187 @@ def divide(grid: Grid, rows: NDArray[np.int64], buffer: NDArray[np.int64], attri
 
 
 @compiled
-def split(
-    grid: Grid, rules: tuple[Rule, ...], sizes: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Cuts boxes, best first, from the box of everything until no cut keeps the limit.
+def reunite(rows: NDArray[np.int64], buffer: NDArray[np.int64], n_below: int) -> None:
+    """Takes a division back: both sides rise."""
+    for i in range(n_below):
+        buffer[i] = rows[i]
+    below, above = 0, n_below
+    for i in range(rows.size):
+        if below < n_below and (above == rows.size or buffer[below] < rows[above]):
+            rows[i] = buffer[below]
+            below += 1
+        else:
+            rows[i] = rows[above]
+            above += 1
 
-    Returns the box of every row, and the ends of the boxes, inclusive. A cut that no longer fits what is left
-    of a total is replaced by the best of the same box that does. Nothing is ever taken back: the failure of a
-    class falls as it grows, so what is left only shrinks.
-    """
-    n_rows, n_attributes = grid.positions.shape
-    n_values = grid.table.shape[1]
-    rule = rules[0]
-    ranks = np.arange(n_values).astype(np.int32)
-    for own in rules:  # every sensitive column ranks its own values
-        ranks[own.start : own.stop] -= own.start
-    scratch = Scratch(
-        ranks,
-        np.empty(n_values, dtype=np.float64),
-        np.empty(n_values + 3, dtype=np.float64),
-        np.empty((2, n_values), dtype=np.float64),
+
+@compiled
+def find_cut(grid: Grid, rules: tuple[Rule, ...], scratch: Scratch, search: Search, record: int) -> None:
+    """Fills in the best cut of a record, for what is spent now."""
+    facts, cuts = search.facts[record], search.cuts[record]
+    spent, price = search.totals
+    facts[SIDES] = -1
+    facts[ATTRIBUTE] = best_cut(
+        grid,
+        rules,
+        scratch,
+        search.order[facts[START] : facts[STOP]],
+        search.lows[record],
+        search.highs[record],
+        cuts[STRAIN],
+        spent,
+        price,
+        cuts,
     )
-    order = np.arange(n_rows)
-    buffer = np.empty(n_rows, dtype=np.int64)
-    lows = np.zeros((1024, n_attributes), dtype=np.int32)
-    highs = np.empty((1024, n_attributes), dtype=np.int32)
-    for attribute in range(n_attributes):
-        highs[0, attribute] = sizes[attribute] - 1
-    stretches = np.empty((1024, 2), dtype=np.int64)
-    stretches[0, 0], stretches[0, 1] = 0, n_rows
-    facts = np.empty((1024, 4), dtype=np.float64)  # loss, strain, what the cut adds, spent when it was found
-    cuts = np.empty((1024, 6), dtype=np.float64)
-    attributes = np.empty((1024, 1), dtype=np.int64)
-    cells = empty_row(grid.table)
-    for row in range(n_rows):
-        add_row(grid.table, row, cells)
-    strain, price = strain_of(cells, rules, inf, scratch)
-    facts[0, 0] = loss_of(grid, order)
-    facts[0, 1] = strain
-    spent = strain
-    n_boxes = 1
-    heap = [(0.0, 0)]
+    cuts[FOUND_AT] = spent
+
+
+@compiled
+def begin(grid: Grid, rules: tuple[Rule, ...], search: Search) -> None:
+    """Fills in the box of everything, whose ends are there already."""
+    scratch = scratch_for(rules, grid.table.shape[1])
+    scratch.sides[0] = 0.0
+    for row in range(search.order.size):
+        add_row(grid.table, row, scratch.sides, 0)
+    search.totals[SPENT], search.totals[PRICE] = strain_of(scratch.sides[0], rules, inf, scratch)
+    search.cuts[0, STRAIN] = search.totals[SPENT]
+    search.facts[0, START], search.facts[0, STOP], search.facts[0, NUMBER] = 0, search.order.size, 0
+    search.used[N_RECORDS], search.used[N_BOXES], search.used[IS_OVER] = 1, 1, 0
+    find_cut(grid, rules, scratch, search, 0)
+
+
+@compiled
+def added_by(search: Search, record: int) -> float:
+    """The strain that the best cut of a record adds."""
+    cuts = search.cuts[record]
+    return float(cuts[BELOW] + cuts[ABOVE] - cuts[STRAIN])
+
+
+@compiled
+def price_after(search: Search, record: int) -> float:
+    """The price of eta once a record is cut."""
+    cuts = search.cuts[record]
+    return float(max(search.totals[PRICE], cuts[PRICE_BELOW], cuts[PRICE_ABOVE]))
+
+
+@compiled
+def fits(rule: Rule, search: Search, record: int) -> bool:
+    """Whether the best cut of a record keeps the limit now."""
+    if rule.mode != TOTAL:
+        return True
+    needed = search.totals[SPENT] + added_by(search, record) + price_after(search, record)
+    return bool(needed <= rule.limit)
+
+
+@compiled
+def look_ahead(grid: Grid, rules: tuple[Rule, ...], search: Search, records: NDArray[np.int64]) -> None:
+    """Fills in both sides of the best cuts of some records, with the best cuts of those.
+
+    A cut that no longer fits is replaced by the best of the same record that does. Threads may do this at the
+    same time for different records.
+    """
+    scratch = scratch_for(rules, grid.table.shape[1])
+    for record in records:
+        facts, cuts = search.facts[record], search.cuts[record]
+        start, stop, attribute = facts[START], facts[STOP], facts[ATTRIBUTE]
+        rows, buffer = search.order[start:stop], search.buffer[start:stop]
+        if not fits(rules[0], search, record):
+            if facts[SIDES] >= 0:
+                reunite(rows, buffer, search.facts[facts[SIDES], STOP] - start)
+            find_cut(grid, rules, scratch, search, record)
+            continue
+        place = int(cuts[PLACE])
+        n_below = divide(grid, rows, buffer, attribute, place)
+        for side in range(2):
+            other = facts[SIDES] + side
+            search.lows[other] = search.lows[record]
+            search.highs[other] = search.highs[record]
+            search.facts[other, NUMBER] = -1
+            if side == 0:
+                search.highs[other, attribute] = place
+                search.facts[other, START], search.facts[other, STOP] = start, start + n_below
+            else:
+                search.lows[other, attribute] = place + 1
+                search.facts[other, START], search.facts[other, STOP] = start + n_below, stop
+            search.cuts[other, STRAIN] = cuts[BELOW + side]
+            find_cut(grid, rules, scratch, search, other)
+
+
+@compiled
+def advance(grid: Grid, rules: tuple[Rule, ...], search: Search, n_ahead: int) -> NDArray[np.int64]:
+    """Cuts boxes, best first, as long as the sides of the best cut are known; nothing is ever taken back.
+
+    The failure of a class falls as it grows, so what is left of a total only shrinks.
+
+    Args:
+        grid: The table.
+        rules: What the classes must fulfil.
+        search: What was found so far; tells when it is over, and may need room for more records.
+        n_ahead: How many records to look at together; with 0 each of them here, when its turn comes.
+
+    Returns:
+        The records to `look_ahead` at before it goes on, the best first.
+    """
+    rule = rules[0]
+    facts, cuts, totals, used = search.facts, search.cuts, search.totals, search.used
+    scratch = scratch_for(rules, grid.table.shape[1])
+    wanted = np.empty(max(1, n_ahead), dtype=np.int64)
+    n_wanted = 0
+    heap = [(0.0, 0, 0)]
     heap.clear()
-    fresh = np.array([0, -1])
-    while True:
-        for box in fresh:
-            if box < 0:
+    for each in range(used[N_RECORDS]):
+        if facts[each, NUMBER] >= 0 and facts[each, ATTRIBUTE] >= 0:
+            heapq.heappush(heap, (-cuts[each, SCORE], facts[each, NUMBER], each))
+    while heap and n_wanted < wanted.size and used[N_RECORDS] + 2 <= facts.shape[0]:
+        _, number, record = heapq.heappop(heap)
+        is_fit = fits(rule, search, record)
+        if not is_fit and cuts[record, FOUND_AT] == totals[SPENT]:
+            facts[record, ATTRIBUTE] = -1  # nothing has changed: looking again finds the same
+            continue
+        if not is_fit or facts[record, SIDES] < 0:
+            if is_fit:
+                facts[record, SIDES] = used[N_RECORDS]
+                used[N_RECORDS] += 2
+            wanted[n_wanted] = record
+            if n_ahead > 0:
+                n_wanted += 1
                 continue
-            start, stop = stretches[box]
-            attributes[box, 0] = best_cut(
-                grid,
-                rules,
-                scratch,
-                order[start:stop],
-                lows[box],
-                highs[box],
-                facts[box, 0],
-                facts[box, 1],
-                spent,
-                price,
-                cuts[box],
-            )
-            if attributes[box, 0] >= 0:
-                facts[box, 3] = spent
-                facts[box, 2] = cuts[box, 2] + cuts[box, 3] - facts[box, 1]
-                heapq.heappush(heap, (-cuts[box, 0], box))
-        if not heap:
-            break
-        _, box = heapq.heappop(heap)
-        fresh[0], fresh[1] = box, -1
-        new_price = max(price, cuts[box, 4], cuts[box, 5])
+            look_ahead(grid, rules, search, wanted)
+            if not is_fit:
+                if facts[record, ATTRIBUTE] >= 0:
+                    heapq.heappush(heap, (-cuts[record, SCORE], number, record))
+                continue
+        elif n_wanted > 0:
+            continue  # a better one waits
         if rule.mode == TOTAL:
-            if spent + facts[box, 2] + new_price > rule.limit:
-                if facts[box, 3] == spent:  # nothing has changed since: looking again finds the same
-                    fresh[0] = -1
-                continue
-            spent += max(0.0, facts[box, 2])
-            price = new_price
-        if n_boxes == lows.shape[0]:
-            lows, highs = resized(lows, n_boxes, 2 * n_boxes), resized(highs, n_boxes, 2 * n_boxes)
-            facts, cuts = resized(facts, n_boxes, 2 * n_boxes), resized(cuts, n_boxes, 2 * n_boxes)
-            stretches = resized(stretches, n_boxes, 2 * n_boxes)
-            attributes = resized(attributes, n_boxes, 2 * n_boxes)
-        attribute = attributes[box, 0]
-        place = int(cuts[box, 1])
-        start, stop = stretches[box]
-        middle = start + divide(grid, order[start:stop], buffer, attribute, place)
-        other = n_boxes
-        n_boxes += 1
-        for each in range(n_attributes):
-            lows[other, each] = lows[box, each]
-            highs[other, each] = highs[box, each]
-        highs[box, attribute] = place
-        lows[other, attribute] = place + 1
-        stretches[box, 1] = middle
-        stretches[other, 0], stretches[other, 1] = middle, stop
-        facts[other, 1] = cuts[box, 3]
-        facts[box, 1] = cuts[box, 2]
-        facts[box, 0] = loss_of(grid, order[start:middle])
-        facts[other, 0] = loss_of(grid, order[middle:stop])
-        fresh[1] = other
-    box_of = np.empty(n_rows, dtype=np.int64)
-    for box in range(n_boxes):
-        for i in range(stretches[box, 0], stretches[box, 1]):
-            box_of[order[i]] = box
-    return box_of, resized(lows, n_boxes, n_boxes), resized(highs, n_boxes, n_boxes)
+            totals[PRICE] = price_after(search, record)
+            totals[SPENT] += max(0.0, added_by(search, record))
+        facts[record, NUMBER] = -1
+        for side in range(2):
+            other = facts[record, SIDES] + side
+            facts[other, NUMBER] = number if side == 0 else used[N_BOXES]
+            if facts[other, ATTRIBUTE] >= 0 and fits(rule, search, other):
+                cuts[other, FOUND_AT] = totals[SPENT]
+            elif facts[other, ATTRIBUTE] >= 0:
+                find_cut(grid, rules, scratch, search, other)
+            if facts[other, ATTRIBUTE] >= 0:
+                heapq.heappush(heap, (-cuts[other, SCORE], facts[other, NUMBER], other))
+        used[N_BOXES] += 1
+    used[IS_OVER] = len(heap) == 0 and n_wanted == 0
+    return wanted[:n_wanted]
+
+
+@compiled
+def boxes_of(search: Search) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """The box of every row, and the ends of the boxes, inclusive."""
+    n_boxes, n_attributes = search.used[N_BOXES], search.lows.shape[1]
+    box_of = np.empty(search.order.size, dtype=np.int64)
+    lows = np.empty((n_boxes, n_attributes), dtype=np.int32)
+    highs = np.empty((n_boxes, n_attributes), dtype=np.int32)
+    for record in range(search.used[N_RECORDS]):
+        box = search.facts[record, NUMBER]
+        if box >= 0:
+            lows[box], highs[box] = search.lows[record], search.highs[record]
+            for i in range(search.facts[record, START], search.facts[record, STOP]):
+                box_of[search.order[i]] = box
+    return box_of, lows, highs

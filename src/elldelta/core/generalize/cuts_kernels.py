@@ -1,31 +1,24 @@
 """Compiled inner loops of the boxes: all cuts of one box, and the best of them.
 
 Import this module inside the function that needs it, as with `kernels`. A box is given by its rows and by its
-ends in the domain, `lows` and `highs`, inclusive. What gets bounded is the *strain* of a class, which falls
-as the class grows: its failure (Theorem C), p over its ell-th largest cell in the paper's criterion, or, for
-closeness, the square of its likely distance over the limit, which falls like 1 / n. The table is dense or
-sparse (`elldelta.core.distribution.MassTable`).
+ends in the domain, `lows` and `highs`, inclusive. What gets bounded is the *strain* of a class. The table is
+dense or sparse (`elldelta.core.distribution.MassTable`).
 """
 
 from __future__ import annotations
 
-from math import expm1, inf, log
+from math import inf, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from elldelta.core.closeness_kernels import Nearness, failure_of, likely_distance
+from elldelta.core.generalize.strain_kernels import EACH, NEAR, TOTAL, Rule, Scratch, strain_of
 from elldelta.core.kernels import add_row, compiled, n_stored
-from elldelta.core.occupancy_kernels import class_failure, keep_matching
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import MassTable
-
-TOTAL, EACH, CELLS, NEAR = 0, 1, 2, 3
-"""What is bounded: the sum of the class failures, each of them, the ell-th largest cell of each class, or how
-far each class is likely to be from its reference, besides its failure."""
 
 MOST_CUTS = 512
 """Cuts of one box that are looked at per attribute, evenly spread over the positions if there are more."""
@@ -45,125 +38,31 @@ class Grid(NamedTuple):
     offsets: NDArray[np.int64]  # where the depths of an attribute begin
 
 
-class Rule(NamedTuple):
-    """What classes must fulfil and how cuts are scored."""
-
-    start: int  # the values of this sensitive column, of which there may be several
-    stop: int
-    widths: NDArray[np.int64]  # of tied columns the number of values of each; else empty
-    mode: int  # TOTAL, EACH, CELLS or NEAR
-    limit: float  # of the sum of the strains, or of each
-    scale: float  # turns a mass into a probability
-    threshold: float  # the mass that counts as p; with NEAR the logarithm of the largest failure
-    eta: float  # paid for once
-    n_records: float
-    n_apart: float
-    poisson: NDArray[np.float64]
-    ell: int  # 0 if nothing is asked of distinct values
-    releases: int
-    certifiable: bool
-    near: Nearness
-    floor: float  # failure below which a cut counts as free
-    power: float
-    most_tries: int  # cuts of one box whose failure is computed
-
-
-class Scratch(NamedTuple):
-    """Memory for the strain of one class."""
-
-    ranks: NDArray[np.int32]
-    missing: NDArray[np.float64]
-    tails: NDArray[np.float64]
-    sides: NDArray[np.float64]  # the cells below and above a cut, 2 x |S|
-
-
 @compiled
-def ell_th_cell(cells: NDArray[np.float64], ell: int, largest: NDArray[np.float64]) -> float:
-    """The ell-th largest cell; `largest` is memory for ell cells."""
-    largest[:ell] = -inf
-    for value in range(cells.size):
-        cell = cells[value]
-        if cell > largest[ell - 1]:
-            place = ell - 1
-            while place > 0 and largest[place - 1] < cell:
-                largest[place] = largest[place - 1]
-                place -= 1
-            largest[place] = cell
-    return float(largest[ell - 1])
+def gather(
+    grid: Grid, rows: NDArray[np.int64], points: NDArray[np.int32], masses: NDArray[np.float64]
+) -> float:
+    """Fills in where the rows of a box lie and what they weigh; returns its loss.
 
-
-@compiled
-def strain_of(
-    cells: NDArray[Any], rules: tuple[Rule, ...], enough: float, scratch: Scratch
-) -> tuple[float, float]:
-    """The strain of a class, and what an error eta of P can add to it (`total_failure_upper`).
-
-    Above `enough` the strain may come out larger than it is.
-
-    The failures of several sensitive columns add up: a class fails if one of them does. Of distances, and of
-    what the paper asks, the largest counts.
+    That is its mass times the weighted lengths of its hull, the smallest box around the rows.
     """
-    strain, price = 0.0, 0.0
-    for rule in rules:
-        own = cells[rule.start : rule.stop]
-        if rule.widths.size > 1:
-            own = own.copy()
-            keep_matching(own, rule.widths)
-        found, added = column_strain(own, cells[rule.start : rule.stop], rule, enough, scratch)
-        strain = max(strain, found) if rule.mode in (NEAR, CELLS) else strain + found
-        price += added
-    return strain, price
-
-
-@compiled
-def column_strain(
-    counted: NDArray[Any], cells: NDArray[Any], rule: Rule, enough: float, scratch: Scratch
-) -> tuple[float, float]:
-    """The same of one sensitive column; of its cells only some may be counted as witnesses."""
-    if rule.mode == CELLS:
-        cell = ell_th_cell(counted, rule.ell, scratch.tails)
-        return (rule.threshold / cell if cell > 0.0 else inf), 0.0
-    failure = 0.0
-    ranks = scratch.ranks[rule.start : rule.stop]
-    if rule.ell > 0:
-        failure, _ = class_failure(
-            counted,
-            ranks,
-            rule.scale,
-            rule.n_records,
-            rule.n_apart,
-            rule.poisson,
-            rule.ell,
-            rule.releases,
-            rule.certifiable,
-            enough if rule.mode in (TOTAL, EACH) else inf,
-            scratch.missing,
-            scratch.tails,
-        )
-    if rule.near.limit > 0.0 or rule.mode == NEAR:
-        return with_nearness(cells, failure, rule), 0.0
-    if rule.eta == 0.0:
-        return failure, 0.0
-    peak = counted[ranks[0]] * rule.scale
-    return failure, (failure * expm1(rule.n_records * rule.eta / (1.0 - peak)) if peak < 1.0 else inf)
-
-
-@compiled
-def with_nearness(cells: NDArray[Any], failure: float, rule: Rule) -> float:
-    """The strain of a class that must also be close to its reference."""
-    total = 0.0
-    for value in range(cells.size):
-        total += cells[value]
-    mass = total * rule.scale
-    if rule.mode == TOTAL:
-        return failure + rule.near.weight * failure_of(cells, total, mass, rule.near)
-    distance = 0.0
-    if rule.near.limit > 0.0:
-        distance = likely_distance(cells, total, rule.near.n_records * mass, rule.near) / rule.near.limit
-    if failure >= 1.0:
-        return inf
-    # Both are at most 1 if the class may be published, and fall about like 1 / n.
-    return max(distance * distance, rule.threshold / log(failure) if failure > 0.0 else 0.0, 1e-300)
+    n_attributes = grid.weights.size
+    low, high = points[0].copy(), points[0].copy()
+    for attribute in range(n_attributes):
+        low[attribute] = high[attribute] = grid.positions[rows[0], attribute]
+    mass = 0.0
+    for i in range(rows.size):
+        masses[i] = grid.row_mass[rows[i]]
+        mass += masses[i]
+        for attribute in range(n_attributes):
+            position = grid.positions[rows[i], attribute]
+            points[i, attribute] = position
+            low[attribute] = min(low[attribute], position)
+            high[attribute] = max(high[attribute], position)
+    length = 0.0
+    for attribute in range(n_attributes):
+        length += grid.weights[attribute] * (high[attribute] - low[attribute])
+    return mass * length
 
 
 @compiled
@@ -283,8 +182,7 @@ def losses_removed(
 ) -> None:
     """Fills in, for every cut of one attribute, by how much it lowers the loss of a box.
 
-    The loss of a class is its mass times the weighted lengths of its hull, so that an attribute that is not
-    cut can get shorter too.
+    The hulls of its sides count, so that an attribute that is not cut can get shorter too.
     """
     n_attributes = weights.size
     n_bins = n_cuts + 1
@@ -328,7 +226,7 @@ def keep_best(
     first: NDArray[np.int64],
     n_best: int,
 ) -> None:
-    """Leaves so many cuts that lower the loss most, the first of equal ones; bins between others become one."""
+    """Leaves so many cuts, those that lower the loss most, the first of equal ones; joins the other bins."""
     n_cuts = first[-1]
     if n_cuts <= n_best:
         return
@@ -372,7 +270,7 @@ def sums_beside(
     for here in range(n_bins):
         below[here, :] = 0
     for i in range(rows.size):
-        add_row(table, rows[i], below[bins[i]])
+        add_row(table, rows[i], below, bins[i])
     for value in range(n_values):
         above[n_bins - 1, value] = below[n_bins - 1, value]
     for here in range(n_bins - 2, -1, -1):
@@ -394,7 +292,7 @@ def sums_at(
     """Fills in the cells of the rows below one cut and above it, where doing so for all cuts is too much."""
     sides[:, :] = 0.0
     for i in range(rows.size):
-        add_row(table, rows[i], sides[1 if bins[i] > cut else 0])
+        add_row(table, rows[i], sides, 1 if bins[i] > cut else 0)
 
 
 @compiled
@@ -421,7 +319,6 @@ def best_cut(
     rows: NDArray[np.int64],
     lows: NDArray[np.int32],
     highs: NDArray[np.int32],
-    loss: float,
     strain: float,
     spent: float,
     price: float,
@@ -439,10 +336,7 @@ def best_cut(
     n_values = grid.table.shape[1]
     points = np.empty((rows.size, n_attributes), dtype=np.int32)
     masses = np.empty(rows.size, dtype=np.float64)
-    for i in range(rows.size):
-        masses[i] = grid.row_mass[rows[i]]
-        for attribute in range(n_attributes):
-            points[i, attribute] = grid.positions[rows[i], attribute]
+    loss = gather(grid, rows, points, masses)
     room = 0
     for attribute in range(n_attributes):
         room += min(MOST_CUTS, rows.size, highs[attribute] - lows[attribute] + 1) + 1
@@ -465,9 +359,7 @@ def best_cut(
         for i in range(cuts.size):
             places[start + i] = cuts[i]
         bins_of(points, attribute, cuts, low, high, bins[attribute])
-        losses_removed(
-            points, masses, grid.weights, bins[attribute], cuts.size, loss, removed[start:stop]
-        )
+        losses_removed(points, masses, grid.weights, bins[attribute], cuts.size, loss, removed[start:stop])
         first[attribute + 1] = stop
     keep_best(places, removed, bins, first, rule.most_tries)
     n_cuts = first[n_attributes]

@@ -37,10 +37,10 @@ def sum_tree(table: MassTable, n_leaf_rows: int, nodes: NDArray[Any], offsets: N
         for node in range(offsets[depth + 1] - first):
             if depth == 0:
                 for row in range(node * n_leaf_rows, (node + 1) * n_leaf_rows):
-                    add_row(table, row, nodes[first + node])
+                    add_row(table, row, nodes, first + node)
             else:
                 for child in range(node * FAN_OUT, (node + 1) * FAN_OUT):
-                    add_row(nodes, offsets[depth - 1] + child, nodes[first + node])
+                    add_row(nodes, offsets[depth - 1] + child, nodes, first + node)
 
 
 @compiled
@@ -55,6 +55,7 @@ def range_sum(
 ) -> None:
     """Sums the rows start..stop-1 of a table with the help of its `sum_tree`."""
     out[:] = 0
+    sums = out.reshape(1, out.size)
     depth = 0
     while True:
         width = n_leaf_rows if depth == 0 else FAN_OUT
@@ -63,15 +64,15 @@ def range_sum(
         tail = stop if last else stop - stop % width
         if depth == 0:
             for row in range(start, head):
-                add_row(table, row, out)
+                add_row(table, row, sums, 0)
             for row in range(tail, stop):
-                add_row(table, row, out)
+                add_row(table, row, sums, 0)
         else:
             first = offsets[depth - 1]
             for row in range(first + start, first + head):
-                add_row(nodes, row, out)
+                add_row(nodes, row, sums, 0)
             for row in range(first + tail, first + stop):
-                add_row(nodes, row, out)
+                add_row(nodes, row, sums, 0)
         if last:
             return
         start = head // width
