@@ -103,13 +103,14 @@ def test_nothing_but_p_decides(criterion):
 @pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA.keys())
 def test_cuts_found_ahead_of_time_by_several_threads_are_those_of_one(criterion, monkeypatch):
     from elldelta.core.generalize import boxes as module
+    from elldelta.core.generalize import boxes_kernels
 
     table, positions, sizes = random_case(5, (12, 9, 8), 500)
     distribution = JointDistribution.from_probabilities(table / table.sum())
     monkeypatch.setattr(module, "MANY_ROWS", 1)
     found = []
     for n_processors, n_ahead in ((1, 256), (2, 1), (3, 7), (3, 256)):
-        monkeypatch.setattr(module, "n_processors", lambda n=n_processors: n)
+        monkeypatch.setattr(boxes_kernels, "n_processors", lambda n=n_processors: n)
         monkeypatch.setattr(module, "AHEAD", n_ahead)
         shares = []
         partition, tiling = module.boxes(distribution, positions, sizes, criterion, progress=shares.append)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -262,7 +261,8 @@ class _Search:
         weights.setflags(write=False)
         grid = self.grid._replace(weights=weights)
         rules = self._rules(trade_off.floor, trade_off.power, slack)
-        n_ahead = AHEAD if self.many and n_processors() > 1 else 0
+        n_threads = kernels.n_processors()
+        n_ahead = AHEAD if self.many and n_threads > 1 else 0
         search = kernels.Search(
             np.arange(n_rows),
             np.empty(n_rows, dtype=np.int64),
@@ -275,7 +275,7 @@ class _Search:
         )
         kernels.begin(grid, rules, search)
         n_looked_at = 0
-        with ThreadPoolExecutor(n_processors()) as threads:
+        with ThreadPoolExecutor(n_threads) as threads:
             while not search.used[kernels.IS_OVER]:
                 if search.used[kernels.N_RECORDS] + 2 * AHEAD > search.facts.shape[0]:
                     grown = {
@@ -365,11 +365,6 @@ class _Search:
             )
             for part, unit in zip(criterion.parts, distribution.units, strict=True)
         )
-
-
-def n_processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _doubled(array: NDArray[Any]) -> NDArray[Any]:

@@ -19,12 +19,12 @@ import numpy as np
 
 from elldelta.core.generalize.cuts_kernels import Grid, best_cut
 from elldelta.core.generalize.strain_kernels import CELLS, EACH, NEAR, TOTAL, Rule, Scratch, strain_of
-from elldelta.core.kernels import add_row, compiled
+from elldelta.core.kernels import add_row, compiled, n_processors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CELLS", "EACH", "NEAR", "TOTAL", "Grid", "Rule"]
+__all__ = ["CELLS", "EACH", "NEAR", "TOTAL", "Grid", "Rule", "n_processors"]
 
 START, STOP, ATTRIBUTE, SIDES, NUMBER = range(5)
 """Of every record: its rows, the attribute of its best cut or -1, the first record of the two sides of that
