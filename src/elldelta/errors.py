@@ -13,6 +13,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """So many of something, for messages: `1 release`, `2 releases`, `1,200 classes`."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
 class ElldeltaError(Exception):
     """Base of everything that elldelta raises on purpose.
 

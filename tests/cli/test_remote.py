@@ -138,7 +138,8 @@ class TestTheWholeWay:
         ledger = tmp_path / "releases.ledger"
         fetched = remote("ledger", PLAN.digest, "-o", ledger, "--plan", plan).json
         assert fetched["head"] == receipt.hash
-        elldelta("ledger", "verify", ledger, "--plan", plan, "--release", release)
+        told = elldelta("ledger", "verify", ledger, "--plan", plan, "--release", release).out
+        assert "1 release of 1 owner." in told
         key = tmp_path / "agency.pem"
         checked = elldelta("ledger", "verify", ledger, "--release", release, "--agency-key", key, "--json")
         assert checked.json["key_id"] == tiny.key.id

@@ -29,7 +29,7 @@ from elldelta.core.linked_state import LinkedState
 from elldelta.core.partition import grouping_from_merged
 from elldelta.core.several import joint_state
 from elldelta.core.updates import Series, Update
-from elldelta.errors import ElldeltaError, FileError, RefusedError
+from elldelta.errors import ElldeltaError, FileError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.ledger import (
     LedgerHeader,
@@ -460,8 +460,9 @@ def _check_number(plan: Plan, n_admitted: int) -> None:
     """Refuses one more release than a probabilistic plan is about."""
     if plan.guarantee == "probabilistic" and n_admitted >= plan.releases:
         raise RefusedError(
-            f"The plan is about {plan.releases} releases, and they are all registered.",
-            found=f"{n_admitted} were admitted; the promise says nothing about one more.",
+            f"The plan is about {counted(plan.releases, 'release')}, and no more can be registered.",
+            found=f"{counted(n_admitted, 'release was', 'releases were')} admitted; "
+            "the promise says nothing about one more.",
             remedy="Ask the agency for a plan for more releases, or for a certified one.",
         )
 

@@ -15,7 +15,7 @@ from elldelta.agency.key_file import KeyFile
 from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
 from elldelta.core.checks import check_whole
-from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, RemoteError
+from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, RemoteError, counted
 from elldelta.files import AtomicFiles, TrustedKeys, as_bytes, check_writable, digest, is_digest, json_object
 from elldelta.ledger import check_plan, parse_chain
 from elldelta.plan.plan import Plan
@@ -208,7 +208,7 @@ def fetch_ledger(
     if chain.tail or not chain.ends_in_newline or chain.header.plan_digest != plan_digest:
         raise FileError(
             f"{source} is damaged, or is about another plan.",
-            found=f"{chain.n_lines} lines are intact.",
+            found=f"{counted(chain.n_lines, 'line is', 'lines are')} intact.",
             remedy="Tell the agency, and keep the ledger that you have.",
         )
     if known is not None:

@@ -15,6 +15,7 @@ from elldelta.audit.series import measure_series
 from elldelta.audit.subtraction import isolated_groups
 from elldelta.core.exposure import fewest_in_any_group, smallest
 from elldelta.core.like_values import n_groups_left
+from elldelta.errors import counted
 from elldelta.pages.page import Shown
 
 if TYPE_CHECKING:
@@ -138,12 +139,12 @@ class Gate(Shown):
         told = []
         if below:
             told.append(
-                f"{_classes(len(below))} of {self.before} would leave somebody with fewer than {self.ell} "
-                f"values, at worst {self.diversity_min}"
+                f"{counted(len(below), 'class', 'classes')} of {self.before} would leave somebody "
+                f"with fewer than {self.ell} values, at worst {self.diversity_min}"
             )
         n_far = sum(item.too_far for item in self.classes)
         if n_far:
-            told.append(f"in {_classes(n_far)} of {self.before} {' '.join(close)}")
+            told.append(f"in {counted(n_far, 'class', 'classes')} of {self.before} {' '.join(close)}")
         return f"Do not publish: {'; and '.join(told)}."
 
     def to_dict(self, *, public: bool = False) -> dict[str, Any]:
@@ -235,7 +236,3 @@ def _fewest_by_row(rows: NDArray[np.intp], fewest: NDArray[np.int64], n_rows: in
     occupied = fewest > 0
     np.minimum.at(found, rows[occupied], fewest[occupied])
     return np.where(found == np.iinfo(np.int64).max, 0, found)
-
-
-def _classes(number: int) -> str:
-    return f"{number:,} {'class' if number == 1 else 'classes'}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from elldelta.errors import DataError, ParameterError
+from elldelta.errors import DataError, ParameterError, counted
 from elldelta.release import (
     count_release,
     sensitive_texts,
@@ -379,7 +379,7 @@ class Understanding:
         if told:
             n_labels = sum(len(column.problems) for column in self.columns)
             raise DataError(
-                f"{_counted(n_labels, 'label')} cannot be understood without doubt.",
+                f"{counted(n_labels, 'label')} cannot be understood without doubt.",
                 found=" ".join(told),
                 remedy="Say what the column holds (number, date or text), what separators and empty cells "
                 "mean, or give its hierarchy.",
@@ -444,7 +444,7 @@ def _sensitive(
     if n_missing and nulls == "refuse" and None not in known:
         raise DataError(
             "Sensitive values are missing.",
-            found=f"{_counted(n_missing, 'record')} of the releases have none.",
+            found=f"{counted(n_missing, 'record')} of the releases have none.",
             remedy="Complete the releases, or say that missing is a value (sensitive nulls: category).",
         )
     spelt = one_spelling({value for own in texts for value in own if value is not None})
@@ -461,7 +461,7 @@ def _sensitive(
     notes = []
     if n_folded:
         notes.append(
-            f"{_counted(n_folded, 'sensitive value')} occur in spellings that differ only in upper and lower "
+            f"{counted(n_folded, 'sensitive value')} occur in spellings that differ only in upper and lower "
             "case; they count as different values."
         )
     if codes := codes_among([value for value in distinct if value is not None]):
@@ -473,7 +473,7 @@ def _sensitive(
     if None in distinct:
         notes.append(MISSING_COUNTS)
     if n_left_out := sum(release.n_left_out for release in releases):
-        notes.append(f"{_MISSING} are no values: {_counted(n_left_out, 'record')} with one are left out.")
+        notes.append(f"{_MISSING} are no values: {counted(n_left_out, 'record')} with one are left out.")
     return tuple(distinct), known_of, tuple(value_of), tuple(notes)
 
 
@@ -490,9 +490,5 @@ def said_aloud(assumptions: Iterable[str]) -> tuple[str, ...]:
 def _told(column: LabelColumn) -> str:
     shown = [f"{each.label!r} ({each.problem})" for each in column.problems if each.may_be_shown]
     hidden = Counter(each.problem for each in column.problems if not each.may_be_shown)
-    shown += [f"{_counted(n, 'other label')} ({problem})" for problem, n in hidden.items()]
+    shown += [f"{counted(n, 'other label')} ({problem})" for problem, n in hidden.items()]
     return f"Column {column.name!r}: {', '.join(shown)}."
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -162,7 +162,8 @@ class LedgerChain:
                 "values, if every linked record is equally likely to be the person's"
             )
         promised = " and ".join(said)
-        return f"Any of the {self.n_releases} releases in this ledger, linked in any way, {promised}.{again}"
+        which = f"{self.n_releases:,} releases" if self.n_releases > 1 else "releases"
+        return f"Any of the {which} in this ledger, linked in any way, {promised}.{again}"
 
     @property
     def conditions(self) -> tuple[str, ...]:

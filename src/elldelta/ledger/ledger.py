@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from elldelta.core.checks import check_whole
-from elldelta.errors import ElldeltaError, FileError, InternalError, ParameterError, RefusedError
+from elldelta.errors import ElldeltaError, FileError, InternalError, ParameterError, RefusedError, counted
 from elldelta.files import check_writable, folders_to_disk, unreadable, unwritable
 from elldelta.ledger.admission import Admission, ReadLedger, check_owner
 from elldelta.ledger.chain import (
@@ -331,7 +331,7 @@ def begin_ledger(path: str | os.PathLike[str], plan: Plan, owners: int) -> None:
     if plan.guarantee != "certified" or plan.releases > 1:
         raise ParameterError(
             "A ledger that looks ahead needs a certified plan for one release; it allows the others.",
-            found=f"The plan is {plan.guarantee}, for {plan.releases} releases.",
+            found=f"The plan is {plan.guarantee}, for {counted(plan.releases, 'release')}.",
             remedy=f"Make a plan for the owners (`owners={owners}`).",
         )
     if plan.also:

@@ -10,6 +10,7 @@ import typer
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
+from elldelta.errors import counted
 
 
 @command("check", example="check any_table.csv --qi postal_code,gender,age --sensitive disease")
@@ -84,7 +85,7 @@ def _run(
 
 
 def _groups(fewest: int) -> str:
-    return f"{fewest:,} {'group' if fewest == 1 else 'groups'} of like values in the poorest class"
+    return f"{counted(fewest, 'group')} of like values in the poorest class"
 
 
 def _lacking(n_classes: int) -> str:

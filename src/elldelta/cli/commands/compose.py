@@ -10,7 +10,7 @@ import typer
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.cli.progress import progress_bar
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
 
 
 @command("compose", example="compose plan_a.json:2 plan_b.json:1")
@@ -36,7 +36,7 @@ def _run(
     for column in (composed, *composed.also):
         about = f", {column.column}" if column.column else ""
         output.print_table(
-            f"Linking {column.profile.releases} releases{about}",
+            f"Linking {counted(column.profile.releases, 'release')}{about}",
             ("ell", "fewer than ell values left for somebody, probability at most"),
             [
                 (str(ell), f"{failure:.3g}" if failure < 1.0 else "no promise")

@@ -10,7 +10,7 @@ import typer
 from elldelta.cli import options, output
 from elldelta.cli.agency import require
 from elldelta.cli.app import command, family
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +42,8 @@ def _open(
     begin_ledger(ledger, known, owners)
     output.print_result(
         {"ledger": str(ledger), "plan_digest": known.digest, "owners_expected": owners},
-        f"{owners} owners are expected. Each one leaves enough for those who follow: elldelta release "
-        f"--ledger {ledger}.",
+        f"{counted(owners, 'owner is', 'owners are')} expected. Each one leaves enough for those who follow: "
+        f"elldelta release --ledger {ledger}.",
         f"Wrote {ledger}.",
         as_json=json,
     )
@@ -149,7 +149,8 @@ def _verify(
             "not_compared": apart,
             "sealed": [line.sequence for line in chain.sealed],
         },
-        f"The chain is intact: {chain.n_releases} releases of {len(chain.owners)} owners.",
+        f"The chain is intact: {counted(chain.n_releases, 'release')} "
+        f"of {counted(len(chain.owners), 'owner')}.",
         *_closeness(
             chain.header.promises_closeness, has_plan=known is not None, has_sealed=bool(chain.sealed)
         ),

@@ -11,6 +11,7 @@ import typer
 from elldelta.cli import agency, options, output
 from elldelta.cli.app import command, family
 from elldelta.cli.progress import progress_bar
+from elldelta.errors import counted
 
 ReleaseFile = Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")]
 
@@ -58,8 +59,9 @@ def _plans(
     # No table: a digest must stay in one piece, or it cannot be copied.
     lines = [
         f"{plan.digest}\n    {plan.population}, {plan.status}: ell {plan.ell}"
-        f"{'' if plan.closeness is None else f', closeness {plan.closeness:g}'} for {plan.releases} releases "
-        f"of at least {plan.records:,} records, {plan.classes:,} classes, {plan.guarantee}"
+        f"{'' if plan.closeness is None else f', closeness {plan.closeness:g}'} "
+        f"for {counted(plan.releases, 'release')} of at least {plan.records:,} records, "
+        f"{plan.classes:,} classes, {plan.guarantee}"
         for plan in plans
     ]
     output.print_result({"plans": [asdict(plan) for plan in plans]}, *lines, as_json=json)
@@ -163,7 +165,7 @@ def _progress(
         asdict(progress),
         f"Reported: {records:,} of {progress.needed:,} records."
         + (f" {missing:,} are missing." if missing else " That is enough."),
-        f"{progress.owners_reached} owners have enough.",
+        f"{counted(progress.owners_reached, 'owner has', 'owners have')} enough.",
         as_json=json,
     )
 
@@ -319,8 +321,13 @@ def _ledger(
             "head": chain.head,
             "intact": True,
         },
-        f"The chain is intact: {chain.n_releases} releases, the last line has the hash {chain.head}.",
-        *([f"{len(chain.sealed)} lines are sealed: not published yet."] if chain.sealed else []),
+        f"The chain is intact: {counted(chain.n_releases, 'release')}, "
+        f"the last line has the hash {chain.head}.",
+        *(
+            [f"{counted(len(chain.sealed), 'line is', 'lines are')} sealed: not published yet."]
+            if chain.sealed
+            else []
+        ),
         *chain.conditions,
         f"Wrote {target}.",
         as_json=json,

@@ -49,7 +49,7 @@ from elldelta.agency.server.settings import KIB
 from elldelta.agency.server.tables import Answer, LedgerLine, Refusal, ReleaseState, View
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
-from elldelta.errors import ElldeltaError, ParameterError, RefusedError
+from elldelta.errors import ElldeltaError, ParameterError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.release.sliced import diversities_by_unit
 
@@ -418,7 +418,8 @@ class _Case:
         if used.n >= limits.owner_releases or size > limits.owner_bytes:
             raise ConflictError(
                 "You have registered as much as one owner may.",
-                found=f"{used.n} releases of {used.size} bytes; {limits.owner_releases} releases and "
+                found=f"{counted(used.n, 'release')} of {used.size} bytes; "
+                f"{counted(limits.owner_releases, 'release')} and "
                 f"{limits.owner_bytes} bytes are allowed.",
                 remedy="Ask whoever runs the service for a larger quota.",
             )
