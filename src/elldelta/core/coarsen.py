@@ -330,8 +330,9 @@ def coarsen_boxes(
     near = HullLoss(loss.lows[order], loss.highs[order], loss.sizes, loss.mass[order])
     found = []
     for is_out, group_of in _merged(table[order], terms.taken(order), near, price, reserve):
-        group_of[order], is_out[order] = order[group_of], is_out.copy()
-        grouping = Partition(np.unique(group_of, return_inverse=True)[1])
+        group_of[order], is_out[order] = group_of.copy(), is_out.copy()
+        _, firsts, numbers = np.unique(group_of, return_index=True, return_inverse=True)
+        grouping = Partition(np.argsort(np.argsort(firsts))[numbers])  # numbered by their first base class
         suppressed = np.zeros(grouping.n_classes, dtype=np.bool_)
         suppressed[grouping.class_of[is_out]] = True
         found.append(certify(table, terms, grouping, suppressed))
