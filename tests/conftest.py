@@ -38,14 +38,15 @@ def keep_files_in_memory():
 keep_files_in_memory()
 
 LONGEST_FIRST = (
+    "properties/test_dense_and_sparse.py",
     "contracts/test_spark.py",
+    "contracts/test_postgres.py",
     "browser/test_agency_pages.py",
     "agency/server/test_three_processes.py",
     "cluster/test_spark_cluster.py",
     "agency/server/test_kill.py",
     "release/test_updates.py",
     "cli/test_journey.py",
-    "contracts/test_postgres.py",
     "cli/test_bad_input.py",
     "agency/server/test_serve.py",
     "cli/test_canary.py",
@@ -55,7 +56,6 @@ LONGEST_FIRST = (
     "agency/server/test_race.py",
     "agency/server/test_proxy.py",
     "agency/server/test_jobs.py",
-    "properties/test_dense_and_sparse.py",
     "properties/test_admitted_registrations.py",
     "cli/test_postgres.py",
     "public/test_python.py",
@@ -68,7 +68,11 @@ LONGEST_FIRST = (
     "statistical/test_sharp.py",
     "readme/test_readme.py",
 )
-"""Files that take more than some ten seconds."""
+"""Files that take more than some ten seconds.
+
+In a fresh clone the first compiles what most others need, while the next two wait for Java and PostgreSQL:
+otherwise every process would compile the same.
+"""
 
 
 def pytest_report_header():
