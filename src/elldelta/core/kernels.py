@@ -43,7 +43,7 @@ def compiled(function: Function) -> Function:
 
 def n_processors() -> int:
     """How many processors this process may use, or as many as the compiler was told to."""
-    return int(numba.config.NUMBA_NUM_THREADS)
+    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
 def add_row(table: MassTable, row: int, sums: NDArray[Any], line: int) -> None:
