@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from elldelta.plan.movers import Common
     from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 
-TRIES = 5
-"""How often classes are made again for a smaller failure before they are made for fewer records."""
+TRIES = 5  # how often classes are made again for a smaller failure before they are made for fewer records
 
 
 def plan(
@@ -289,7 +288,8 @@ class Planner:
         from elldelta.plan.waiting_risk import choose_waiting_risk
 
         progress, self.progress = self.progress, part(self.progress, 0.8, 1.0)
-        return choose_waiting_risk(self.model, self.wish, part(progress, 0.0, 0.8))
+        risk, self.is_draft = choose_waiting_risk(self.model, self.wish, part(progress, 0.0, 0.8))
+        return risk
 
     def _bound(self, n_records: int, share: float = 1.0) -> SharpBound | JointBound:
         """What sharp classes must promise, with a share of the failure that is allowed."""

@@ -48,6 +48,9 @@ MOST_CLASSES = 2000
 WORTH_IT = 0.97
 """A ledger is recommended where the loss is below this share."""
 
+CLEARLY = 0.99
+"""Drafted classes are kept where the loss is below this share."""
+
 N_OWNERS = 4
 """How many owners are drawn, or rounds of owners who share a ledger; fewer where there are many classes."""
 
@@ -165,8 +168,11 @@ def _drawn_apart(plan: Plan, model: Model, rng: np.random.Generator) -> NDArray[
     return np.concatenate(parts, axis=1)
 
 
-def choose_waiting_risk(model: Model, wish: Wish, progress: Progress | None = None) -> float:
+def choose_waiting_risk(model: Model, wish: Wish, progress: Progress | None = None) -> tuple[float, bool]:
     """The waiting risk with the least expected loss among the candidates near the usual one.
+
+    And whether classes that are drafted lose clearly less with it than those of the whole search, which looks
+    for little loss before owners merge: small differences there may cost more in merging.
 
     Args:
         model: The model.
@@ -193,12 +199,12 @@ def choose_waiting_risk(model: Model, wish: Wish, progress: Progress | None = No
         return np.inf if plan is None else expected_loss(plan, model, wish.owners, n_rounds, progress=own)
 
     if model.counts.n_combinations >= MANY_ROWS:
-        return CAUTIOUS
+        return CAUTIOUS, False
     best = candidates.index(usual)
     first = draft(best)
     n_classes = 1 if first is None else first.n_classes
     if n_classes > MOST_CLASSES:
-        return CAUTIOUS
+        return CAUTIOUS, False
     n_rounds = max(1, min(N_OWNERS, MOST_CLASSES // n_classes))
     while np.isinf(loss(best)) and best + 1 < len(candidates):
         best += 1  # few records: only a large risk allows a plan at all
@@ -206,4 +212,7 @@ def choose_waiting_risk(model: Model, wish: Wish, progress: Progress | None = No
         while 0 <= best + step < len(candidates) and loss(best + step) < loss(best):
             best += step
     # If no risk allows a plan, making one with the largest says what is missing.
-    return candidates[best]
+    if np.isinf(loss(best)):
+        return candidates[best], False
+    searched = Planner(model, replace(wish, waiting_risk=candidates[best])).made()
+    return candidates[best], loss(best) < CLEARLY * expected_loss(searched, model, wish.owners, n_rounds)
