@@ -7,6 +7,7 @@ Exit codes: 0 done; 2 bad input; 3 refused, because the guarantee would not hold
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -65,6 +66,8 @@ def _interrupted() -> int:
 
 def run() -> None:
     """The console script."""
+    # Large plans are millions of numbers: looking among them for garbage took a tenth of the time.
+    gc.set_threshold(100_000, 50, 100)
     # A polite end is an end like Ctrl-C: temporary files, which may hold records, are removed.
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
