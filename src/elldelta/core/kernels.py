@@ -54,7 +54,7 @@ def add_row(table: MassTable, row: int, sums: NDArray[Any], line: int) -> None:
     raise NotImplementedError
 
 
-@overload(add_row)
+@overload(add_row, inline="always")
 def _add_row(table: Typed, row: Typed, sums: Typed, line: Typed) -> Typed:
     if isinstance(table, numba.types.Array):
 
@@ -129,7 +129,7 @@ def n_stored(table: MassTable, rows: NDArray[np.int64]) -> int:
     raise NotImplementedError
 
 
-@overload(n_stored)
+@overload(n_stored, inline="always")
 def _n_stored(table: Typed, rows: Typed) -> Typed:
     if isinstance(table, numba.types.Array):
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_CUTS = 512
 """Cuts of one box that are looked at per attribute, evenly spread over the positions if there are more."""
 
-TABLE_PER_CELL = 4
+TABLE_PER_CELL = 32
 """The sums for all cuts are made at once unless they take more than so many times the cells of the box."""
 
 
