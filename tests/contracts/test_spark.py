@@ -379,9 +379,11 @@ def test_addresses_are_left_to_spark(session, tmp_path):
 
 def test_large_results_come_in_pieces(session):
     with connect(session=session) as engine:
+        session.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
         engine.rows_at_once = 1000
         stored = engine.store("SELECT id % 5000 AS k, COUNT(*) AS n FROM RANGE(10000) GROUP BY id % 5000")
         batches = list(engine.fetch(stored))
+        session.conf.unset("spark.sql.adaptive.coalescePartitions.enabled")
     table = pa.Table.from_batches(batches)
     assert len(batches) > 1
     assert sorted(table.column("k").to_pylist()) == list(range(5000))

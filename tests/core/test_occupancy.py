@@ -117,8 +117,8 @@ def test_failures_that_are_too_much_anyway_stay_above_what_is_enough(certifiable
     for _ in range(quick_or_all(60, 400)):
         n_values, ell = int(rng.integers(2, 400)), int(rng.integers(1, 7))
         cells = rng.poisson(rng.gamma(0.3, rng.choice([1.0, 10.0, 100.0]), n_values)).astype(float)
-        n_records, scale = rng.choice([0.2, 1.0, 5.0]), 1.0 / max(1.0, cells.sum()) / 10
-        n_records *= cells.sum() * 10
+        cells[0] += 1.0
+        n_records, scale = 10 * cells.sum() * rng.choice([0.2, 1.0, 5.0]), 0.1 / cells.sum()
         chances, order = np.empty(n_values), np.argsort(-cells, kind="stable").astype(np.int32)
         n_cells = missing_chances(cells, order, scale, n_records, chances)
         exact, _, _ = best_prefix(
