@@ -1,4 +1,10 @@
-"""Boxes for a million occupied combinations against one cumulative sum of the same array."""
+"""Boxes for a million occupied combinations against one cumulative sum of the same array.
+
+A cumulative sum runs on one processor, the search for boxes on all: both the time that passes and the
+processor time are compared.
+"""
+
+import time
 
 import numpy as np
 
@@ -22,6 +28,8 @@ def table(n_rows=1_000_000, n_values=50):
 def run():
     distribution, positions = table()
     criterion = SharpBound(ell=10, n_records=1_000_000, releases=1, limit=0.01)
-    cumsum = best_time(lambda: np.cumsum(distribution.mass))
-    took = best_time(lambda: boxes(distribution, positions, SIZES, criterion), repeats=1)
-    yield "boxes, 1,000,000 x 50, 4 attributes, against numpy.cumsum", took / cumsum, 10.0
+    what = "boxes, 1,000,000 x 50, 4 attributes"
+    for kind, clock in (("time", time.perf_counter), ("processor time", time.process_time)):
+        cumsum = best_time(lambda: np.cumsum(distribution.mass), clock=clock)
+        took = best_time(lambda: boxes(distribution, positions, SIZES, criterion), clock=clock)
+        yield f"{what}, against numpy.cumsum, {kind}", took / cumsum, 10.0
