@@ -461,8 +461,7 @@ def _check_number(plan: Plan, n_admitted: int) -> None:
     if plan.guarantee == "probabilistic" and n_admitted >= plan.releases:
         raise RefusedError(
             f"The plan is about {counted(plan.releases, 'release')}, and no more can be registered.",
-            found=f"{counted(n_admitted, 'release was', 'releases were')} admitted; "
-            "the promise says nothing about one more.",
+            found=f"{counted(n_admitted, 'is', 'are')} admitted; the promise says nothing about one more.",
             remedy="Ask the agency for a plan for more releases, or for a certified one.",
         )
 

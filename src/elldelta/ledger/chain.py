@@ -106,13 +106,8 @@ class LedgerChain:
 
     def followed_by(self, entry: LedgerEntry, n_bytes: int) -> LedgerChain:
         """The lines with one more, which takes so many bytes with its newline."""
-        return replace(
-            self,
-            entries=(*self.entries, entry),
-            head=entry.hash,
-            n_lines=self.n_lines + 1,
-            n_bytes=self.n_bytes + n_bytes,
-        )
+        entries, n_lines, n_bytes = (*self.entries, entry), self.n_lines + 1, self.n_bytes + n_bytes
+        return replace(self, entries=entries, head=entry.hash, n_lines=n_lines, n_bytes=n_bytes)
 
     @property
     def n_releases(self) -> int:
