@@ -8,16 +8,11 @@ import contextlib
 import hashlib
 import io
 import json
-import os
 import shlex
 import shutil
-import sqlite3
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
-import httpx
 import pyarrow.parquet as pq
 import pytest
 from tests.agency.registrations import Agency
@@ -593,69 +588,6 @@ def test_a_registration_is_made_again(name, tmp_path):
     made = tmp_path / "registration.json"
     say(f"remote register agency/{name}.parquet --plan agency/plan.json", "--only-write", made)
     assert made.read_bytes() == Path(f"agency/{name}.registration.json").read_bytes()
-
-
-@pytest.fixture(scope="module")
-def agency(tmp_path_factory):
-    """The agency of that time, served by today's version: its address, and the token of hospital A."""
-    folder = tmp_path_factory.mktemp("agency")
-    database = sqlite3.connect(folder / "agency.sqlite")
-    database.executescript((HOME / "agency/agency.sql").read_text(encoding="utf-8"))
-    database.close()
-    for name in ("agency-key.pem", "token"):
-        shutil.copy(HOME / "agency" / name, folder)
-        (folder / name).chmod(0o600)
-    command = [sys.executable, "-c", "from elldelta.cli.main import run; run()", "serve"]
-    environment = {name: value for name, value in os.environ.items() if name != "ELLDELTA_DATABASE"}
-    with subprocess.Popen(
-        [*command, "--data", str(folder), "--port", "0", "--log-level", "error"],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    ) as process:  # fmt: skip
-        try:
-            yield process.stdout.readline().split()[2], folder / "token"
-        finally:
-            process.terminate()
-            process.wait(timeout=60)
-
-
-class TestAgency:
-    def test_its_database_is_still_served(self, agency, tmp_path):
-        url, token = agency
-        at = ("--server", url, "--token-file", token)
-        [listed] = say("remote plans", *at)["plans"]
-        digest = listed["digest"]
-        assert digest == TOLD["agency/plan.json"]
-        say(f"remote plan {digest} --agency-key agency/agency.pem", "-o", tmp_path / "plan.json", *at)
-        say(f"remote ledger {digest} --plan agency/plan.json", "-o", tmp_path / "plan.ledger", *at)
-        for name in ("plan.json", "plan.json.sig", "plan.ledger"):
-            assert sha256(tmp_path / name) == BYTES[f"agency/{name}"]
-        for path in Path("agency").glob("hospital_a.parquet*"):
-            shutil.copy(path, tmp_path)
-        register = "remote register --plan agency/plan.json --agency-key agency/agency.pem --overwrite"
-        assert say(register, tmp_path / "hospital_a.parquet", *at)["hash"] == LINES[0]
-        old, new = (read_json(f / "hospital_a.parquet.receipt.json") for f in (Path("agency"), tmp_path))
-        for key in ("owner", "content_digest", "registration_digest", "sequence", "key_id"):
-            assert new[key] == old[key]
-        held = ("--release", tmp_path / "hospital_a.parquet", "--agency-key", "agency/agency.pem")
-        say("ledger verify agency/plan.ledger", *held)
-
-    def test_a_registration_is_accepted_and_a_changed_one_refused(self, agency):
-        url, token = agency
-        content = Path("agency/hospital_a.registration.json").read_bytes()
-
-        def send(body, key):
-            headers = {
-                "Authorization": f"Bearer {token.read_text().strip()}",
-                "Content-Type": "application/json",
-                "Idempotency-Key": key,
-            }
-            address = f"{url}/api/v1/plans/{TOLD['agency/plan.json']}/releases"
-            return httpx.post(address, content=body, headers=headers, timeout=60)
-
-        answer = send(content, "golden")
-        assert answer.status_code == 200
-        assert answer.json()["hash"] == LINES[0]
-        assert send(content.replace(b'"ell":3', b'"ell":2', 1), "changed").status_code == 422
 
 
 CHANGES = {

@@ -6,19 +6,11 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from tests.agency.registrations import Agency as AgencyInMemory
-from tests.agency.registrations import make_plan, make_registration
-from tests.agency.server.service import POOL
+from tests.agency.registrations import make_plan
 
-from elldelta.agency.server.migrations import NewerDatabaseError, head, is_current, migrate
-from elldelta.agency.server.rights import Caller
-from elldelta.agency.server.services.ledger import export_ledger, show_ledger
-from elldelta.agency.server.services.plans import list_plans
-from elldelta.agency.server.services.releases import list_refusals, list_releases, register_release
-from elldelta.agency.server.settings import Settings
-from elldelta.agency.server.state import Agency, utc_now
+from elldelta.agency.server.migrations import NewerDatabaseError, is_current, migrate
+from elldelta.agency.server.state import utc_now
 from elldelta.agency.server.tables import Base
-from elldelta.files import as_bytes, digest
 
 MOMENT = utc_now()
 
@@ -65,115 +57,6 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(migrated):
     assert not is_current(migrated)
 
 
-@pytest.mark.parametrize("revision", ["0001", "0002", "0003"])
-def test_what_an_earlier_revision_has_stored_is_there_afterwards(database, tmp_path, revision):
-    migrate(database, revision)
-    plan = make_plan()
-    registration = make_registration(plan, [[3] * 6] * 4)
-    admission = AgencyInMemory(plan).register(plan, registration, "hospital-a")
-    insert_before(database, plan, registration, admission)
-    migrate(database)
-    assert is_current(database)
-    assert head() not in ("0001", "0002", "0003")
-    url = database.url.render_as_string(hide_password=False)
-    agency = Agency.open(Settings(folder=tmp_path, database=url), checks=POOL)
-    try:
-        [view] = list_plans(agency)
-        assert (view.digest, view.classes, view.status) == (plan.digest, plan.n_classes, "issued")
-        other = Caller(99, "another", "owner")
-        [release] = list_releases(agency, other, plan.digest)
-        assert release.state == "published"  # everybody has seen it
-        assert (release.owner, release.records) == ("hospital-a", 72)
-        assert export_ledger(agency, other, plan.digest).endswith(admission.line)
-        assert show_ledger(agency, plan.digest).n_releases == 1
-        owner = Caller(1, "hospital-a", "owner")
-        content = registration.to_bytes()
-        answer = register_release(agency, owner, plan.digest, "before", content)
-        assert (answer.status, answer.document["told"]) == (201, "before")
-        assert answer.document["key_id"] == agency.key.id
-        refusals = list_refusals(agency, owner, plan.digest)
-        assert [item.problem for item in refusals] == ([] if revision == "0001" else ["No."])
-    finally:
-        agency.close()
-
-
-def insert_before(database, plan, registration, admission):
-    """Rows as an earlier revision has them; told by the database, not by the tables of today."""
-    entry = admission.entry
-    later = {"n_classes": plan.n_classes}
-    with database.writing() as session:
-        connection = session.connection()
-        tables = sa.MetaData()
-        tables.reflect(connection)
-
-        def insert(table, **values):
-            connection.execute(tables.tables[table].insert().values(**values))
-
-        insert("parties", id=1, name="hospital-a", role="owner", created_at=MOMENT)
-        insert("populations", id=1, name="region", title="The region", created_at=MOMENT)
-        insert(
-            "plans",
-            digest=plan.digest,
-            population_id=1,
-            file=as_bytes(plan.to_dict()),
-            signature={"key_id": "sha256:" + "0" * 64},
-            status="issued",
-            issued_at=MOMENT,
-            ell=plan.ell,
-            delta=plan.delta,
-            releases=plan.releases,
-            records=plan.records,
-            guarantee=plan.guarantee,
-            promise=plan.promise,
-            **{name: value for name, value in later.items() if name in tables.tables["plans"].columns},
-        )
-        insert(
-            "ledger_lines",
-            plan_digest=plan.digest,
-            sequence=entry.sequence,
-            hash=entry.hash,
-            line=admission.line,
-            added_at=MOMENT,
-        )
-        facts = {"records": 72, "classes": 4, "diversity": 6, "merged_classes": 0, "certified": True}
-        insert(
-            "registrations",
-            plan_digest=plan.digest,
-            sequence=entry.sequence,
-            party_id=1,
-            content_digest=entry.content_digest,
-            document=registration.to_bytes(),
-            facts=facts,
-        )
-        insert(
-            "answers",
-            party_id=1,
-            key="before",
-            request_digest=digest({"plan": plan.digest, "registration": registration.digest}),
-            status=201,
-            document={
-                "told": "before",
-                "plan": plan.digest,
-                "owner": "hospital-a",
-                "sequence": entry.sequence,
-                "hash": entry.hash,
-                "content_digest": entry.content_digest,
-            },
-            answered_at=MOMENT,
-        )
-        if "refusals" in tables.tables:
-            insert(
-                "refusals",
-                id=1,
-                plan_digest=plan.digest,
-                party_id=1,
-                request_digest=plan.digest,
-                problem="No.",
-                found="",
-                refused_at=MOMENT,
-            )
-
-
 STATEMENTS = [
     "UPDATE ledger_lines SET hash = 'x'",
     "DELETE FROM ledger_lines",
@@ -184,12 +67,11 @@ STATEMENTS = [
 ]
 
 
-def test_the_database_itself_refuses_to_change_the_ledger(database):
-    migrate(database, "0001")
-    plan = make_plan()
-    registration = make_registration(plan, [[3] * 6] * 4)
-    insert_before(database, plan, registration, AgencyInMemory(plan).register(plan, registration, "a"))
-    migrate(database)
+@pytest.mark.both_databases
+def test_the_database_itself_refuses_to_change_the_ledger(service):
+    plan = service.issue(make_plan())
+    service.register("owner", plan, [[3] * 6] * 4, key="key", status=201)
+    database = service.agency.database
     for statement in STATEMENTS[: 4 if database.is_sqlite else 6]:
         with pytest.raises(sa.exc.DBAPIError, match="append-only"), database.writing() as session:
             session.execute(sa.text(statement))

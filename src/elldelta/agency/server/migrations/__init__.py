@@ -6,7 +6,6 @@ Alembic is imported where it is used: most processes of a service never need it.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +15,6 @@ from sqlalchemy import text
 from elldelta.agency.server.errors import HttpError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from alembic.config import Config
     from sqlalchemy import Connection
 
@@ -31,8 +28,8 @@ class NewerDatabaseError(HttpError):
     """The database was migrated by a newer elldelta."""
 
 
-def migrate(database: Database, to: str = "head") -> None:
-    """Brings the database to a revision; everything, or nothing.
+def migrate(database: Database) -> None:
+    """Brings the database to the newest revision; everything, or nothing.
 
     Raises:
         NewerDatabaseError: It is of a revision that is not known here.
@@ -55,11 +52,17 @@ def migrate(database: Database, to: str = "head") -> None:
                 found=f"Its revision {current} is not known here.",
                 remedy="Update elldelta.",
             )
-        command.upgrade(config, to)
+        command.upgrade(config, "head")
 
 
-def make_append_only(table: str) -> None:
-    """Adds the triggers that refuse UPDATE and DELETE (and TRUNCATE, where there is such a thing)."""
+def make_append_only(table: str, *keys: tuple[str, ...]) -> None:
+    """Adds the triggers that refuse to change, remove or replace a row.
+
+    Args:
+        table: The table.
+        keys: The columns by which a row is known. SQLite's REPLACE removes the old row without asking
+            the triggers of DELETE, unless whoever is connected has chosen otherwise.
+    """
     from alembic import op
 
     if op.get_bind().dialect.name == "sqlite":
@@ -68,6 +71,12 @@ def make_append_only(table: str) -> None:
                 f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
                 f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
             )
+        same = " OR ".join("(" + " AND ".join(f"{name} = NEW.{name}" for name in key) + ")" for key in keys)
+        there = f"SELECT 1 FROM {table} WHERE {same}"  # noqa: S608 (names of ours)
+        op.execute(
+            f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN EXISTS ({there}) "
+            f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+        )
         return
     op.execute(
         "CREATE OR REPLACE FUNCTION elldelta_append_only() RETURNS trigger LANGUAGE plpgsql AS "
@@ -81,39 +90,6 @@ def make_append_only(table: str) -> None:
         f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} "
         "FOR EACH STATEMENT EXECUTE FUNCTION elldelta_append_only()"
     )
-
-
-def refuse_replacing(table: str, *keys: tuple[str, ...]) -> None:
-    """Adds the trigger that refuses to put a row in the place of another one.
-
-    SQLite's REPLACE removes the old row without asking the triggers of DELETE, unless whoever is connected
-    has chosen otherwise. PostgreSQL has no such thing.
-    """
-    from alembic import op
-
-    if op.get_bind().dialect.name != "sqlite":
-        return
-    same = " OR ".join("(" + " AND ".join(f"{name} = NEW.{name}" for name in key) + ")" for key in keys)
-    there = f"SELECT 1 FROM {table} WHERE {same}"  # noqa: S608 (names of ours)
-    op.execute(
-        f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN EXISTS ({there}) "
-        f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
-    )
-
-
-@contextmanager
-def change_append_only(table: str) -> Iterator[None]:
-    """Takes the triggers away for what a step must change, in its transaction, and puts them back."""
-    from alembic import op
-
-    if op.get_bind().dialect.name == "sqlite":
-        for verb in ("update", "delete"):
-            op.execute(f"DROP TRIGGER {table}_no_{verb}")
-    else:
-        for what in ("change", "truncate"):
-            op.execute(f"DROP TRIGGER {table}_no_{what} ON {table}")
-    yield
-    make_append_only(table)
 
 
 def is_current(database: Database) -> bool:
