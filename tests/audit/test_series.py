@@ -163,19 +163,6 @@ def quarters(*tables):
     ]
 
 
-def test_releases_with_others_in_between_are_subtracted_too():
-    """Four come, three of the same values go: between the first and the last one person came."""
-    found = audit(
-        quarters((2, 2, 2, 2), (3, 3, 3, 3), (2, 2, 2, 3)), ell=ELL, foreign=FOREIGN, series=[[0, 1, 2]]
-    )
-    assert found.series[0].diversity_min == ELL
-    assert any("nobody stayed of those who came after" in said for said in found.assumptions)
-    steady = audit(
-        quarters((2, 2, 2, 2), (3, 3, 3, 3), (4, 4, 4, 4)), ell=ELL, foreign=FOREIGN, series=[[0, 1, 2]]
-    )
-    assert not any("nobody stayed" in said for said in steady.assumptions)
-
-
 @pytest.mark.parametrize(
     ("told", "told_by"),
     [((1, 0), "manifest"), ((9, 0), "manifest"), ((0, 0), "counts"), ((2, 1), "counts"), ((3, 2), "")],

@@ -23,7 +23,7 @@ from elldelta.schema.hierarchies import (
     read_rows,
     write_hierarchy,
 )
-from elldelta.schema.hierarchy import Hierarchy, HierarchyRows, renamed
+from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.schema import Bins, Categories, Column, Dates, Integers, Schema
 from elldelta.schema.schema_file import read_schema, write_schema
 
@@ -101,7 +101,14 @@ def columns_with_hierarchies(draw):
         return Column("column", domain, policy, hierarchy=Hierarchy(rows))
     except SchemaError as refusal:
         assert "means other values" in refusal.found or "mean other values" in refusal.found  # noqa: PT017
-        return Column("column", domain, policy, hierarchy=renamed(HierarchyRows(rows), domain)[0])
+        return Column("column", domain, policy, hierarchy=plainly_named(rows))
+
+
+def plainly_named(rows):
+    """The same groups under names that tell their level, and can mean nothing else."""
+    return Hierarchy(
+        tuple((leaf, *(f"level {n}: {name}" for n, name in enumerate(groups))) for leaf, *groups in rows)
+    )
 
 
 def runs_of(column):
@@ -175,7 +182,7 @@ def depth_first(rows, level):
 def test_unordered_categories_are_arranged_depth_first_and_stay_so(data):
     domain = Categories(tuple(data.draw(st.lists(names, min_size=1, max_size=8, unique=True))))
     rows = data.draw(hierarchies(domain))
-    hierarchy = renamed(HierarchyRows(rows), domain)[0]
+    hierarchy = plainly_named(rows)
     place = {value: index for index, value in enumerate(domain.values)}
     given_order = sorted(hierarchy.rows, key=lambda row: place[row[0]])
     column = Column("c", domain, hierarchy=hierarchy)
@@ -307,33 +314,10 @@ SHIFTED = tuple((str(n), f"{(n - 1) // 5 * 5}-{(n - 1) // 5 * 5 + 4}", "*") for 
         ([("a", "*", "*"), ("b", "*", "*"), ("c", "x", "*")], Categories(("a", "b", "c")), 1),
     ],
 )  # fmt: skip
-def test_a_name_that_means_other_values_is_refused_and_can_be_replaced(rows, domain, count):
+def test_a_name_that_means_other_values_is_refused(rows, domain, count):
     assert problems_of(rows, domain)["ambiguous"].count == count
-    with pytest.raises(SchemaError, match="hierarchy rename"):
+    with pytest.raises(SchemaError, match="Rename these groups"):
         Column("c", domain, hierarchy=Hierarchy(tuple(rows)))
-    hierarchy, n_renamed = renamed(HierarchyRows(tuple(rows)), domain)
-    assert n_renamed == count
-    column = Column("c", domain, hierarchy=hierarchy)
-    assert column.label(0, 1) == Column("c", column.domain).label(0, 1)
-
-
-def test_a_new_name_that_is_taken_is_taken_away():
-    rows = [("a", "a", "*"), ("b", "a", "*"), ("c", "a..b", "*"), ("d", "d", "*")]
-    hierarchy, n_renamed = renamed(HierarchyRows(tuple(rows)), Categories(tuple("abcd"), ordered=True))
-    assert [row[1] for row in hierarchy.rows] == ["a..b", "a..b", "c", "d"]
-    assert n_renamed == 2
-    chain = zip("abcdef", ["a", "a", "a..b", "a..b", "c..d", "c..d"], "******", strict=True)
-    hierarchy, n_renamed = renamed(HierarchyRows(tuple(chain)), Categories(tuple("abcdef"), ordered=True))
-    assert [row[1] for row in hierarchy.rows[::2]] == ["a..b", "c..d", "e..f"]
-    assert n_renamed == 3
-
-
-def test_names_that_tell_the_truth_are_left_alone():
-    hierarchy, n_renamed = renamed(HierarchyRows(AGE_ROWS), Integers(17, 90))
-    assert n_renamed == 0
-    assert hierarchy == Column("age", Integers(17, 90), hierarchy=Hierarchy(AGE_ROWS)).hierarchy
-    with pytest.raises(SchemaError, match="no row"):
-        renamed(HierarchyRows(AGE_ROWS), Integers(0, 90))
 
 
 def test_a_hierarchy_of_the_sensitive_column_says_which_values_are_alike():
@@ -670,7 +654,7 @@ def test_the_hierarchies_of_adult_fit_adult():
     for column in schema.quasi_identifiers:
         found = {problem.kind: problem.count for problem in rows[column.name].problems(column.domain)}
         assert found == ({"ambiguous": 25} if column.name == "age" else {})
-    # In that file 20-24 holds 21 to 25, and so on for every range.
+    # In that file 15-19 holds 16 to 20, and so on for every range.
     age = schema.quasi_identifiers[-1]
-    hierarchy, _ = renamed(rows["age"], age.domain)
-    assert Column("age", age.domain, hierarchy=hierarchy).label(4, 8) == "21-25"
+    with pytest.raises(SchemaError, match="'15-19' holds 17-20"):
+        Column("age", age.domain, hierarchy=Hierarchy(rows["age"].rows))

@@ -215,42 +215,30 @@ def measure_series(
 
 
 def grown_notes(evidence: Evidence, owners: Sequence[Owner], ell: int) -> Iterator[str]:
-    """Pairs of releases that look like one table before and after a few people came or went.
+    """Pairs of releases of one plan that look like one table before and after a few people came or went.
 
-    What one holds more than the other, in a class where it holds no less of any value, is then what these
-    people have. Releases of one plan, of which nobody says whose they are; and those of one owner with others
-    in between, where who came after the one and went before the other may be the same people.
+    Whose they are nobody says. What one holds more than the other, in a class where it holds no less of any
+    value, is then what these people have.
     """
     if not evidence.is_disjoint:
         return
-    known = {pair: owner for owner in owners for pair in combinations(owner.places, 2)}
+    known = {pair for owner in owners for pair in combinations(sorted(owner.places), 2)}
     cells = list(distinct_cells(evidence.releases))
     pairs = [
         pair
         for pair in combinations(range(len(evidence.shown)), 2)
-        if not {pair, pair[::-1]} & known.keys() and evidence.is_one_plan(*pair)
+        if pair not in known and evidence.is_one_plan(*pair)
     ]
-    for pair in [*pairs[:_MOST_PAIRS], *list(known)[:_MOST_PAIRS]]:
-        told, owner = None, known.get(pair)
-        if owner is not None:
-            first, last = map(owner.places.index, pair)
-            if last == first + 1:
-                continue  # it is measured
-            since = [each for each in owner.told[first + 1 : last + 1] if each is not None]
-            if len(since) == last - first:
-                told = sum(each[0] for each in since), sum(each[1] for each in since)
-        step = _Compared(cells, pair, told, ell, evidence.groups)
+    for pair in pairs[:_MOST_PAIRS]:
+        step = _Compared(cells, pair, None, ell, evidence.groups)
         one_way = ~(step.came.any(axis=1) & step.went.any(axis=1))
         more = n_groups_left((step.came + step.went) > 0, evidence.groups)
         n_below = int((one_way & (more > 0) & (more < ell)).sum())
-        if n_below and step.told_by:
+        if n_below:
             one, other = (evidence.names[place] for place in pair)
             yield (
                 f"{GROWN}: {one} and {other} are one owner's, subtracting them shows people with fewer than "
                 f"{ell} values in {n_below:,} classes. Say so to have it judged (`series`)."
-                if owner is None
-                else f"{GROWN} nobody stayed of those who came after {one} and went before {other}, "
-                f"subtracting the two shows people with fewer than {ell} values in {n_below:,} classes."
             )
 
 

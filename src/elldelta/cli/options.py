@@ -79,14 +79,6 @@ Person = Annotated[
         "per sensitive value. It is never published, and stands in no file.",
     ),
 ]
-BirthYear = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--birth-year",
-        help="A column of ages and the first or last day of a year on which people were so old, such as "
-        "age=2026-01-01: the column birth_year takes its place, which does not change.",
-    ),
-]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is already there.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 Picture = Annotated[Path | None, typer.Option("--picture", help="Also draw it, into a .png or .svg file.")]
@@ -373,11 +365,6 @@ def column_rules(texts: list[str] | None, option: str, example: str) -> dict[str
             )
         rules[name] = rule
     return rules
-
-
-def birth_year(texts: list[str] | None) -> dict[str, str]:
-    """What --birth-year says: the column of ages, and the day."""
-    return column_rules(texts, "--birth-year", "age=2026-01-01")
 
 
 def _lists(texts: list[str] | None, option: str) -> dict[str, tuple[str, ...]]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from elldelta.core.checks import check_real
 from elldelta.core.hull_loss import HullLoss, MassOf
 from elldelta.core.partition import Partition
 from elldelta.core.several import AnyCertificate, Terms, certify
@@ -35,6 +34,9 @@ WAIT = (
     "or ask for a plan with fewer classes."
 )
 
+USUAL = 1.0
+"""The price of leaving out everything: what a table that tells nothing loses."""
+
 NEVER = 1e9
 """A price of leaving records out at which none is left out that can be published."""
 
@@ -56,8 +58,7 @@ class CoarseningCost:
         n_suppressed: Records left out.
         ncp_before: Mean loss of the base classes, over all mass.
         ncp_after: Mean loss of the published classes, over the mass that is not suppressed.
-        loss: What the owner loses: the loss of what is published, and the price of what is left out, over all
-            mass.
+        loss: What the owner loses: the loss of what is published, and the mass of what is left out.
         mass_of: Whose mass weighs all three.
     """
 
@@ -111,13 +112,12 @@ def fit(
     unions: Unions = "runs",
     most_suppressed: float | None = None,
     grouping: Partition | None = None,
-    price: float = 1.0,
     reserve: Reserve | None = None,
 ) -> Coarsening:
     """Makes an owner's table pass (Theorem E), or refuses. What is returned is certified, always.
 
     Merging and leaving out are weighed against each other: what is published costs its NCP, what is left out
-    its mass times a price. The result costs no more than merging alone or leaving out alone.
+    its mass. The result costs no more than merging alone or leaving out alone.
 
     Args:
         counts: The owner's records by base class and sensitive value, R x |S|.
@@ -129,7 +129,6 @@ def fit(
         most_suppressed: The largest share of records that may be left out; None is no limit.
         grouping: An owner's earlier grouping, which it has to keep: nothing is searched, and the only way out
             for a published class that fails is to leave its records out, if `on_failure` allows that.
-        price: What leaving out everything would cost; 1 is what a table that tells nothing loses.
         reserve: What must be left for owners who follow, if classes can leave it. What is certified does not
             depend on it.
 
@@ -145,7 +144,6 @@ def fit(
             "The share of records that may be left out must lie between 0 and 1.",
             found=f"It is {most_suppressed}.",
         )
-    price = check_real(price, lambda given: given > 0.0, "The price of leaving out must be above 0.")
     table = terms.check_counts(counts)
     _check_fits(terms, loss)
     n_records = int(table[:, terms.columns[0]].sum())
@@ -153,18 +151,18 @@ def fit(
     may_suppress = on_failure in ("suppress", "coarsen-suppress")
     may_merge = on_failure in ("coarsen", "coarsen-suppress") and grouping is None
     if certificate.is_certified and (reserve is None or not may_merge):
-        return _coarsening(table, terms, loss, certificate, price)
+        return _coarsening(table, terms, loss, certificate)
     if not (may_suppress or may_merge):
         keeps = "The owner has to keep the classes of its earlier release. " if grouping is not None else ""
-        return _coarsening(table, terms, loss, certificate.require(remedy=keeps + WAIT), price)
+        return _coarsening(table, terms, loss, certificate.require(remedy=keeps + WAIT))
     allowed = (1.0 if most_suppressed is None else most_suppressed) if may_suppress else 0.0
     found = []
     if may_suppress and (reserve is None or not may_merge):
         found.append(certify(table, terms, grouping, certificate.failing_groups))
     if may_merge:
         merge = coarsen_runs if unions == "runs" else coarsen_boxes
-        for at_price in (price, NEVER) if may_suppress else (NEVER,):
-            found.append(merge(table, terms, loss, price=at_price, reserve=reserve))
+        for price in (USUAL, NEVER) if may_suppress else (NEVER,):
+            found.append(merge(table, terms, loss, price=price, reserve=reserve))
             if found[-1].n_suppressed <= allowed * n_records:
                 break
     if not all(certificate.is_certified for certificate in found):
@@ -173,9 +171,7 @@ def fit(
     if not fitting:
         least = min(found, key=lambda one: one.n_suppressed)
         raise _too_much_left_out(least, n_records, allowed, may_suppress=may_suppress)
-    return min(
-        (_coarsening(table, terms, loss, one, price) for one in fitting), key=lambda one: one.cost.loss
-    )
+    return min((_coarsening(table, terms, loss, one) for one in fitting), key=lambda one: one.cost.loss)
 
 
 def _too_much_left_out(
@@ -197,7 +193,7 @@ def _coarsening(
     terms: Terms,
     loss: HullLoss,
     certificate: AnyCertificate,
-    price: float,
+    price: float = USUAL,
 ) -> Coarsening:
     is_alone = certificate.grouping.n_classes == terms.n_classes and not certificate.suppressed.any()
     alone = certificate if is_alone else certify(table, terms)

@@ -11,7 +11,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from elldelta.files import claim, engine_name, give_up, unwritable
+from elldelta.files import create, engine_name, give_up, unwritable
 
 if TYPE_CHECKING:
     import os
@@ -31,21 +31,20 @@ def private_folder(owner: object, place: str | os.PathLike[str] | None) -> tuple
     """A folder that only this user may read, and what removes it; it goes with its owner at the latest."""
     place = Path(place if place is not None else tempfile.gettempdir()).absolute()
     folder = place / engine_name()
-    claims: list[int | None] = []
+    locks: list[int | None] = []
     # Announced before it exists: an interrupt at any moment after this still removes the folder.
-    removal = weakref.finalize(owner, _remove, folder, claims)
+    removal = weakref.finalize(owner, _remove, folder, locks)
     try:
-        folder.mkdir(mode=0o700)
+        locks.append(create(folder, 0o700, folder=True))
     except OSError as problem:
         raise unwritable(place, problem) from None
-    claims.append(claim(folder))
     return folder, removal
 
 
-def _remove(folder: Path, claims: list[int | None]) -> None:
+def _remove(folder: Path, locks: list[int | None]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    while claims:
-        give_up(claims.pop())
+    while locks:
+        give_up(locks.pop())
 
 
 def part(progress: Progress | None, start: float, stop: float) -> Progress | None:

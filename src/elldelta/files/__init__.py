@@ -28,7 +28,6 @@ from elldelta.files.csv_format import (
     wrong_encoding,
 )
 from elldelta.files.key_links import TrustedKeys, link_keys, stage_links, trusted
-from elldelta.files.leftovers import claim, clean, engine_name, give_up, hidden_folder
 from elldelta.files.sealed_json import (
     as_bytes,
     canonical_json,
@@ -58,3 +57,4 @@ from elldelta.files.signatures import (
     write_key,
     write_key_pair,
 )
+from elldelta.files.temporary import create, engine_name, give_up, hidden_folder

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from elldelta.errors import FileError, ParameterError
-from elldelta.files.leftovers import claim, give_up, journaled_name, staged_name
+from elldelta.files.temporary import create, give_up, journaled_name, staged_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -50,7 +50,7 @@ class AtomicFiles:
         self._overwrite = overwrite
         self._place = place
         self._staged: dict[Path, Path] = {}
-        self._claims: list[int | None] = []
+        self._locks: list[int | None] = []
 
     def stage(self, path: str | os.PathLike[str], *, private: bool = False, folder: bool = False) -> Path:
         """The temporary name under which to write a file; refuses where the file cannot come to stand.
@@ -67,14 +67,11 @@ class AtomicFiles:
         temporary = target.with_name(staged_name(target.name))
         self._staged[target] = temporary  # before it is there: an interrupt after this still removes it
         try:
-            if folder:
-                temporary.mkdir(0o700 if private else 0o777)
-            else:
-                temporary.touch(0o600 if private else 0o666, exist_ok=False)
+            mode = (0o777 if folder else 0o666) & (0o700 if private else 0o777)
+            self._locks.append(create(temporary, mode, folder=folder))
         except OSError as problem:
             del self._staged[target]
             raise unwritable(target, problem) from None
-        self._claims.append(claim(temporary))
         return temporary
 
     def __enter__(self) -> Self:
@@ -89,7 +86,7 @@ class AtomicFiles:
         finally:
             for temporary in self._staged.values():
                 remove(temporary)
-            for descriptor in self._claims:
+            for descriptor in self._locks:
                 give_up(descriptor)
         if isinstance(problem, OSError) and self._staged:
             raise unwritable(next(iter(self._staged)), problem) from None

@@ -24,7 +24,6 @@ from elldelta.model.noise import protected, scaled, with_fewer_rows
 from elldelta.model.persons import count_persons
 from elldelta.model.protection import ADDS_UP, Protection, check_protection, promise_to_the_past
 from elldelta.pages.page import Shown
-from elldelta.schema.birth_year import with_birth_year
 from elldelta.schema.schema import Categories, Column, Schema
 from elldelta.schema.schema_file import read_schema
 
@@ -183,7 +182,6 @@ def estimate(
     delta_dp: float | None = None,
     domains_are_public: bool = False,
     rows_per_person: int = 1,
-    birth_year: Mapping[str, str] | None = None,
     unknown: UnknownPolicy = "refuse",
     show_values: ShowValues | None = None,
     csv_format: CsvFormat | None = None,
@@ -205,8 +203,6 @@ def estimate(
         domains_are_public: With epsilon, somebody has to say so: the values in the schema are known to
             everybody, or were declared by hand, or inferred from a public table; not from these records.
         rows_per_person: With epsilon: how many records of a person are counted at most; more cost noise.
-        birth_year: A column of ages, and the day on which people were so old, such as
-            {"age": "2026-01-01"}: the column `birth_year` takes its place.
         unknown: What to do with a value outside its domain: "refuse", or leave the record out and count it
             ("quarantine").
         show_values: Is told every column with such values, and examples of them, which are personal data.
@@ -217,7 +213,7 @@ def estimate(
     described = loaded(schema, Schema, read_schema)
     check_protection(epsilon, delta_dp, domains_are_public=domains_are_public)
     with running(engine) as active:
-        table = with_birth_year(active.open(source, csv_format), birth_year)
+        table = active.open(source, csv_format)
         if epsilon is not None and person is not None:
             table = with_fewer_rows(table, described, person, rows_per_person)
         counted = count(table, described, unknown=unknown, show_values=show_values, progress=progress)

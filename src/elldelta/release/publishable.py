@@ -129,7 +129,6 @@ def publishable(
     *,
     on_failure: OnFailure | None = None,
     most_suppressed: float | None = None,
-    price_left_out: float = 1.0,
     state: AnyState | None = None,
     grouping: Partition | None = None,
     to_come: int | None = None,
@@ -146,7 +145,6 @@ def publishable(
         plan: The plan.
         on_failure: What to do with classes that do not pass; by default what suits the plan.
         most_suppressed: The largest share of records that may be left out for it.
-        price_left_out: What leaving everything out would cost, weighed against the loss of merging.
         state: What the releases of a ledger have left, if a ledger must admit this one.
         grouping: The owner's earlier grouping, which it has to keep.
         to_come: How many owners will still publish through the ledger, if that is known.
@@ -168,7 +166,7 @@ def publishable(
     on_failure = on_failure or ("refuse" if plan.waiting_risk is None else "coarsen")
     if on_failure == "refuse":
         _require_records(counts, plan)
-    fitted = partial(_fitted, counts, plan, on_failure, most_suppressed, price_left_out, grouping)
+    fitted = partial(_fitted, counts, plan, on_failure, most_suppressed, grouping)
     own, reserve = plan.all_terms, None
     attempts = [own]
     if plan.owners is not None and state is None:  # for a ledger that is kept elsewhere: as the first of them
@@ -217,7 +215,7 @@ def _stricter(alone: CertificateTerms, together: CertificateTerms) -> Certificat
 
 def republished(counts: Counts, plan: Plan, grouping: Partition) -> Publishable:
     """A table whose classes were decided upon one by one; refuses it if one of them does not pass."""
-    return _fitted(counts, plan, "refuse", None, 1.0, grouping, plan.terms, None)
+    return _fitted(counts, plan, "refuse", None, grouping, plan.terms, None)
 
 
 def _fitted(
@@ -225,7 +223,6 @@ def _fitted(
     plan: Plan,
     on_failure: OnFailure,
     most_suppressed: float | None,
-    price_left_out: float,
     grouping: Partition | None,
     terms: Terms,
     reserve: Reserve | None,
@@ -240,7 +237,6 @@ def _fitted(
             on_failure=on_failure,
             unions=plan.unions,
             most_suppressed=most_suppressed,
-            price=price_left_out,
             grouping=grouping,
             reserve=reserve,
         )

@@ -27,7 +27,6 @@ from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Publishable, publishable
 from elldelta.release.rows import Order, release_frame, write_quarantine, write_release
 from elldelta.release.updates import Comparison, Living, check_living
-from elldelta.schema.birth_year import with_birth_year
 
 if TYPE_CHECKING:
     import os
@@ -117,14 +116,12 @@ def release(
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
     person: str | None = None,
-    birth_year: Mapping[str, str] | None = None,
     living: Living | None = None,
     quarantine: str | os.PathLike[str] | None = None,
     show_values: ShowValues | None = None,
     ledger: AdmittingLedger | None = None,
     on_failure: OnFailure | None = None,
     most_suppressed: float | None = None,
-    price_left_out: float = 1.0,
     order: Order = "sorted",
     overwrite: bool = False,
     agency_key: PublicKey | TrustedKeys | str | os.PathLike[str] | None = None,
@@ -147,8 +144,6 @@ def release(
             {"sex": {"female": "F"}}. Texts are compared without spaces around them.
         person: The column that tells persons apart, if some have several records. The release then shows each
             person's value once; witnesses and classes need so many persons. The column is never written.
-        birth_year: A column of ages, and the day on which people were so old, such as
-            {"age": "2026-01-01"}: the column `birth_year` takes its place.
         living: For a table that is published again and again: where its state is, and the rules. Needs
             `person` and `ledger`.
         quarantine: A file for records with a value outside its domain, which holds personal data; without it
@@ -159,8 +154,6 @@ def release(
         on_failure: What to do with classes that do not pass the plan's certificate: "refuse", "coarsen",
             "suppress" or "coarsen-suppress"; by default what suits the plan.
         most_suppressed: The largest share of records that may be left out for it.
-        price_left_out: What leaving everything out would cost, where merging and leaving out are weighed: a
-            table that tells nothing loses 1. Larger numbers leave out less.
         order: "sorted", or "any" for speed with kept columns.
         overwrite: Whether files and tables that are there may be replaced.
         agency_key: The agency's public key, or its file: then the plan must be a file that it has signed.
@@ -195,7 +188,7 @@ def release(
             check_unread(active, home)
         unknown: UnknownPolicy = "refuse" if apart is None else "quarantine"
         counted = count(
-            mapped(with_birth_year(opened, birth_year), known.schema, columns, values),
+            mapped(opened, known.schema, columns, values),
             known.schema,
             unknown=unknown,
             remedy=NOT_IN_DOMAIN,
@@ -219,7 +212,6 @@ def release(
                 known,
                 on_failure=on_failure,
                 most_suppressed=most_suppressed,
-                price_left_out=price_left_out,
                 **({} if ledger is None else _left(ledger, book)),
             )
             commit = None if ledger is None else _Commit(book, ledger, living, overwrite=overwrite)

@@ -163,31 +163,6 @@ def fit_problems(rows: Sequence[Sequence[str]], domain: Domain) -> tuple[Problem
     return tuple(found)
 
 
-def renamed(written: HierarchyRows, domain: Domain) -> tuple[Hierarchy, int]:
-    """The hierarchy of a domain in which misleading groups are named by what they hold; and how many were.
-
-    Raises:
-        SchemaError: There are other problems than misleading names.
-    """
-    problems = [each for each in written.problems(domain) if each.kind != "ambiguous"]
-    if problems:
-        raise refusal(f"{written.source} has more problems than misleading names.", problems, written.unit)
-    placed = _Placed(written.rows, domain)
-    ordered = [[leaf_name(domain, place), *placed.row(place)[1:]] for place in placed.order]
-    arranged = _in_order(domain, placed.order)
-    groups = list(_groups(ordered))
-    wrong, n_wrong = set(_misleading(arranged, ordered)), -1
-    while n_wrong < len(wrong):  # a new name may be the old one of another group, which then needs its own
-        n_wrong = len(wrong)
-        taken = {arranged.label(*ends): ends for ends in wrong}
-        wrong |= {(low, high) for _, low, high, name in groups if taken.get(name, (low, high)) != (low, high)}
-    for level, low, high, _ in groups:
-        if (low, high) in wrong:
-            for place in range(low, high + 1):
-                ordered[place][level] = arranged.label(low, high)
-    return Hierarchy(tuple(map(tuple, ordered))), len(wrong)
-
-
 def leaf_name(domain: Domain, position: int) -> str:
     """How a hierarchy names one position: the category itself, or the label of the number, date or bin."""
     if isinstance(domain, Categories):

@@ -90,7 +90,7 @@ def refusal(problem: str, found: Sequence[Problem], unit: str = "row", *, naming
     return SchemaError(
         problem,
         found=" ".join(numbered),
-        remedy="Rename these groups, or let 'elldelta hierarchy rename' name them by what they hold."
+        remedy="Rename these groups by what they hold."
         if all(each.kind == "ambiguous" for each in found)
         else "Correct the rows; 'elldelta hierarchy check' lists every problem of a file.",
     )

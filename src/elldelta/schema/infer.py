@@ -129,8 +129,8 @@ def propose(
             own.append(
                 (
                     f"{name}: changes with every birthday, and a promise about several releases ends there.",
-                    f'A year of birth does not: `birth_year={{"{name}": "2026-01-01"}}`. Or declare it: '
-                    f'`changes=["{name}"]`',
+                    "Use a column with the year of birth instead, or declare it with `changes = true` in the "
+                    "schema",
                 )
             )
         rule = widen.get(name, _ends_of(hierarchies.get(name), bins.get(name), profile.domain))

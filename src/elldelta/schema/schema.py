@@ -295,7 +295,6 @@ class Schema(Shown):
         not_na: Mapping[str, Sequence[str]] | None = None,
         widen: Mapping[str, str] | None = None,
         changes: Sequence[str] = (),
-        birth_year: Mapping[str, str] | None = None,
         csv_format: CsvFormat | None = None,
         engine: Engine | None = None,
         progress: Progress | None = None,
@@ -317,19 +316,16 @@ class Schema(Shown):
             widen: The ends of columns of numbers or dates, such as {"age": "0..120"}, or "no" for what was
                 seen. By default numbers without a natural end are widened.
             changes: Quasi-identifiers that may change for somebody from one release to the next.
-            birth_year: A column of ages, and the day on which people were so old, such as
-                {"age": "2026-01-01"}: the column `birth_year` takes its place.
             csv_format: How CSV files are written.
             engine: The engine to use; DuckDB by default.
             progress: Is told how far the reading is.
         """
         from elldelta.engines import running
-        from elldelta.schema.birth_year import with_birth_year
         from elldelta.schema.infer import propose
 
         with running(engine) as active:
             proposal = propose(
-                with_birth_year(active.open(source, csv_format), birth_year),
+                active.open(source, csv_format),
                 quasi_identifiers,
                 sensitive,
                 kept=kept,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import hmac
-import os
 import secrets
-import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -20,7 +18,6 @@ from cachetools import LRUCache
 from sqlalchemy import select
 from sqlalchemy.engine import make_url
 
-from elldelta.agency.server import logs
 from elldelta.agency.server.checking import CheckedLedger, CheckPool, PaperCost
 from elldelta.agency.server.database import Database
 from elldelta.agency.server.limits import ConcurrencyLimit, GrowingDelay, InFlight, RateLimit, StripedLock
@@ -240,7 +237,6 @@ class Agency:
 
 def prepare(settings: Settings) -> None:
     """Makes the folder, the key and the database, or brings them up to date; says what is wrong with them."""
-    _remove_leftovers(settings)
     with contextlib.closing(Agency.open(settings)) as agency:
         migrate(agency.database)
 
@@ -254,20 +250,6 @@ def starts_empty(settings: Settings) -> bool:
         return True
     with contextlib.closing(Database(settings.database_url)) as database:
         return is_empty(database)
-
-
-def _remove_leftovers(settings: Settings) -> None:
-    """Removes what a process that was killed has left behind: files that were never given their names.
-
-    Earlier versions also left uploaded models in the folder for temporary files.
-    """
-    uploads = Path(tempfile.gettempdir()).glob("elldelta-*/upload.parquet")
-    old = [path for path in uploads if time.time() - path.lstat().st_mtime > 3600.0]
-    for path in (*settings.folder.glob(".*.part"), *old):
-        with contextlib.suppress(OSError):
-            if path.is_file() and path.lstat().st_uid == os.getuid():
-                path.unlink()
-                logs.log("leftover removed")
 
 
 def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:

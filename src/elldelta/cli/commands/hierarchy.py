@@ -98,42 +98,11 @@ def _check(
     elif problems:
         output.print_text(f"{file} cannot be used for column {column!r}:")
         output.print_text(*(f"  - {each['problem']}" for each in told))
-        if all(problem.kind == "ambiguous" for problem in problems):
-            output.print_text("'elldelta hierarchy rename' names these groups by what they hold.")
     else:
         n_leaves = len(rows.rows)
         output.print_text(f"{file} fits column {column!r}: {n_leaves:,} leaves for {domain.size:,} values.")
     if problems:
         raise typer.Exit(2)
-
-
-@command(
-    "rename",
-    example="hierarchy rename age.csv --schema schema.toml --column age -o age2.csv",
-    home=_FAMILY,
-)
-def _rename(
-    file: HierarchyFile,
-    schema: options.SchemaFile,
-    column: ColumnName,
-    target: options.Output,
-    overwrite: options.Overwrite = False,
-    *,
-    csv: options.Csv,
-    json: options.Json = False,
-) -> None:
-    """Write a copy in which groups whose name means other values are named by what they hold."""
-    from elldelta.files import check_writable
-    from elldelta.schema.hierarchies import read_rows, write_hierarchy
-    from elldelta.schema.hierarchy import renamed
-    from elldelta.schema.schema_file import read_schema
-
-    check_writable(target, overwrite=overwrite)
-    domain = read_schema(schema).quasi_identifier(column).domain
-    hierarchy, n_renamed = renamed(read_rows(file, csv.format), domain)
-    write_hierarchy(hierarchy, target, overwrite=overwrite)
-    told = {"hierarchy": str(target), "column": column, "renamed": n_renamed}
-    output.print_result(told, f"Wrote {target}: {n_renamed:,} groups have a new name.", as_json=json)
 
 
 def _of_integers(text: str, widths: str, start: int) -> Hierarchy:

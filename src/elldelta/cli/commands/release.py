@@ -46,7 +46,6 @@ def _release(
         ),
     ] = None,
     person: options.Person = None,
-    birth_year: options.BirthYear = None,
     order: Annotated[
         Literal["sorted", "any"],
         typer.Option(help="sorted hides the order of the input; any is faster with kept columns."),
@@ -71,13 +70,6 @@ def _release(
         float | None,
         typer.Option(help="The largest share of records that may be left out for it."),
     ] = None,
-    price_left_out: Annotated[
-        float,
-        typer.Option(
-            help="coarsen-suppress weighs what merging loses against what is left out; a record that is left "
-            "out costs this much, one that tells nothing costs 1.",
-        ),
-    ] = 1.0,
     ledger: Annotated[
         Path | None,
         typer.Option(
@@ -174,14 +166,12 @@ def _release(
             columns=columns,
             values=values,
             person=person,
-            birth_year=options.birth_year(birth_year),
             living=living,
             quarantine=quarantine,
             show_values=output.show_values if show_values else None,
             ledger=book,
             on_failure=on_failure,
             most_suppressed=max_suppressed,
-            price_left_out=price_left_out,
             order=order,
             overwrite=overwrite,
             agency_key=agency_key,

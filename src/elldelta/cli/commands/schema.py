@@ -58,7 +58,6 @@ def _infer(
             "commas: plans then also hold for people who move.",
         ),
     ] = "",
-    birth_year: options.BirthYear = None,
     missing: options.Missing,
     hierarchy: options.Hierarchies = None,
     overwrite: options.Overwrite = False,
@@ -69,7 +68,6 @@ def _infer(
     """Propose a schema from a table. Read and edit the file before you rely on it."""
     from elldelta.engines import running
     from elldelta.files import check_writable
-    from elldelta.schema.birth_year import with_birth_year
     from elldelta.schema.hierarchies import read_hierarchies
     from elldelta.schema.infer import propose
     from elldelta.schema.schema_file import write_schema
@@ -82,7 +80,7 @@ def _infer(
     hierarchies = read_hierarchies(files, replace(csv, separator=None).format)
     with where.start() as active, running(active) as engine, progress_bar("Reading") as progress:
         proposal = propose(
-            with_birth_year(engine.open(source, csv.format), options.birth_year(birth_year)),
+            engine.open(source, csv.format),
             options.names(qi),
             [name for given in sensitive for name in options.names(given)],
             kept=options.names(keep),

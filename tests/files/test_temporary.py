@@ -1,5 +1,6 @@
-"""Leftovers of killed processes are removed; nothing of a running process, of a ledger or of the user is."""
+"""The next process removes what a killed one has left; nothing that is in use, a ledger's or the user's."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -8,10 +9,8 @@ import tempfile
 
 import pytest
 
-from elldelta.cli.main import execute
 from elldelta.engines import connect
-from elldelta.errors import FileError
-from elldelta.files import AtomicFiles, clean, hidden_folder
+from elldelta.files import AtomicFiles, hidden_folder, temporary
 
 KILLED = """
 import os, signal, sys
@@ -33,48 +32,69 @@ def own_place(tmp_path, monkeypatch):
     return place
 
 
-def test_what_a_killed_process_leaves_is_removed(tmp_path, own_place, capsys):
+def stage_another(folder):
+    """Another process of ours begins to write, and gives up."""
+    with contextlib.suppress(ZeroDivisionError), AtomicFiles() as files:
+        files.stage(folder / "other.csv")
+        raise ZeroDivisionError
+
+
+def test_what_a_killed_process_leaves_is_removed_by_the_next(tmp_path, own_place):
     work = tmp_path / "work"
     work.mkdir()
     environment = {**os.environ, "TMPDIR": str(own_place)}
     ended = subprocess.run([sys.executable, "-c", KILLED, work], env=environment, check=False)
     assert ended.returncode == -signal.SIGKILL
-    [left] = work.iterdir()
-    [folder] = own_place.iterdir()
-    assert execute(["clean", str(work)]) == 0
-    told = capsys.readouterr().out
-    assert f"Removed {left}" in told
-    assert f"Removed {folder}" in told
+    assert len(list(work.iterdir())) == 1
+    [left] = own_place.iterdir()
+    stage_another(work)
     assert not list(work.iterdir())
+    with connect("duckdb"):
+        assert left not in own_place.iterdir()
     assert not list(own_place.iterdir())
 
 
-def test_what_a_journal_knows_has_a_name_that_is_never_cleaned(tmp_path):
+def test_what_a_journal_knows_has_a_name_that_is_never_removed(tmp_path):
     def place(files):
         [temporary] = files
+        stage_another(tmp_path)
         assert temporary.read_text() == "a record"
-        assert clean([tmp_path]) == ([], [])
         temporary.replace(files[temporary])
 
     with AtomicFiles(place=place) as files:
         files.stage(tmp_path / "release.csv").write_text("a record")
-        assert clean([tmp_path]) == ([], list(tmp_path.glob(".release.csv.*.part")))
     assert (tmp_path / "release.csv").read_text() == "a record"
 
 
-def test_what_is_in_use_stays(tmp_path, own_place):
-    with AtomicFiles() as files, connect("duckdb"), hidden_folder(tmp_path) as work:
+def test_what_is_in_use_stays(tmp_path):
+    with AtomicFiles() as files, connect("duckdb", temp_directory=tmp_path), hidden_folder(tmp_path) as work:
         files.stage(tmp_path / "release.csv").write_text("half")
-        removed, used = clean([tmp_path])
-        assert removed == []
-        assert len(used) == 3
+        used = set(tmp_path.iterdir())
+        stage_another(tmp_path)
+        assert set(tmp_path.iterdir()) == used
         assert work.is_dir()
     assert (tmp_path / "release.csv").read_text() == "half"
-    assert clean([tmp_path]) == ([], [])
+
+
+def test_what_another_process_takes_for_left_is_made_again(tmp_path, monkeypatch):
+    """Between making a file and locking it there is a moment in which nobody holds it."""
+    lock, taken = temporary._locked, []
+
+    def locked(path, *, wait):
+        if wait and not taken:
+            taken.append(path)
+            path.unlink()
+        return lock(path, wait=wait)
+
+    monkeypatch.setattr(temporary, "_locked", locked)
+    with AtomicFiles() as files:
+        files.stage(tmp_path / "release.csv").write_text("a record")
+    assert taken
+    assert (tmp_path / "release.csv").read_text() == "a record"
 
 
 def test_what_is_not_ours_stays(tmp_path):
-    """Names of the user, of other versions, and of releases that a ledger completes after a crash."""
+    """Names of the user, and of releases that a ledger completes after a crash."""
     names = (
         "release.csv",
         ".hidden.part",
@@ -88,7 +108,9 @@ def test_what_is_not_ours_stays(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("mine")
     (tmp_path / ".link.csv.0123456789abcdef.staged.part").symlink_to(secret)
-    assert clean([tmp_path]) == ([], [])
+    there = set(tmp_path.iterdir())
+    stage_another(tmp_path)
+    assert set(tmp_path.iterdir()) == there
     assert secret.read_text() == "mine"
 
 
@@ -96,10 +118,5 @@ def test_what_is_not_ours_stays(tmp_path):
 def test_a_pipe_under_one_of_our_names_is_not_waited_for(tmp_path):
     pipe = tmp_path / ".pipe.csv.0123456789abcdef.staged.part"
     os.mkfifo(pipe)
-    assert clean([tmp_path]) == ([], [])
+    stage_another(tmp_path)
     assert pipe.exists()
-
-
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileError, match="There is no folder"):
-        clean([tmp_path / "nowhere"])

@@ -1,0 +1,123 @@
+"""Temporary files and folders that need no cleaning: making one removes what killed processes left beside it.
+
+Whoever makes something temporary locks it for as long as it is in use. The system gives such a lock up when a
+process ends, however it ends. So what has one of our names and no lock belongs to nobody any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import stat
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_TEMPORARY = re.compile(r"[.].+[.][0-9a-f]{16}[.]staged[.]part|elldelta-[0-9a-f]{16}[.]engine")
+"""Names that we give to what we lock, and nobody else gives to anything."""
+
+_STAGED = ".staged.part"
+
+
+def staged_name(name: str) -> str:
+    """A hidden name for a file that is not whole yet."""
+    return f".{name[:80]}.{secrets.token_hex(8)}{_STAGED}"
+
+
+def journaled_name(path: Path) -> Path:
+    """The name of such a file from when a journal says how its writing is completed: it is never removed."""
+    return path.with_name(path.name.removesuffix(_STAGED) + ".part")
+
+
+def engine_name() -> str:
+    """A name for the folder of an engine."""
+    return f"elldelta-{secrets.token_hex(8)}.engine"
+
+
+def create(path: Path, mode: int, *, folder: bool) -> int | None:
+    """Makes and locks something temporary, after removing what killed processes have left beside it.
+
+    Returns:
+        What ends the lock when it is given up; None where nothing locks.
+    """
+    _remove_left(path.parent)
+    while True:
+        if folder:
+            path.mkdir(mode)
+        else:
+            path.touch(mode, exist_ok=False)
+        descriptor = _locked(path, wait=True)
+        if path.exists():
+            return descriptor
+        give_up(descriptor)  # another process has removed it, before it was locked
+
+
+def give_up(descriptor: int | None) -> None:
+    """Ends a lock."""
+    if descriptor is not None:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+@contextmanager
+def hidden_folder(folder: Path) -> Iterator[Path]:
+    """A hidden folder inside another, for as long as its block lasts."""
+    work = folder / staged_name("elldelta")
+    descriptor = None
+    try:
+        descriptor = create(work, 0o700, folder=True)
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        give_up(descriptor)
+
+
+def _remove_left(folder: Path) -> None:
+    """Removes what has one of our names, is this user's, and is locked by no process."""
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:  # one may write into some folders and not list them
+        return
+    for path in found:
+        if not _TEMPORARY.fullmatch(path.name) or not _is_own(path):
+            continue
+        descriptor = _locked(path, wait=False)
+        if descriptor is None:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        give_up(descriptor)
+
+
+def _locked(path: Path, *, wait: bool) -> int | None:
+    try:
+        import fcntl
+
+        # Somebody else may have put a pipe or a link under the name: neither is waited for nor followed.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except (ImportError, OSError):
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _is_own(path: Path) -> bool:
+    """Whether something is a file or a folder of this user, as we make them; no link, no pipe."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    is_plain = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+    return is_plain and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
