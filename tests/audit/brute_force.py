@@ -101,8 +101,8 @@ def release(document, rows):
     shown = Counter()
     for row in rows:
         combination = combination_of(schema, row)
-        value = row[schema["sensitive"]["name"]]
-        if combination is not None and position(schema["sensitive"], value) is not None:
+        value = row[schema["sensitive"][0]["name"]]
+        if combination is not None and position(schema["sensitive"][0], value) is not None:
             shown[(*labels[classes[combination]], value)] += 1
     return shown
 

@@ -316,7 +316,7 @@ def test_a_plan_for_another_schema(refuses, elldelta, story, out, tmp_path):
     [
         lambda plan: plan.update(ell=2),
         lambda plan: plan.update(records=1),
-        lambda plan: plan["schema"]["sensitive"]["values"].reverse(),
+        lambda plan: plan["schema"]["sensitive"][0]["values"].reverse(),
         lambda plan: plan.update(promise="Nobody will ever know."),
         lambda plan: plan.pop("conditions"),
         lambda plan: plan.update(digest="sha256:" + "0" * 64),
@@ -343,18 +343,18 @@ def test_a_plan_that_was_only_reformatted_is_the_same_plan(elldelta, story, out,
     assert result["plan_digest"] == story.document("plan.json")["digest"]
 
 
-def test_files_of_a_newer_version(refuses, elldelta, story, out, tmp_path):
+def test_files_of_another_version(refuses, elldelta, story, out, tmp_path):
     plan = tmp_path / "newer.json"
     plan.write_text(json.dumps({**story.document("plan.json"), "format": 1000}), encoding="utf-8")
     error = refuses("release", story.owner_a, "--plan", plan, "-o", out / "release.parquet")
-    assert "newer" in error["problem"]
+    assert "another version" in error["problem"]
     assert "1000" in error["found"]
     assert "Update" in error["remedy"]
     elldelta("release", story.owner_a, "--plan", story.plan, "-o", tmp_path / "r.csv")
     manifest = tmp_path / "r.csv.manifest.json"
     content = json.loads(manifest.read_text(encoding="utf-8"))
     manifest.write_text(json.dumps({**content, "format": 1000}), encoding="utf-8")
-    assert "newer" in refuses("audit", tmp_path / "r.csv")["problem"]
+    assert "another version" in refuses("audit", tmp_path / "r.csv")["problem"]
     schema = tmp_path / "newer.toml"
     text = story.schema.read_text(encoding="utf-8")
     schema.write_text(text.replace("format = 1\n", "format = 1000\n"), encoding="utf-8")
@@ -362,7 +362,7 @@ def test_files_of_a_newer_version(refuses, elldelta, story, out, tmp_path):
     assert "1000" in error["problem"] + error["found"]
 
 
-def test_a_model_edited_by_hand_or_of_a_newer_version(refuses, story, out, tmp_path):
+def test_a_model_edited_by_hand_or_of_another_version(refuses, story, out, tmp_path):
     table = pq.read_table(story.model)
     n = table.column("n").to_pylist()
     edited = tmp_path / "edited.parquet"
@@ -371,7 +371,7 @@ def test_a_model_edited_by_hand_or_of_a_newer_version(refuses, story, out, tmp_p
     [(key, text)] = table.schema.metadata.items()
     newer = table.replace_schema_metadata({key: json.dumps({**json.loads(text), "format": 1000})})
     pq.write_table(newer, edited)
-    assert "newer" in refuses("plan", edited, *SMALL_PLAN, "-o", out / "plan.json")["problem"]
+    assert "another version" in refuses("plan", edited, *SMALL_PLAN, "-o", out / "plan.json")["problem"]
 
 
 # Outputs

@@ -164,7 +164,7 @@ def test_a_plan_keeps_its_word(elldelta, story, tmp_path, way, bound):
     with story.past.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     classes = brute_force.class_of(plan)
-    values = plan["schema"]["sensitive"]["values"]
+    values = plan["schema"]["sensitive"][0]["values"]
     counted = Counter(
         (classes[brute_force.combination_of(plan["schema"], row)], values.index(row[SENSITIVE]))
         for row in rows

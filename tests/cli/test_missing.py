@@ -58,7 +58,7 @@ def test_a_code_for_no_answer_is_warned_of_and_can_be_declared(elldelta, votes, 
         "schema", "infer", table, *ROLES, "--na", f"vote=x,{code}", "-o", schema, "--overwrite", "--json"
     ).json
     assert (said["warnings"], said["sensitive"]) == ([], {"vote": 2})
-    assert tomllib.loads(schema.read_text())["sensitive"]["missing"][-2:] == ["x", code]
+    assert tomllib.loads(schema.read_text())["sensitive"][0]["missing"][-2:] == ["x", code]
     for command, ell in ((("audit", table, *AUDIT), "diversity_min_any"), (("check", table, *ROLES), "ell")):
         assert elldelta(*command, "--json", code=-1).json[ell] == 3
         warned = elldelta(*command, code=-1)

@@ -279,7 +279,7 @@ class TestHostileServers:
             ("/signature", lambda _: sign_plan(PLAN, PrivateKey.create())),
             ("/signature", lambda _: sign_plan(make_plan(records=1), PrivateKey.create())),
             ("/signature", lambda content: {**json.loads(content), "signature": "A" * 88}),
-            ("/signature", lambda content: {**json.loads(content), "format": 3}),
+            ("/signature", lambda content: {**json.loads(content), "format": 2}),
             ("/signature", lambda _: []),
         ],
     )

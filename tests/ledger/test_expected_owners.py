@@ -27,12 +27,10 @@ def test_each_owner_counts_once_and_more_than_expected_are_admitted(tmp_path):
     assert (told["owners"], told["owners_expected"], len(told["releases"])) == (5, 3, 5)
 
 
-def test_without_a_number_nothing_is_known_and_the_format_stays(tmp_path):
+def test_without_a_number_nothing_is_known(tmp_path):
     path = tmp_path / "releases.ledger"
     assert publish(path, "A", 1) is None
-    first = json.loads(path.read_bytes().split(b"\n")[0])
-    assert first["format"] == 1
-    assert "owners" not in first
+    assert json.loads(path.read_bytes().split(b"\n")[0])["owners"] is None
 
 
 def test_the_number_of_the_beginning_stays(tmp_path):
@@ -51,7 +49,7 @@ def test_a_line_that_is_not_shown_is_that_of_one_more_owner(tmp_path):
     assert chain.to_come("D") == 1
 
 
-@pytest.mark.parametrize("change", [{"owners": 0}, {"owners": None}, {"owners": True}, {"format": 1}])
+@pytest.mark.parametrize("change", [{"owners": 0}, {"owners": True}])
 def test_no_version_writes_such_a_first_line(change):
     header = json.loads(first_line(LedgerHeader.of(PLAN, TERMS, 3)))
     document = {key: value for key, value in header.items() if key not in ("hash", "previous")} | change

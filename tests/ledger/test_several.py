@@ -69,9 +69,7 @@ def test_the_second_column_alone_refuses_a_release(path):
 def test_lines_number_values_of_all_columns_and_the_ledger_names_each(path):
     publish(path, shows((0, 0), (1, 5)), terms=TERMS)
     first, line = [json.loads(text) for text in path.read_bytes().splitlines()]
-    assert first["format"] == 2
     assert [column["name"] for column in first["columns"]] == ["disease", "income"]
-    assert "ell" not in first
     assert line["misses"] == [[0, 0], [1, 5]]
     chain = verify_ledger(path, plan_digest=PLAN, terms=TERMS)
     assert "at least 2 values of 'disease' and 2 values of 'income'" in chain.promise
@@ -109,9 +107,9 @@ def test_closeness_of_a_further_column_is_kept(path):
     "change",
     [
         {"columns": []},
-        {"columns": [{"ell": 2, "n_values": 3, "n_witnesses": [3, 3]}] * 2},
+        {"columns": [{"name": "a", "ell": 2, "n_values": 3, "n_witnesses": [3, 3], "closeness": None}] * 2},
         {"columns": 1},
-        {"format": 1},
+        {"format": 2},
     ],
     ids=str,
 )

@@ -135,8 +135,8 @@ def change(path, **changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"format": 99}, "newer"),
-        ({"format": 2}, "changed or damaged"),
+        ({"format": 99}, "another version"),
+        ({"format": 2}, "another version"),
         ({"n": [3, 3]}, "changed or damaged"),
         ({"rank": [1, 8]}, "changed or damaged"),
         ({"rank": [1, 1]}, "changed or damaged"),

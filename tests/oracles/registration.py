@@ -79,7 +79,7 @@ def fewest_left(pairs, containing=None):
     with as many linked records as that plan says. `containing` asks only about groups with one release.
     """
     worst = None
-    n_values = domain_size(pairs[0][0]["schema"]["sensitive"])
+    n_values = domain_size(pairs[0][0]["schema"]["sensitive"][0])
     for combination in people(pairs[0][0]):
         tables = [shown(plan, item, base_class(plan, combination)) for plan, item in pairs]
         for size in range(1, len(pairs) + 1):

@@ -124,7 +124,7 @@ def test_a_manifest_that_was_rewritten_is_noticed(written, tmp_path, change):
         del content["closeness"]
     else:
         content["closeness"] = {**content["closeness"], **change}
-    manifest_path(copy).write_bytes(as_bytes(seal("manifest", 3, content)))
+    manifest_path(copy).write_bytes(as_bytes(seal("manifest", 1, content)))
     with pytest.raises(FileError):
         ed.verify(copy, plan)
 

@@ -203,11 +203,6 @@ def test_schemas_with_hierarchies_survive_json_and_toml(column):
     assert schema.digest != Schema((Column("column", column.domain, column.nulls),), schema.sensitive).digest
 
 
-def test_a_schema_without_hierarchies_is_written_as_before():
-    schema = Schema((Column("age", Integers(0, 9)),), Column("s", Integers(0, 1)))
-    assert set(schema.to_dict()["quasi_identifiers"][0]) == {"name", "nulls", "kind", "low", "high", "width"}
-
-
 def test_education_shows_the_names_a_reader_knows():
     column = Column("education", LEVELS, "category", hierarchy=Hierarchy(EDUCATION))
     assert column.domain.values == (
@@ -392,7 +387,7 @@ name = "g"
 kind = "categories"
 values = ["a", "b", "c"]
 {line}
-[sensitive]
+[[sensitive]]
 name = "s"
 kind = "integers"
 low = 0

@@ -132,7 +132,7 @@ values = [
   "a # b",  # not a comment
   \"\"\"
 kind = 1
-[sensitive]
+[[sensitive]]
 \"\"\",
   '[[x]]',
 ]
@@ -144,7 +144,7 @@ low = 1990-01-01
 high = "1999-12"
 unit = "month"
 
-[sensitive]
+[[sensitive]]
 name = "income"
 kind = "bins"
 edges = [0, 10, 20.5]
@@ -154,7 +154,7 @@ edges = [0, 10, 20.5]
 def test_a_schema_written_by_hand_is_read():
     schema = Schema.from_toml(TOML)
     assert schema.names == ("age", "post = code", "born")
-    assert schema.quasi_identifiers[1].domain.values == ("a # b", "kind = 1\n[sensitive]\n", "[[x]]")
+    assert schema.quasi_identifiers[1].domain.values == ("a # b", "kind = 1\n[[sensitive]]\n", "[[x]]")
     assert schema.quasi_identifiers[2].domain == Dates(dt.date(1990, 1, 1), dt.date(1999, 12, 1), "month")
     assert schema.sensitive.domain == Bins((0, 10, 20.5))
 
@@ -186,7 +186,7 @@ def test_a_schema_written_by_hand_is_read():
         ("edges = [0, 10, 20.5]", "edges = [0, nan]", 34),
         ("edges = [0, 10, 20.5]", "edges = [0, 10, 20.5", 34),
         ("edges = [0, 10, 20.5]", "edges = [0, 10, 20.5]\nnote = 1", 35),
-        ("[sensitive]\nname", "[sensitiv]\nname", 31),
+        ("[[sensitive]]\nname", "[[sensitiv]]\nname", 31),
     ],
 )
 def test_mistakes_are_refused_with_their_line(old, new, line):

@@ -91,7 +91,7 @@ def test_a_plan_says_how_sure_it_is(tmp_path):
     document = plan.to_dict()
     content = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
     with pytest.raises(FileError):
-        ed.Plan.from_dict(seal("plan", 3, {**content, "history_confidence": 0.99}))
+        ed.Plan.from_dict(seal("plan", 1, {**content, "history_confidence": 0.99}))
 
 
 def test_what_needs_no_confidence_or_can_have_none_is_refused():

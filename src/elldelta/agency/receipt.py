@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from elldelta.files import PrivateKey, PublicKey, TrustedKeys
     from elldelta.release import Manifest
 
-FORMAT_VERSION = 3
-"""Version of the file; old versions are read for ever, newer ones refused."""
+FORMAT_VERSION = 1
+"""Version of the file; others are refused."""
 
 KIND = "receipt"
 
@@ -43,10 +43,9 @@ class Receipt:
         registration_digest: What was sent; None if the receipt was fetched later.
         sequence: The number of its line in the ledger.
         hash: The hash of the line: shows later whether the ledger still holds it.
+        population: The people that the release is about, by the name that the agency has for them.
         key_id: The key with which the agency has signed all that; None if it has not.
         signature: The signature.
-        population: The people that the release is about, by the name that the agency has for them; None in
-            receipts of earlier versions.
 
     Raises:
         ParameterError: A part of it is not what it must be.
@@ -59,18 +58,14 @@ class Receipt:
     registration_digest: str | None
     sequence: int
     hash: str
+    population: str
     key_id: str | None = None
     signature: str | None = None
-    population: str | None = None
 
     def __post_init__(self) -> None:
         sent = self.registration_digest
         digests = (self.plan_digest, self.content_digest, self.hash, *([] if sent is None else [sent]))
-        names: tuple[object, ...] = (
-            self.server,
-            self.owner,
-            "" if self.population is None else self.population,
-        )
+        names: tuple[object, ...] = (self.server, self.owner, self.population)
         if (
             not all(map(is_digest, digests))
             or not all(isinstance(name, str) and name.isprintable() for name in names)
@@ -122,7 +117,7 @@ class Receipt:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "The receipt") -> Self:
-        """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
+        """Reads what `to_dict` wrote; refuses other versions and content that does not match its digest."""
         content = unseal(KIND, FORMAT_VERSION, document, source)
         try:
             return cls(**content)
@@ -148,17 +143,14 @@ def receipt_path(release: str | os.PathLike[str]) -> Path:
 
 
 def read_receipt(path: str | os.PathLike[str]) -> Receipt:
-    """Reads a receipt; refuses other files, newer versions and edited ones."""
+    """Reads a receipt; refuses other files, other versions and edited ones."""
     return Receipt.from_dict(read_json(Path(path), KIND), source=f"The receipt {path}")
 
 
 def _said(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What is signed; receipts of earlier versions do not name the people."""
-    signed = ("plan_digest", "owner", "content_digest", "sequence", "hash")
-    said = {name: told[name] for name in signed}
-    if told["population"] is None:
-        return {"format": 1, **said}
-    return {"format": 2, **said, "population": told["population"]}
+    """What is signed."""
+    signed = ("plan_digest", "population", "owner", "content_digest", "sequence", "hash")
+    return {"format": FORMAT_VERSION, **{name: told[name] for name in signed}}
 
 
 def admitted_line(release: Path, agency_key: PublicKey | TrustedKeys | None = None) -> tuple[str, str]:

@@ -44,9 +44,8 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
     from elldelta.release.release import Release
 
-FORMAT_VERSION = 2
-"""Version of the document; old versions are read for ever, newer ones refused. Format 2 is for tables
-that are published again; others are written in format 1."""
+FORMAT_VERSION = 1
+"""Version of the document; others are refused."""
 
 KIND = "registration"
 
@@ -121,15 +120,13 @@ class Registration:
         Raises:
             FileError: More came than the release shows, or its manifest says something else.
         """
-        return revision_of(self.update, self.manifest.get("update"), counts)
+        return revision_of(self.update, self.manifest["update"], counts)
 
     def to_dict(self) -> dict[str, Any]:
         """The registration as plain JSON values, with its digest."""
         cells = dict(zip(_LISTS, self.cells.tolist(), strict=True))
-        content = {"manifest": dict(self.manifest), "cells": cells}
-        if self.update is None:
-            return seal(KIND, 1, content)
-        return seal(KIND, FORMAT_VERSION, {**content, "update": dict(self.update)})
+        update = None if self.update is None else dict(self.update)
+        return seal(KIND, FORMAT_VERSION, {"manifest": dict(self.manifest), "cells": cells, "update": update})
 
     def to_bytes(self) -> bytes:
         """The registration as it travels."""
@@ -142,7 +139,7 @@ class Registration:
         Also what would mean the same: what was read, written down again, must have the digest that it had.
 
         Raises:
-            FileError: It is not JSON, no registration, of a newer version, or does not match its digests.
+            FileError: It is not JSON, no registration, of another version, or does not match its digests.
         """
         document = json_object(content)
         if document is None:
@@ -157,7 +154,7 @@ class Registration:
             if not isinstance(manifest, dict):
                 raise TypeError
             described = unseal(manifest_file.KIND, manifest_file.FORMAT_VERSION, manifest, _MANIFEST)
-            update = checked_update(parts["update"]) if "update" in parts else None
+            update = None if parts["update"] is None else checked_update(parts["update"])
             registration = cls(manifest, numbers_of([cells[name] for name in _LISTS]), update)
             is_intact = (
                 is_digest(described["plan_digest"])

@@ -442,7 +442,7 @@ def _receipt(
             hash=document["hash"],
             key_id=document.get("key_id"),
             signature=document.get("signature"),
-            population=document.get("population"),
+            population=document["population"],
         )
         is_ours = document["accepted"] is True and isinstance(owner, str) and receipt.is_about(release)
     except (KeyError, ParameterError):

@@ -23,11 +23,11 @@ from elldelta.files import (
     ALGORITHM,
     AtomicFiles,
     as_bytes,
+    check_format,
     check_writable,
     damaged_signature,
     digest_of_parts,
     holds,
-    newer,
     read_json,
     read_text,
     seal,
@@ -231,8 +231,7 @@ def verify_evidence(
     document = read_json(beside, "signature of evidence")
     if document.get("kind") != _SIGNATURE_KIND:
         raise damaged_signature(source)
-    if document.get("format") != 1:
-        raise newer(source, document.get("format"), 1)
+    check_format(source, document.get("format"), FORMAT_VERSION)
     key = known.named(str(document.get("key_id")))
     said = {name: document.get(name) for name in ("format", "evidence_digest", "files")}
     if key is None or not holds(key, _PURPOSE, said, str(document.get("signature")), source):
@@ -370,7 +369,7 @@ def _write(
         (staged / CRATE).write_bytes(as_bytes(_crate(staged, record, digests)))
         digests[CRATE] = _file_digest(staged / CRATE)
         if key is not None:
-            said = {"format": 1, "evidence_digest": record["digest"], "files": digests}
+            said = {"format": FORMAT_VERSION, "evidence_digest": record["digest"], "files": digests}
             document = {"kind": _SIGNATURE_KIND, "algorithm": ALGORITHM, "key_id": key.id, **said}
             document["signature"] = sign(key, _PURPOSE, said)
             (staged / SIGNATURE).write_bytes(as_bytes(document))

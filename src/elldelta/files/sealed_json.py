@@ -120,7 +120,7 @@ def unsealed_parts(
     """Checks what `seal` added and returns the rest, and the canonical bytes of every member.
 
     Raises:
-        FileError: It is another kind of document, of a newer version, or does not match its digest.
+        FileError: It is another kind of document, of another version, or does not match its digest.
     """
     if document.get("kind") != f"elldelta {kind}":
         raise FileError(
@@ -128,9 +128,7 @@ def unsealed_parts(
             found="It is JSON of another kind.",
             remedy=f"Give a {kind} that elldelta has written.",
         )
-    found = document.get("format")
-    if not isinstance(found, int) or isinstance(found, bool) or found > version:
-        raise newer(source, found, version)
+    check_format(source, document.get("format"), version)
     content = {key: value for key, value in document.items() if key != "digest"}
     try:
         parts = canonical_parts(content)
@@ -142,14 +140,19 @@ def unsealed_parts(
     return {key: value for key, value in content.items() if key not in ("kind", "format")}, parts
 
 
-def newer(source: str, found: object, version: int) -> FileError:
-    """The error for a document of a version that is not known yet."""
-    own = found if isinstance(found, int) else "unreadable"
-    return FileError(
-        f"{source} was written by a newer elldelta.",
-        found=f"Its format is {own}; the newest known here is {version}.",
-        remedy="Update elldelta.",
-    )
+def check_format(source: str, found: object, version: int) -> None:
+    """Refuses a document that is written in another version of its format than the one that is known here.
+
+    Raises:
+        FileError: It is another version, or none at all.
+    """
+    if type(found) is not int or found != version:
+        own = str(found) if type(found) is int else "unreadable"
+        raise FileError(
+            f"{source} was written by another version of elldelta.",
+            found=f"Its format is {own}; the one known here is {version}.",
+            remedy="Use the elldelta that has written it, or make it again with this one.",
+        )
 
 
 def changed(source: str) -> FileError:

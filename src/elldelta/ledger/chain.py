@@ -24,11 +24,12 @@ from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.core.several import joint_state
 from elldelta.core.updates import Series, Update
 from elldelta.errors import ElldeltaError, FileError, ParameterError
-from elldelta.files import json_object, newer
+from elldelta.files import check_format, json_object
 from elldelta.ledger.lines import (
     FORMAT_VERSION,
     KIND,
-    RELEASES,
+    RELEASE,
+    VOID,
     LedgerEntry,
     LedgerHeader,
     is_intact,
@@ -334,7 +335,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     A last line that is not intact is not judged here but handed back as the tail.
 
     Raises:
-        FileError: It is no ledger, of a newer version, or a line other than the last one is not intact.
+        FileError: It is no ledger, of another version, or a line other than the last one is not intact.
     """
     lines = content.split(b"\n")
     first = json_object(lines[0])
@@ -344,8 +345,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
             found="It does not begin with the line of a ledger.",
             remedy="Give a ledger that elldelta has written, or the name of a new file.",
         )
-    if not is_whole(first.get("format")) or first["format"] > FORMAT_VERSION:
-        raise newer(source, first.get("format"), FORMAT_VERSION)
+    check_format(source, first.get("format"), FORMAT_VERSION)
     if not is_intact(lines[0], first, None):
         raise damaged(source, 1)
     try:
@@ -368,7 +368,7 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
                 is_sealed(lines[number], document, head) or is_intact(lines[number], document, head)
             ):
                 raise ParameterError("The line is not intact.")
-            if document.get("kind") != "void":
+            if document.get("kind") != VOID:
                 numbers.add(number)
             elif document["voids"] not in numbers:
                 raise ParameterError("A line takes back what is no release.")
@@ -414,7 +414,7 @@ def parse_line(line: bytes, header: LedgerHeader, source: str) -> tuple[str, Led
     try:
         if document is None or not is_intact(line.removesuffix(b"\n"), document, document.get("previous")):
             raise ParameterError("The line is not intact.")
-        is_release = document["kind"] in RELEASES
+        is_release = document["kind"] == RELEASE
         return str(document["hash"]), LedgerEntry.from_dict(document, header) if is_release else None
     except (ElldeltaError, KeyError, TypeError, ValueError):
         number = (document or {}).get("sequence")
@@ -493,11 +493,13 @@ def _take(
 ) -> None:
     if not is_whole(document.get("sequence")) or document["sequence"] != number:
         raise ParameterError("A line of a ledger has the wrong number.")
-    if document.get("kind") in RELEASES:
+    if document.get("kind") == RELEASE:
         entries.append(LedgerEntry.from_dict(document, header))
     elif document.get("kind") == SEALED:
         sealed.append(read_sealed(document, header.n_classes, header.n_values))
-    elif document.get("kind") == "void":
-        voided[document["voids"]] = "word" in document
+    elif document.get("kind") == VOID:
+        if type(document["on_word"]) is not bool:
+            raise ParameterError("A line takes a release back in an unknown way.")
+        voided[document["voids"]] = document["on_word"]
     else:
         raise ParameterError("A line of a ledger is of an unknown kind.")

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from elldelta.core.certificate import CertificateTerms
     from elldelta.core.several import Terms
 
-FORMAT_VERSION = 2
-"""Version of the file; old versions are read for ever, newer ones refused. Format 2 has keys for what older
-ledgers could not say; a ledger that says nothing of it is written in format 1."""
+FORMAT_VERSION = 1
+"""Version of the file; others are refused."""
 
 KIND = "elldelta ledger"
-UPDATE = "update"
-RELEASES = ("release", UPDATE)
-"""The kinds of lines that are releases."""
+RELEASE = "release"
+"""The kind of a line that is a release."""
+VOID = "void"
+"""The kind of a line that takes one back."""
 
 MOST_COUNT = 1 << 53
 """More records of a value than this nobody has."""
@@ -72,13 +72,13 @@ class LedgerColumn:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LedgerColumn:
         """Reads what a header's `to_dict` wrote, or raises `ParameterError`."""
-        ell, n_values, closeness = document["ell"], document["n_values"], document.get("closeness")
+        ell, n_values, closeness = document["ell"], document["n_values"], document["closeness"]
         if not all(is_whole(n) and n >= 1 for n in (ell, n_values)) or (
-            "closeness" in document and str(as_limit(closeness)) != closeness
+            closeness is not None and str(as_limit(closeness)) != closeness
         ):
             raise ParameterError("The header of a ledger is malformed.")
         n_witnesses = numbers_below(document["n_witnesses"], n_values + 1)
-        return cls(ell, n_values, n_witnesses, closeness, document.get("name"))
+        return cls(ell, n_values, n_witnesses, closeness, document["name"])
 
     @property
     def n_needed(self) -> int:
@@ -159,42 +159,31 @@ class LedgerHeader:
         return tuple(slice(end - own.n_values, end) for end, own in zip(ends, self.columns, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """The header as plain JSON values; one column stands there as in format 1."""
-        columns = [
-            {name: value for name, value in vars(column).items() if value is not None}
-            for column in self.columns
-        ]
-        is_plain = self.owners is None and self.moves is None and not self.promises_closeness
-        said = {name: value for name, value in vars(self).items() if value is not None and name != "columns"}
-        return {
-            "kind": KIND,
-            "format": 1 if is_plain and len(columns) == 1 else FORMAT_VERSION,
-            **said,
-            **(columns[0] if len(columns) == 1 else {"columns": columns}),
-        }
+        """The header as plain JSON values."""
+        columns = [dict(vars(column)) for column in self.columns]
+        return {"kind": KIND, "format": FORMAT_VERSION, **vars(self), "columns": columns}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> LedgerHeader:
         """Reads what `to_dict` wrote, or raises `ParameterError`."""
-        if "columns" in document and ("ell" in document or len(document["columns"]) < 2):
+        columns = tuple(map(LedgerColumn.from_dict, document["columns"]))
+        if not columns:
             raise ParameterError("The header of a ledger is malformed.")
-        columns = tuple(map(LedgerColumn.from_dict, document.get("columns", [document])))
-        n_classes = len(columns[0].n_witnesses)
+        moves, n_classes = document["moves"], len(columns[0].n_witnesses)
         header = cls(
             plan_digest=str(document["plan_digest"]),
             releases=document["releases"],
             min_records=document["min_records"],
             columns=columns,
-            owners=document.get("owners"),
-            moves=numbers_below(document["moves"], n_classes) if "moves" in document else None,
+            owners=document["owners"],
+            moves=None if moves is None else numbers_below(moves, n_classes),
         )
         numbers = [header.releases, header.min_records]
-        if "owners" in document:
-            numbers.append(document["owners"])
+        if header.owners is not None:
+            numbers.append(header.owners)
         names = [column.name for column in columns]
         if (
             not all(is_whole(n) and n >= 1 for n in numbers)
-            or document["format"] < header.to_dict()["format"]
             or any(len(column.n_witnesses) != n_classes for column in columns)
             or (header.moves is not None and len(header.moves) != n_classes)
             or (names != [None] if len(columns) == 1 else not _are_names(names))
@@ -246,15 +235,8 @@ class LedgerEntry:
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as plain JSON values, without hashes."""
-        content = {
-            name: value
-            for name, value in vars(self).items()
-            if name not in ("hash", "update") and (name != "counts" or value is not None)
-        }
-        if self.update is None:
-            return {"kind": "release", **content}
-        # Another kind, so that software that does not know of updates refuses the ledger.
-        return {"kind": UPDATE, **content, "update": vars(self.update)}
+        content = {name: value for name, value in vars(self).items() if name != "hash"}
+        return {"kind": RELEASE, **content, "update": None if self.update is None else vars(self.update)}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], header: LedgerHeader) -> LedgerEntry:
@@ -271,10 +253,11 @@ class LedgerEntry:
         ):
             raise ParameterError("An entry of a ledger is malformed.")
         values = {name: document[name] for name in plain}
-        is_update = document["kind"] == UPDATE
-        update = UpdateLine.from_dict(document["update"], header, values["sequence"]) if is_update else None
+        update = document["update"]
+        if update is not None:
+            update = UpdateLine.from_dict(update, header, values["sequence"])
         entry = cls(merged=merged, suppressed=suppressed, misses=misses, update=update, **values)
-        if not header.promises_closeness and "counts" not in document:
+        if not header.promises_closeness and document["counts"] is None:
             return entry
         counts = tuple(
             (*numbers_below(row[:1], header.n_classes), *numbers_below(row[1:], MOST_COUNT))
@@ -380,6 +363,11 @@ def counts_of(shown: NDArray[np.int64], grouping: Partition) -> tuple[tuple[int,
     firsts = [int(members[0]) for members in grouping]
     filled = np.flatnonzero(shown.any(axis=1)).tolist()
     return tuple(sorted((firsts[row], *shown[row].tolist()) for row in filled))
+
+
+def void_line(sequence: int, voids: int, *, on_word: bool = False) -> dict[str, Any]:
+    """The line that takes back a release that was never visible, perhaps on the word of its owner."""
+    return {"kind": VOID, "sequence": sequence, "voids": voids, "on_word": on_word}
 
 
 def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes, str]:

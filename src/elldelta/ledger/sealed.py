@@ -78,7 +78,7 @@ def _missed(documents: Iterable[Mapping[str, Any]], *, groups: bool = False) -> 
     """Per base class what whole tables miss; or those who came, went and stayed."""
     union: dict[int, set[int]] = {}
     for document in documents:
-        update = document.get("update", {})
+        update = document["update"] or {}
         names = ("joiners", "leavers", "stayers")
         for listed in [update.get(name, ()) for name in names] if groups else [document["misses"]]:
             for base, *values in listed:

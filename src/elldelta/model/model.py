@@ -17,7 +17,16 @@ import numpy as np
 
 from elldelta.engines import Engine, Progress, running
 from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, SchemaError
-from elldelta.files import AtomicFiles, CsvFormat, canonical_json, changed, digest, loaded, newer, unreadable
+from elldelta.files import (
+    AtomicFiles,
+    CsvFormat,
+    canonical_json,
+    changed,
+    check_format,
+    digest,
+    loaded,
+    unreadable,
+)
 from elldelta.model.counting import ShowValues, UnknownPolicy, count
 from elldelta.model.counts import Accounting, Counts, merge_counts
 from elldelta.model.noise import protected, scaled, with_fewer_rows
@@ -35,9 +44,8 @@ if TYPE_CHECKING:
 
     from elldelta.core.distribution import JointDistribution
 
-FORMAT_VERSION = 2
-"""Version of the file; old versions are read for ever. A model is written in the lowest format that has what
-it uses: 1, or 2 where persons were counted and some have several records, or noise protects the past."""
+FORMAT_VERSION = 1
+"""Version of the file; others are refused."""
 _METADATA_KEY = b"elldelta.model"
 
 
@@ -121,7 +129,7 @@ class Model(Shown):
             **first,
             **({"also": others} if others else {}),
             "digest": self.digest,
-            **self.noise_head(),
+            **({"noise": self.noise_head()} if self.noise else {}),
         }
 
     def protection_lines(self) -> list[str]:
@@ -143,28 +151,23 @@ class Model(Shown):
         marginal = self.to_distribution().unit(0).value_marginal.tolist()
         return draw_marginal(sensitive.labels, marginal, f"{sensitive.name}: {self.n_records:,} records")
 
-    @property
-    def format(self) -> int:
-        """The lowest version of the file that can hold it."""
-        return 2 if self.accounting.n_repeated or self.noise else 1
-
     @cached_property
     def digest(self) -> str:
         """The digest of schema, counts and account: the same for the same content, however it was stored."""
         counts = self.counts
         return digest(
             {
-                "format": self.format,
-                **self.noise_head(),
+                "format": FORMAT_VERSION,
+                "noise": self.noise_head(),
                 "schema": self.schema.digest,
                 "accounting": self.accounting.to_dict(),
                 "cells": _cells_digest(counts.ranks[counts.rows], counts.values, counts.n),
             }
         )
 
-    def noise_head(self) -> dict[str, Any]:
-        """What the file says about the protection of the past; nothing where there is none."""
-        return {"noise": [protection.to_dict() for protection in self.noise]} if self.noise else {}
+    def noise_head(self) -> list[dict[str, Any]]:
+        """What the file says about the protection of the past."""
+        return [protection.to_dict() for protection in self.noise]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Model) and self.digest == other.digest
@@ -298,8 +301,8 @@ def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool =
 
     counts = model.counts
     head = {
-        "format": model.format,
-        **model.noise_head(),
+        "format": FORMAT_VERSION,
+        "noise": model.noise_head(),
         "schema": model.schema.to_dict(),
         "schema_digest": model.schema.digest,
         "accounting": model.accounting.to_dict(),
@@ -316,7 +319,7 @@ def write_model(model: Model, path: str | os.PathLike[str], *, overwrite: bool =
 
 
 def read_model(path: str | os.PathLike[str]) -> Model:
-    """Reads a model; refuses other files, newer versions, and content that does not match its digest."""
+    """Reads a model; refuses other files, other versions, and content that does not match its digest."""
     path = Path(path)
     if not path.is_file():
         raise unreadable(path, "model", FileNotFoundError())
@@ -352,10 +355,9 @@ def _read(opened: Callable[[], Any], name: Path | str) -> Model:
         n_cells = n.size
         counts = Counts.from_cells(schema, ranks, values, n, Accounting(**head["accounting"]))
         del ranks, values, n
-        model = Model(counts, tuple(Protection(**each) for each in head.get("noise", ())))
+        model = Model(counts, tuple(Protection(**each) for each in head["noise"]))
         intact = (
-            model.format == head["format"]
-            and schema.digest == head["schema_digest"]
+            schema.digest == head["schema_digest"]
             and model.digest == head["digest"]
             and counts.n.size == n_cells
         )
@@ -396,11 +398,10 @@ def _head(name: Path | str, metadata: Mapping[bytes, bytes] | None) -> dict[str,
         raise _not_a_model(name, "It is a Parquet file of another kind.")
     try:
         head = json.loads(text)
-        is_newer = head["format"] > FORMAT_VERSION
+        version = head["format"]
     except (ValueError, KeyError, TypeError):
         raise _not_a_model(name, "Its description cannot be read.") from None
-    if is_newer:
-        raise newer(f"The model {name}", head["format"], FORMAT_VERSION)
+    check_format(f"The model {name}", version, FORMAT_VERSION)
     return dict(head)
 
 

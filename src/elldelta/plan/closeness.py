@@ -208,25 +208,25 @@ class Closeness:
 
     def to_dict(self) -> dict[str, Any]:
         """The closeness as plain JSON values."""
-        document: dict[str, Any] = {
+        return {
             "limit": self.limit,
             "to": self.to,
             "references": [list(row) for row in self.references],
             "masses": list(self.masses),
+            "biases": list(self.biases),
         }
-        return {**document, "biases": list(self.biases)} if self.biases else document
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Closeness:
         """Reads what `to_dict` wrote."""
-        if document.keys() - {"limit", "to", "references", "masses", "biases"}:
-            raise ParameterError("A closeness has a field that is not known.", remedy="Update elldelta.")
+        if document.keys() != {"limit", "to", "references", "masses", "biases"}:
+            raise ParameterError("A closeness has other fields than those that are known here.")
         return cls(
             limit=document["limit"],
             to=document["to"],
             references=tuple(map(tuple, document["references"])),
             masses=tuple(document["masses"]),
-            biases=tuple(document.get("biases", ())),
+            biases=tuple(document["biases"]),
         )
 
 

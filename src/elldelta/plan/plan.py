@@ -45,16 +45,14 @@ if TYPE_CHECKING:
     from elldelta.model.model import Model
     from elldelta.plan.classes import Classes
 
-FORMAT_VERSION = 3
-"""Version of the file; old versions are read for ever, newer ones refused. Format 2 has other words for what
-must be true of releases that share people, format 3 keys for what older plans could not say. A plan is
-written in the lowest version that can hold it, so that older plans keep their bytes."""
+FORMAT_VERSION = 1
+"""Version of the file; others are refused."""
 
 KIND = "plan"
 
 _PLAIN = ("ell", "delta", "releases", "records", "failure_upper", "bound", "p", "eta", "shared_records",
-          "guarantee", "waiting_risk", "min_records", "model_digest", "promise")  # fmt: skip
-_WHERE_USED = ("owners", "movers", "history_confidence", "turnover")  # no key in plans without
+          "guarantee", "waiting_risk", "min_records", "model_digest", "promise", "owners", "movers",
+          "history_confidence", "turnover")  # fmt: skip
 _TABLES = ("witnesses", "witness_cells")
 
 
@@ -160,7 +158,7 @@ class Plan(Shown):
         if self.schema.also_sensitive or self.also:
             check_faces(self)
         object.__setattr__(self, "promise", self.promise or promise_of(self))
-        object.__setattr__(self, "conditions", tuple(self.conditions) or conditions_of(self, FORMAT_VERSION))
+        object.__setattr__(self, "conditions", tuple(self.conditions) or conditions_of(self))
 
     def _check_types(self) -> None:
         """Plans come from files: a number must be a number before anything is computed with it."""
@@ -356,39 +354,36 @@ class Plan(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON values, with its digest."""
-        version, content = self._content()
+        content = self._content()
         tables = {name: list(map(list, content[name])) for name in _TABLES}
-        return {"kind": f"elldelta {KIND}", "format": version, **content, **tables, "digest": self.digest}
+        return {
+            "kind": f"elldelta {KIND}",
+            "format": FORMAT_VERSION,
+            **content,
+            **tables,
+            "digest": self.digest,
+        }
 
     @cached_property
     def file_content(self) -> tuple[str, bytes]:
         """The digest of everything the plan says, and the bytes of its file."""
         self.__dict__.pop("witness_arrays", None)  # large, as the bytes are: whoever writes a plan needs none
-        return sealed_bytes(KIND, *self._content())
+        return sealed_bytes(KIND, FORMAT_VERSION, self._content())
 
-    def _content(self) -> tuple[int, dict[str, Any]]:
-        """The version of the format, and what the plan says in it."""
-        content = {
+    def _content(self) -> dict[str, Any]:
+        """What the plan says."""
+        return {
             "schema": self.schema.to_dict(),
             "classes": self.classes.to_dict(),
             "witnesses": self.witnesses,
             "witness_cells": self.witness_cells,
             "conditions": list(self.conditions),
+            "notes": list(self.notes),
+            "past": [protection.to_dict() for protection in self.past],
+            "closeness": None if self.closeness is None else self.closeness.to_dict(),
+            "also": [face_to_dict(face) for face in self.also],
             **{name: getattr(self, name) for name in _PLAIN},
         }
-        if self.notes:  # no key where there is none: older plans keep their digest
-            content["notes"] = list(self.notes)
-        version = 1 if self.conditions == conditions_of(self, 1) else 2
-        for name in _WHERE_USED:
-            if (value := getattr(self, name)) is not None:
-                content[name], version = value, FORMAT_VERSION
-        if self.past:
-            content["past"], version = [protection.to_dict() for protection in self.past], 3
-        if self.closeness is not None:
-            content["closeness"], version = self.closeness.to_dict(), FORMAT_VERSION
-        if self.schema.also_sensitive:
-            content["also"], version = [face_to_dict(face) for face in self.also], FORMAT_VERSION
-        return version, content
 
     def summary(self) -> dict[str, Any]:
         """What the plan promises as plain JSON values, without its classes and witnesses."""
@@ -433,7 +428,7 @@ class Plan(Shown):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "The plan") -> Plan:
-        """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
+        """Reads what `to_dict` wrote; refuses other versions and content that does not match its digest."""
         from elldelta.plan.consistency import contradiction
 
         content, parts = unsealed_parts(KIND, FORMAT_VERSION, document, source)
@@ -445,11 +440,10 @@ class Plan(Shown):
                 witnesses=tuple(map(tuple, content["witnesses"])),
                 witness_cells=tuple(map(tuple, content["witness_cells"])),
                 conditions=tuple(content["conditions"]),
-                notes=tuple(content.get("notes", ())),
-                past=tuple(Protection(**each) for each in content.get("past", ())),
-                closeness=Closeness.from_dict(content["closeness"]) if "closeness" in content else None,
+                notes=tuple(content["notes"]),
+                past=tuple(Protection(**each) for each in content["past"]),
+                closeness=None if content["closeness"] is None else Closeness.from_dict(content["closeness"]),
                 **{name: content[name] for name in _PLAIN},
-                **{name: content[name] for name in _WHERE_USED if name in content},
             )
             if schema.also_sensitive:
                 further = enumerate(content["also"], start=1)
@@ -458,14 +452,12 @@ class Plan(Shown):
             # These hold what stands in the document, so they need not be written out again.
             if all(set(map(type, content[name])) == {list} for name in _TABLES):
                 written = {name: parts[name] for name in _TABLES}
-                plan.__dict__["file_content"] = sealed_bytes(KIND, *plan._content(), written)
+                plan.__dict__["file_content"] = sealed_bytes(KIND, FORMAT_VERSION, plan._content(), written)
             # The words must be those that this format has for the numbers: nobody else's promise counts.
-            # Before schemas had words for missing values, promises did not speak of them.
             intact = (
                 plan.digest == document["digest"]
-                and plan.promise
-                in {promise_of(plan), promise_of(plan, names_missing=bool(schema.sensitive.missing))}
-                and plan.conditions in {conditions_of(plan, 1), conditions_of(plan, FORMAT_VERSION)}
+                and plan.promise == promise_of(plan)
+                and plan.conditions == conditions_of(plan)
             )
             problem = contradiction(plan) if intact else None
         except (
@@ -496,5 +488,5 @@ def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
 
 
 def read_plan(path: Path) -> Plan:
-    """Reads a plan; refuses other files, newer versions and edited plans."""
+    """Reads a plan; refuses other files, other versions and edited plans."""
     return Plan.from_dict(read_json(path, KIND), source=f"The plan {path}")

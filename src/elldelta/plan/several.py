@@ -86,8 +86,7 @@ def face_to_dict(face: Plan) -> dict[str, Any]:
     content: dict[str, Any] = {name: getattr(face, name) for name in OWN}
     content["witnesses"] = [list(values) for values in face.witnesses]
     content["witness_cells"] = [list(cells) for cells in face.witness_cells]
-    if face.closeness is not None:
-        content["closeness"] = face.closeness.to_dict()
+    content["closeness"] = None if face.closeness is None else face.closeness.to_dict()
     return content
 
 
@@ -101,9 +100,9 @@ def face_from_dict(first: Plan, schema: Schema, document: Mapping[str, Any]) -> 
     """
     from elldelta.plan.closeness import Closeness
 
-    if set(document) - {*OWN, "closeness"}:
-        raise ParameterError("A promise has a field that is not known.", remedy="Update elldelta.")
-    near = document.get("closeness")
+    if set(document) != {*OWN, "closeness"}:
+        raise ParameterError("A promise has other fields than those that are known here.")
+    near = document["closeness"]
     return replace(
         first,
         schema=schema,

@@ -19,11 +19,11 @@ from elldelta.files import (
     ALGORITHM,
     AtomicFiles,
     as_bytes,
+    check_format,
     damaged_signature,
     holds,
     is_digest,
     loaded,
-    newer,
     read_json,
     sign,
     trusted,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from elldelta.files import PrivateKey, PublicKey, TrustedKeys
 
-FORMAT_VERSION = 2
-"""Version of the document; old versions are read for ever, newer ones refused."""
+FORMAT_VERSION = 1
+"""Version of the document; others are refused."""
 
 KIND = "elldelta plan signature"
 
@@ -46,11 +46,9 @@ PlanStatus = Literal["issued", "superseded", "withdrawn"]
 _PURPOSE = b"elldelta/plan-signature\n"
 """What every signed text begins with: a signature of this key under anything else is none of a plan."""
 
-_SAID = {
-    1: frozenset({"format", "plan_digest"}),
-    2: frozenset({"format", "plan_digest", "population", "status", "expires"}),
-}
-"""What every version signs; the key and the method are signed with each."""
+_KEYS = frozenset(
+    {"kind", "format", "plan_digest", "population", "status", "expires", "algorithm", "key_id", "signature"}
+)
 
 _MOST_NAME = 200
 
@@ -67,7 +65,6 @@ class PlanSignature:
             does not say.
         status: Whether the plan still admitted releases when this was signed.
         expires: Until when the signature may be used; None for ever.
-        version: The version of the document.
     """
 
     plan_digest: str
@@ -76,23 +73,19 @@ class PlanSignature:
     population: str | None = None
     status: PlanStatus = "issued"
     expires: dt.datetime | None = None
-    version: int = FORMAT_VERSION
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "The signature") -> Self:
         """Reads what `sign_plan` wrote; whether it holds is for `verify` to say.
 
         Raises:
-            FileError: The document is no signature, is damaged, or of a newer version.
+            FileError: The document is no signature, is damaged, or of another version.
         """
         _check_form(document, source)
-        told = {name: document[name] for name in ("plan_digest", "key_id", "signature")}
-        if document["format"] == 1:
-            return cls(**told, version=1)
-        expires = _moment(document["expires"], source)
-        return cls(
-            **told, population=document["population"], status=document["status"], expires=expires, version=2
-        )
+        told = {
+            name: document[name] for name in ("plan_digest", "key_id", "signature", "population", "status")
+        }
+        return cls(**told, expires=_moment(document["expires"], source))
 
     def verify(self, keys: PublicKey | TrustedKeys, *, source: str = "The signature") -> Self:
         """Checks that a trusted key has signed exactly this.
@@ -141,14 +134,13 @@ class PlanSignature:
 
     def _said(self) -> dict[str, Any]:
         """What is signed."""
-        everything = {
-            "format": self.version,
+        return {
+            "format": FORMAT_VERSION,
             "plan_digest": self.plan_digest,
             "population": self.population,
             "status": self.status,
             "expires": None if self.expires is None else _spelt(self.expires),
         }
-        return {name: everything[name] for name in _SAID[self.version]}
 
 
 def sign_plan(
@@ -186,7 +178,7 @@ def verified_signature(
     """What a signature document says, once it is clear that a trusted key says so.
 
     Raises:
-        FileError: The document is no signature, is damaged, or of a newer version.
+        FileError: The document is no signature, is damaged, or of another version.
         RefusedError: It is by another key, or does not hold.
     """
     return PlanSignature.from_dict(document, source=source).verify(keys, source=source)
@@ -287,9 +279,7 @@ def _check_form(document: Mapping[str, Any], source: str) -> None:
             found="It is JSON of another kind.",
             remedy="Fetch the signature from the agency.",
         )
-    version = document.get("format")
-    if type(version) is not int or version not in _SAID:
-        raise newer(source, version, FORMAT_VERSION)
+    check_format(source, document.get("format"), FORMAT_VERSION)
     if document.get("algorithm") != ALGORITHM:
         raise FileError(
             f"{source} uses a method that is not known here.",
@@ -298,11 +288,11 @@ def _check_form(document: Mapping[str, Any], source: str) -> None:
         )
     digests = (document.get("key_id"), document.get("plan_digest"))
     if (
-        document.keys() != _SAID[version] | {"kind", "algorithm", "key_id", "signature"}
+        document.keys() != _KEYS
         or not all(is_digest(value) for value in digests)
         or type(document["signature"]) is not str
-        or not (document.get("population") is None or _is_name(document["population"]))
-        or document.get("status", "issued") not in get_args(PlanStatus)
+        or not (document["population"] is None or _is_name(document["population"]))
+        or document["status"] not in get_args(PlanStatus)
     ):
         raise damaged_signature(source)
 

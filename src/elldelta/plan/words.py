@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
 
 
-def promise_of(plan: Plan, *, names_missing: bool = True) -> str:
-    """What a plan promises; older plans did not speak of missing values."""
+def promise_of(plan: Plan) -> str:
+    """What a plan promises."""
     if plan.schema.also_sensitive:
         return " ".join(dict.fromkeys(part for face in plan.faces for part in _sentences(face)))
-    return " ".join(_sentences(plan, names_missing=names_missing))
+    return " ".join(_sentences(plan))
 
 
-def _sentences(plan: Plan, *, names_missing: bool = True) -> list[str]:
+def _sentences(plan: Plan) -> list[str]:
     from elldelta.plan.movers import who_moves
 
     is_certified, t = plan.guarantee == "certified", plan.releases
@@ -34,7 +34,7 @@ def _sentences(plan: Plan, *, names_missing: bool = True) -> list[str]:
     who = f"every person who is in all of them{moves}" if several else "every person in it"
     values = "values" if plan.schema.value_groups is None else "groups of values"
     left = f"{who} among at least {plan.ell} {values} of {plan.schema.sensitive.name!r}"
-    if plan.schema.sensitive.has_missing and names_missing:
+    if plan.schema.sensitive.has_missing:
         left += " (a missing one counts as a value)"
     which = f"Any {t} releases {made}, linked together, leave" if t > 1 else f"A {one} leaves"
     after = f"After linking any {t} releases {made}" if t > 1 else f"With any {one}"
@@ -89,9 +89,9 @@ def _chance_of_passing(plan: Plan) -> str:
     )
 
 
-def conditions_of(plan: Plan, version: int) -> tuple[str, ...]:
-    """What must be true for the promise to hold, in the words of a version of the format."""
-    own = _own_conditions(plan, version)
+def conditions_of(plan: Plan) -> tuple[str, ...]:
+    """What must be true for the promise to hold."""
+    own = _own_conditions(plan)
     if plan.movers is not None:
         own = (*own, plan.about_changes)
     if any(face.closeness is not None for face in (plan, *plan.also)):
@@ -108,7 +108,7 @@ def conditions_of(plan: Plan, version: int) -> tuple[str, ...]:
     )
 
 
-def _own_conditions(plan: Plan, version: int) -> tuple[str, ...]:
+def _own_conditions(plan: Plan) -> tuple[str, ...]:
     distribution = "independent draws from the distribution of the model"
     error = f", up to an error of {plan.eta:g} in total variation." if plan.eta else "."
     others = f", or others with at least {plan.ell} values" if plan.promises_values else ""
@@ -120,9 +120,7 @@ def _own_conditions(plan: Plan, version: int) -> tuple[str, ...]:
             f"At most {plan.releases} releases are linked, or one ledger has admitted all of them."
             if plan.owners is None
             else "Where several releases are linked, one ledger has admitted all of them.",
-            "Nobody's records are published again under other classes."
-            if version == 1
-            else "Subtracting releases shows no smaller group: where all people of classes in one "
+            "Subtracting releases shows no smaller group: where all people of classes in one "
             f"release are in a class of another, that class holds nobody else{others}. 'elldelta audit' "
             "looks for such groups.",
             f"Only the chance of passing assumes that records are {distribution}{error}",
@@ -131,11 +129,10 @@ def _own_conditions(plan: Plan, version: int) -> tuple[str, ...]:
         "Releases may share people in any way, and may even be copies of each other."
         if plan.shared_records is None
         else f"At most {plan.shared_records} records of each release are shared with others, "
-        f"{'whatever their values' if version == 1 else 'chosen without looking at their values'}; "
-        "all others are independent between releases."
+        "chosen without looking at their values; all others are independent between releases."
     )
     # Where releases count as independent, an error that each makes elsewhere is not paid for.
-    one_truth = plan.shared_records is not None and plan.eta > 0.0 and version > 1
+    one_truth = plan.shared_records is not None and plan.eta > 0.0
     return (
         "All linked releases use this plan's classes, fixed before anybody's records were seen.",
         f"Each release's records are {distribution}{error}"

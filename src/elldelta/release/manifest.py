@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
     from elldelta.release.publishable import Publishable
 
-FORMAT_VERSION = 3
-"""Version of the file; old versions are read for ever, newer ones refused. A release is described in the
-lowest format that has what it uses: 1, 2 with kept columns, 3 with persons, closeness or several sensitive
-columns."""
+FORMAT_VERSION = 1
+"""Version of the file; others are refused."""
 
 KIND = "manifest"
 
@@ -95,7 +93,7 @@ class Manifest:
         unknown: Values outside the domain, per column.
         kept: Where columns are kept: a digest that covers them (of the bytes of a file, or of all rows where
             there is no file), and the kind of values of each, by which rows are sorted. None without such
-            columns, and in format 1.
+            columns.
         persons: Where persons were counted, which only the owner can: how many persons the release shows, how
             many records repeat what others say of the same person, and the fewest persons of a class. None
             where records were counted.
@@ -209,19 +207,14 @@ class Manifest:
             "classes": self.classes.to_dict(),
             "nulls": dict(self.nulls),
             "unknown": dict(self.unknown),
+            "also": [dict(unit) for unit in self.also],
             **{name: getattr(self, name) for name in _PLAIN},
         }
-        version = 1
-        for own, name in ((2, "kept"), (3, "persons"), (3, "closeness"), (3, "update")):
-            if getattr(self, name) is not None:
-                version, content[name] = own, dict(getattr(self, name))
-        if self.schema.also_sensitive:
-            version, content["also"] = FORMAT_VERSION, [dict(unit) for unit in self.also]
-        return seal(KIND, version, content)
+        return seal(KIND, FORMAT_VERSION, content)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "The manifest") -> Manifest:
-        """Reads what `to_dict` wrote; refuses newer versions and content that does not match its digest."""
+        """Reads what `to_dict` wrote; refuses other versions and content that does not match its digest."""
         content = unseal(KIND, FORMAT_VERSION, document, source)
         try:
             if any(type(content[field.name]) is not int for field in fields(cls) if field.type == "int"):
@@ -234,13 +227,13 @@ class Manifest:
                 classes=classes_from_dict(content["classes"], schema),
                 nulls=content["nulls"],
                 unknown=content["unknown"],
-                kept=_checked_kept(content.get("kept"), schema),
-                persons=_checked_numbers(content.get("persons"), PERSONS),
-                closeness=_checked_closeness(content.get("closeness")),
-                update=_checked_numbers(content.get("update"), UPDATE, BEGUN, MERGED),
-                also=_checked_also(content.get("also", []), schema),
+                kept=_checked_kept(content["kept"], schema),
+                persons=_checked_numbers(content["persons"], PERSONS),
+                closeness=_checked_closeness(content["closeness"]),
+                update=_checked_numbers(content["update"], UPDATE, BEGUN, MERGED),
+                also=_checked_also(content["also"], schema),
                 coarsening=_checked_cost(content["coarsening"]),
-                **{name: content[name] for name in _PLAIN if name != "coarsening"},
+                **{name: content[name] for name in _PLAIN if name not in _CHECKED},
             )
         except (ElldeltaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             raise changed(source) from None
@@ -249,9 +242,9 @@ class Manifest:
 _PLAIN = tuple(
     field.name
     for field in fields(Manifest)
-    if field.name
-    not in ("schema", "classes", "nulls", "unknown", "kept", "persons", "closeness", "update", "also")
+    if field.name not in ("schema", "classes", "nulls", "unknown", "also")
 )
+_CHECKED = ("coarsening", "kept", "persons", "closeness", "update")
 
 
 def _updated(update: Mapping[str, int]) -> Iterator[str]:
@@ -475,5 +468,5 @@ def manifest_path(release: Path) -> Path:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Reads a manifest; refuses other files, newer versions and edited ones."""
+    """Reads a manifest; refuses other files, other versions and edited ones."""
     return Manifest.from_dict(read_json(path, KIND), source=f"The manifest {path}")

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from elldelta.errors import FileError
-from elldelta.files import newer, unreadable
+from elldelta.files import check_format, unreadable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +28,10 @@ def read_told(path: Path, plan: Plan) -> dict[str, Any]:
         FileError: It is no state of a table under this plan.
     """
     head = read_head(path)
-    if head["plan"] != plan.digest or not isinstance(head.get("told"), dict):
+    if head["plan"] != plan.digest:
         raise FileError(
             f"The state {path} does not belong to this release.",
-            found="It is that of another plan, or of an earlier version, which told an agency nothing.",
+            found="It is that of another plan.",
             remedy="Give the state that was written with the release.",
         )
     return {**head["told"], "state": state_digest(path)}
@@ -45,8 +45,7 @@ def read_head(path: Path) -> dict[str, Any]:
     source = f"The state {path}"
     try:
         head: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {})[METADATA_KEY])
-        is_newer = head["format"] > FORMAT_VERSION
-        _, _, (_, _) = head["plan"], head["owner"], head.get("person", ("", ""))  # the first ones had none
+        version, _ = head["format"], [head[name] for name in ("plan", "owner", "person", "told")]
     except OSError as problem:
         raise unreadable(path, "state", problem) from None
     except (pa.ArrowException, LookupError, TypeError, ValueError, RecursionError):
@@ -55,8 +54,7 @@ def read_head(path: Path) -> dict[str, Any]:
             found="It is not a file that a release has written for its owner.",
             remedy="Give the file that was written with the last release (`state`).",
         ) from None
-    if is_newer:
-        raise newer(source, head["format"], FORMAT_VERSION)
+    check_format(source, version, FORMAT_VERSION)
     return head
 
 

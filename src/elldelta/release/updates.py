@@ -360,7 +360,7 @@ class Comparison:
         self.since = state_digest(path)
         book.check_since(self._owner, self.since)  # before anything in it is read
         head = read_head(path)
-        column, kind = head.get("person", self._names)  # the first states did not say it
+        column, kind = head["person"]
         if (head["plan"], head["owner"]) != (self.plan.digest, self._owner):
             raise changed(source)
         if [column, kind] != self._names:

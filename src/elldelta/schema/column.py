@@ -180,14 +180,14 @@ class Column:
 
 def column_to_dict(column: Column) -> dict[str, Any]:
     """The column as plain JSON values."""
-    plain = {"name": column.name, "nulls": column.nulls, **column.domain.to_dict()}
-    if column.hierarchy is not None:  # no key where there is none: older schemas keep their digest
-        plain["hierarchy"] = [list(row) for row in column.hierarchy.rows]
-    if column.missing:
-        plain["missing"] = list(column.missing)
-    if column.changes:
-        plain["changes"] = True
-    return plain
+    return {
+        "name": column.name,
+        "nulls": column.nulls,
+        **column.domain.to_dict(),
+        "hierarchy": [] if column.hierarchy is None else [list(row) for row in column.hierarchy.rows],
+        "missing": list(column.missing),
+        "changes": column.changes,
+    }
 
 
 def _tokens(tokens: Any, name: str) -> tuple[str, ...]:  # noqa: ANN401 (whatever a file says)

@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NULL", "UNKNOWN", "Bins", "Categories", "Column", "Dates", "Integers", "NullPolicy", "Schema"]
 
-FORMAT_VERSION = 2
-"""Version of the schema's dictionary and TOML form; old versions are read for ever, newer ones refused.
-Format 2 lists several sensitive columns; a schema with one is written in format 1, as ever."""
+FORMAT_VERSION = 1
+"""Version of the schema's dictionary and TOML form; others are refused."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -271,12 +270,10 @@ class Schema(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The schema as plain JSON values; `from_dict` is the inverse."""
         return {
-            "format": FORMAT_VERSION if self.also_sensitive else 1,
-            **({"tied": [list(group) for group in self.tied]} if self.tied else {}),
+            "format": FORMAT_VERSION,
+            "tied": [list(group) for group in self.tied],
             "quasi_identifiers": [column_to_dict(column) for column in self.quasi_identifiers],
-            "sensitive": [column_to_dict(column) for column in self.sensitives]
-            if self.also_sensitive
-            else column_to_dict(self.sensitive),
+            "sensitive": [column_to_dict(column) for column in self.sensitives],
             "kept": list(self.kept),
             "dropped": list(self.dropped),
         }

@@ -166,13 +166,12 @@ class _Reader:
             return Schema(columns, sensitives[0][0], also_sensitive=also, tied=tied, **names)
 
     def sensitives(self, given: Any) -> list[tuple[Column, Path]]:  # noqa: ANN401
-        """The sensitive columns and where they stand: one table, or a list of them."""
-        if not isinstance(given, list | tuple):
-            return [(self.column(given, ("sensitive",)), ("sensitive",))]
+        """The sensitive columns and where they stand."""
         with self.at("sensitive"):
-            _must(bool(given), "A schema needs a sensitive column.", "The list is empty.", "Name one.")
-        places: list[Path] = [("sensitive", place) for place in range(len(given))]
-        return [(self.column(entry, path), path) for entry, path in zip(given, places, strict=True)]
+            entries = _sequence(given, "sensitive")
+            _must(bool(entries), "A schema needs a sensitive column.", "The list is empty.", "Name one.")
+        places: list[Path] = [("sensitive", place) for place in range(len(entries))]
+        return [(self.column(entry, path), path) for entry, path in zip(entries, places, strict=True)]
 
     def column(self, entry: Any, path: Path) -> Column:  # noqa: ANN401
         with self.at(*path):
@@ -200,7 +199,7 @@ class _Reader:
             name = entry["hierarchy_file"]
             with self.at(*path, "hierarchy_file"):
                 _must(
-                    "hierarchy" not in entry, "A column has one hierarchy.", "Two are given.", "Remove one."
+                    not entry.get("hierarchy"), "A column has one hierarchy.", "Two are given.", "Remove one."
                 )
                 if self.folder is None or not isinstance(name, str):
                     raise SchemaError(
@@ -211,7 +210,7 @@ class _Reader:
                 from elldelta.schema.hierarchies import read_rows
 
                 return read_rows(self.folder / name).checked(domain)
-        if "hierarchy" not in entry:
+        if not entry.get("hierarchy"):
             return None
         with self.at(*path, "hierarchy"):
             rows = _sequence(entry["hierarchy"], "hierarchy")
@@ -247,11 +246,11 @@ def _must(holds: bool, problem: str, found: str = "It is not.", remedy: str = ""
 def _check_format(version: object) -> None:
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise SchemaError("The format must be a whole number.", found="It is not.")
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise SchemaError(
-            "The schema was written by a newer elldelta.",
-            found=f"Its format is {version}, the newest known here is {FORMAT_VERSION}.",
-            remedy="Update elldelta.",
+            "The schema was written by another version of elldelta.",
+            found=f"Its format is {version}; the one known here is {FORMAT_VERSION}.",
+            remedy="Use the elldelta that has written it, or infer the schema again with this one.",
         )
 
 
@@ -327,7 +326,7 @@ def _dotted(path: Path) -> str:
 
 
 def _lines(schema: Schema) -> Iterator[str]:
-    yield _HEADER + f"format = {schema.to_dict()['format']}"
+    yield _HEADER + f"format = {FORMAT_VERSION}"
     yield ""
     yield "# Columns that a release shows unchanged. Each can identify people: name none without a reason."
     yield f"kept = {_toml(list(schema.kept))}"
@@ -342,7 +341,7 @@ def _lines(schema: Schema) -> Iterator[str]:
         yield from _column_lines(column)
     for column in schema.sensitives:
         yield ""
-        yield "[[sensitive]]" if schema.also_sensitive else "[sensitive]"
+        yield "[[sensitive]]"
         yield from _column_lines(column)
 
 

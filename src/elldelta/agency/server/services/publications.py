@@ -23,7 +23,7 @@ from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.agency.server.trail import about, nothing_done
 from elldelta.core.distribution import frozen
 from elldelta.errors import RefusedError
-from elldelta.ledger import line_bytes
+from elldelta.ledger import line_bytes, void_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -222,7 +222,7 @@ def _take_back(session: Session, agency: Agency, row: RegistrationRow) -> None:
     ).one()
     before = json.loads(last)
     number = before["sequence"] + 1
-    document = {"kind": "void", "sequence": number, "voids": row.sequence, "word": "its owner"}
+    document = void_line(number, row.sequence, on_word=True)
     line, own = line_bytes(document, before["hash"])
     session.add(
         LedgerLine(plan_digest=row.plan_digest, sequence=number, hash=own, line=line, added_at=agency.clock())

@@ -1,1 +1,0 @@
-{"algorithm":"Ed25519","format":1,"key_id":"sha256:e64c0bf3b3d22172fe780732aa84e12cf7c866893baea801a2e3310449b3a447","kind":"elldelta plan signature","plan_digest":"sha256:9bd22a15a5fd2ef06ebe309f58c73217232b3973f87b84c1befe855d449100c5","signature":"EgNFKvMZZm2k8SCnL84qKGdPpaveKa58dXsYG6sCdZgUNYp0f68nzCB6omu/awa42YrIT0UZ+Thg3kYXdsabDA=="}
