@@ -438,7 +438,7 @@ class TestDocuments:
         described = plain(GOOD)["manifest"]
         for version in (0, 2, True):
             manifest = resealed({**described, "format": version})
-            document = seal("registration", 1, {"manifest": manifest, "cells": CELLS})
+            document = seal("registration", 1, {"manifest": manifest, "cells": CELLS, "update": None})
             with pytest.raises(FileError):
                 admits(PLAN, document)
 

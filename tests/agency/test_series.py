@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.agency.living_owners import LivingOwners
-from tests.agency.registrations import Agency, full, make_plan, make_registration, make_update, plain
+from tests.agency.registrations import Agency, full, make_plan, make_registration, make_update
 
 import elldelta as ed
 from elldelta.agency.admission import ledger_chain, ledger_export
@@ -193,7 +193,6 @@ def test_what_is_sent_names_nobody(owners):
     for registration in (*owners.sent.values(), owners.fork):
         assert b"canary" not in registration.to_bytes()
     assert b"canary" not in b"".join(owners.agency.lines(owners.plan))
-    assert plain(owners.sent["b0"])["format"] == 2
 
 
 def test_what_belongs_together_is_told(owners, tmp_path):

@@ -349,7 +349,7 @@ def test_files_of_another_version(refuses, elldelta, story, out, tmp_path):
     error = refuses("release", story.owner_a, "--plan", plan, "-o", out / "release.parquet")
     assert "another version" in error["problem"]
     assert "1000" in error["found"]
-    assert "Update" in error["remedy"]
+    assert "make it again" in error["remedy"]
     elldelta("release", story.owner_a, "--plan", story.plan, "-o", tmp_path / "r.csv")
     manifest = tmp_path / "r.csv.manifest.json"
     content = json.loads(manifest.read_text(encoding="utf-8"))

@@ -59,7 +59,7 @@ def tell(engine, source, folder, *, kept=()):
 
 def without_bytes(manifest):
     """A manifest without the digests that cover the bytes of a file, which each engine writes its own way."""
-    if "kept" not in manifest:
+    if manifest["kept"] is None:
         return manifest
     kept = {key: value for key, value in manifest["kept"].items() if key != "digest"}
     return {**{key: value for key, value in manifest.items() if key != "digest"}, "kept": kept}

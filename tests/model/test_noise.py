@@ -197,7 +197,6 @@ def test_a_file_says_how_it_was_protected_and_is_read_again(tmp_path, protected_
     assert again == protected_model
     assert again.noise == protected_model.noise
     head = json.loads(pq.read_schema(tmp_path / "m.parquet").metadata[b"elldelta.model"])
-    assert head["format"] == 2
     assert head["noise"][0]["epsilon"] == 1.0
     head["noise"][0]["epsilon"] = 1.5
     table = pq.read_table(tmp_path / "m.parquet").replace_schema_metadata(
@@ -220,7 +219,6 @@ def test_what_contradicts_itself_is_no_protection():
 
 def test_a_plan_promises_twice_and_only_what_is_certain(protected_model):
     made = ed.plan(protected_model, ell=3, releases=2, records=5_000)
-    assert made.to_dict()["format"] == 3
     assert ed.Plan.from_dict(made.to_dict()) == made
     assert "epsilon 1" in made.past_promise
     assert made.past == protected_model.noise

@@ -73,18 +73,10 @@ def test_the_promise_speaks_of_belief_and_of_its_condition(plan, both, proved):
 def test_a_plan_is_read_as_it_was_written(name, request):
     made = request.getfixturevalue(name)
     document = made.to_dict()
-    assert document["format"] == 3
     again = Plan.from_dict(document)
     assert again == made
     assert again.closeness.references == made.closeness.references
     assert again.terms.closeness.limit == Fraction(str(made.closeness.limit)) / 2
-
-
-def test_plans_without_closeness_are_written_as_ever(model):
-    made = ed.plan(model, ell=3, releases=2, records=6000, waiting_risk=0.05)
-    document = made.to_dict()
-    assert document["format"] < 3
-    assert "closeness" not in document
 
 
 @pytest.mark.parametrize(

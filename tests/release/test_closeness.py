@@ -118,10 +118,9 @@ def test_a_manifest_that_was_rewritten_is_noticed(written, tmp_path, change):
     copy = tmp_path / "release.parquet"
     copy.write_bytes(path.read_bytes())
     document = json.loads(manifest_path(path).read_text())
-    assert document["format"] == 3
     content = {key: value for key, value in document.items() if key not in ("kind", "format", "digest")}
     if change is None:
-        del content["closeness"]
+        content["closeness"] = None
     else:
         content["closeness"] = {**content["closeness"], **change}
     manifest_path(copy).write_bytes(as_bytes(seal("manifest", 1, content)))
