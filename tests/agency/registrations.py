@@ -301,6 +301,7 @@ def forged(registration, *, manifest=None, cells=None, **top):
     content = {
         "manifest": seal("manifest", 1, described),
         "cells": {**document["cells"], **(cells or {})},
+        "update": document["update"],
         **top,
     }
     return seal("registration", 1, content)
