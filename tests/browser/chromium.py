@@ -57,10 +57,9 @@ class Watched:
     def open(self, path):
         self.page.goto(self.url + path)  # waits for style, scripts and pictures, too
 
-    def sign_in(self, name, password):
+    def sign_in(self, token):
         self.open("/sign-in")
-        self.page.get_by_label("Name").fill(name)
-        self.page.get_by_label("Password").fill(password)
+        self.page.get_by_label("Access token").fill(token)
         self.page.get_by_role("button", name="Sign in").click()
         self.page.get_by_role("button", name="Sign out").wait_for()
 

@@ -18,7 +18,6 @@ from tests.agency.server.real_server import RealServer
 from tests.agency.server.service import model_file
 from tests.browser.chromium import Watched, chromium, needs_chromium
 
-from elldelta.agency.server.services.parties import create_party
 from elldelta.agency.server.services.populations import create_population, upload_model
 from elldelta.agency.server.settings import Settings
 from elldelta.cli.main import execute
@@ -26,7 +25,6 @@ from elldelta.plan.plan import read_plan
 
 pytestmark = needs_chromium
 
-PASSWORD = "correct horse battery"  # noqa: S105 (of nobody)
 TITLE = "Patients of the region"
 PEOPLE = {
     "agency": "agency",
@@ -45,10 +43,8 @@ QUICK_LOOK = ("agency", 320)  # most pages in the narrowest window
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("agency")
     settings = Settings(folder=folder / "data", database=f"sqlite:///{folder / 'agency.sqlite'}")
-    limits = {f"ELLDELTA_SERVER_LOGIN_{kind}": "1000000" for kind in ("RATE", "BURST")}
-    with RealServer(settings, folder / "log", limits=limits, more=["--no-second-factor"]) as running:
-        for name, role in PEOPLE.items():
-            create_party(running.agency, name, role, PASSWORD)
+    with RealServer(settings, folder / "log") as running:
+        running.tokens = {name: running.add(name, role) for name, role in PEOPLE.items()}
         create_population(running.agency, "region", TITLE)
         upload_model(running.agency, running.caller("agency"), "region", model_file())
         yield running
@@ -66,7 +62,7 @@ def people(server, browser):
     windows = {name: Watched(browser, server.url) for name in PEOPLE}
     for name, window in windows.items():
         if name != "university":
-            window.sign_in(name, PASSWORD)
+            window.sign_in(server.tokens[name])
     yield windows
     for window in windows.values():
         window.close()
@@ -77,7 +73,7 @@ def story(server, people, tmp_path_factory):
     """The protocol, played once; returns what was seen on the way."""
     seen = {}
     folder = tmp_path_factory.mktemp("owners")
-    seen["request"] = ask_by_keyboard(people["university"], seen)
+    seen["request"] = ask_by_keyboard(people["university"], server.tokens["university"], seen)
     preview_and_issue(people["agency"], seen)
     plan = fetch(people["hospital-a"], seen, folder)
     reach_n(people, seen)
@@ -109,14 +105,12 @@ def tab_to(page, wanted, most=60):
     raise AssertionError(f"Tab never reaches {wanted}.")
 
 
-def ask_by_keyboard(window, seen):
+def ask_by_keyboard(window, token, seen):
     """Signs in and files a request without a mouse."""
     page = window.page
     window.open("/sign-in")
-    assert focused(page)["id"] == "name"
-    page.keyboard.type("university")
-    tab_to(page, "password")
-    page.keyboard.type(PASSWORD)
+    assert focused(page)["id"] == "token"
+    page.keyboard.type(token)
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Populations", level=1).wait_for()
     page.keyboard.press("Tab")

@@ -1,21 +1,13 @@
 """The agency's service in tests: on SQLite and on a real PostgreSQL, with somebody of every role."""
 
 import shutil
-from functools import partial
 
-import argon2
 import pytest
 from tests.agency.server.service import Clock, Service
 
 from elldelta.agency.server.database import Database
 from elldelta.agency.server.migrations import migrate
 from elldelta.agency.server.settings import Settings
-
-
-@pytest.fixture(autouse=True)
-def quick_passwords(monkeypatch):
-    """Hashing passwords is slow on purpose; tests need not pay for it, only that it is done."""
-    monkeypatch.setattr(argon2, "PasswordHasher", partial(argon2.PasswordHasher, 1, 1024, 1))
 
 
 @pytest.fixture(autouse=True)

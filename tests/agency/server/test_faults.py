@@ -104,12 +104,11 @@ def test_a_line_that_is_no_json_is_no_bug_of_ours(on_sqlite):
     assert "damaged" in page.text
 
 
-def test_an_empty_database_beside_a_key_is_asked_about(agency_folder, capsys, monkeypatch):
+def test_an_empty_database_beside_a_key_is_asked_about(agency_folder, capsys):
     assert not starts_empty(agency_folder)
     for file in agency_folder.folder.glob("agency.sqlite*"):
         file.unlink()
     assert starts_empty(agency_folder)
-    monkeypatch.setenv("ELLDELTA_ADMIN_PASSWORD", "a long and secret password")
     arguments = ["serve", "--data", str(agency_folder.folder), "--create-admin", "somebody"]
     assert execute(arguments) == 2
     assert "--allow-empty" in capsys.readouterr().err

@@ -1,12 +1,15 @@
 """The demonstration: generated hospitals, everybody who takes part, a plan and one registered release.
 
 It lies in a folder and a database of its own, which are made for it and refused for anything else: its
-passwords are known to everybody.
+tokens are known to everybody.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import datetime as dt
+import hashlib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +20,7 @@ import numpy as np
 from elldelta.agency.registration import registration_of
 from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, Caller, Role
 from elldelta.agency.server.services.ledger import count_releases
-from elldelta.agency.server.services.parties import create_party, find_party
+from elldelta.agency.server.services.parties import create_party, digest_of_secret, find_party
 from elldelta.agency.server.services.plans import list_plans, load_plan
 from elldelta.agency.server.services.populations import create_population, upload_model
 from elldelta.agency.server.services.progress import Report, report_progress
@@ -25,6 +28,7 @@ from elldelta.agency.server.services.publications import tell_state
 from elldelta.agency.server.services.releases import register_release
 from elldelta.agency.server.services.requests import asked_wish, begin_job, file_request, show_request
 from elldelta.agency.server.state import Agency, prepare
+from elldelta.agency.server.tables import Token
 from elldelta.agency.server.worker import run_next
 from elldelta.errors import InternalError
 from elldelta.model import estimate, write_model
@@ -37,27 +41,42 @@ if TYPE_CHECKING:
 
 POPULATION = "hospitals"
 TITLE = "Patients of the region's hospitals (generated)"
-PASSWORD = "demonstration"  # noqa: S105 (for generated data, and printed at every start)
 SEED = 1
+TOKEN_DAYS = 3660
 ELL, RELEASES, RECORDS = 3, 3, 8_000
 
 
 @dataclass(frozen=True)
 class DemoLogin:
-    """A login of the demonstration."""
+    """Somebody in the demonstration, whose token everybody knows."""
 
     name: str
     role: Role
-    password: str
+
+    @property
+    def secret(self) -> str:
+        """The secret part of the token; the same at every start."""
+        digest = hashlib.sha256(f"elldelta demonstration {self.name}".encode()).digest()
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
+
+    @property
+    def token_id(self) -> str:
+        """The public part."""
+        return hashlib.sha256(self.name.encode()).hexdigest()[:12]
+
+    @property
+    def token(self) -> str:
+        """The token."""
+        return f"elldelta_{self.token_id}_{self.secret}"
 
 
 LOGINS = (
-    DemoLogin("agency", AGENCY, PASSWORD),
-    DemoLogin("hospital-a", OWNER, PASSWORD),
-    DemoLogin("hospital-b", OWNER, PASSWORD),
-    DemoLogin("hospital-c", OWNER, PASSWORD),
-    DemoLogin("university", CLIENT, PASSWORD),
-    DemoLogin("auditor", AUDITOR, PASSWORD),
+    DemoLogin("agency", AGENCY),
+    DemoLogin("hospital-a", OWNER),
+    DemoLogin("hospital-b", OWNER),
+    DemoLogin("hospital-c", OWNER),
+    DemoLogin("university", CLIENT),
+    DemoLogin("auditor", AUDITOR),
 )
 
 
@@ -84,7 +103,8 @@ def _is_complete(settings: Settings) -> bool:
 def _play(agency: Agency) -> None:
     region = make_region(np.random.default_rng(SEED), n_records=RECORDS)
     for login in LOGINS:
-        create_party(agency, login.name, login.role, login.password)
+        create_party(agency, login.name, login.role)
+        _add_token(agency, login)
     staff, client = _caller(agency, "agency"), _caller(agency, "university")
     with tempfile.TemporaryDirectory(prefix="elldelta-demo-") as folder:
         past = region.past.table()
@@ -109,6 +129,21 @@ def _play(agency: Agency) -> None:
     owner = _caller(agency, "hospital-a")
     register_release(agency, owner, digest, "demonstration", content)
     tell_state(agency, owner, digest, released.manifest.content_digest, "published")
+
+
+def _add_token(agency: Agency, login: DemoLogin) -> None:
+    now = agency.clock()
+    with agency.database.writing() as session:
+        session.add(
+            Token(
+                id=login.token_id,
+                party_id=find_party(session, login.name).id,
+                digest=digest_of_secret(login.secret),
+                note="The demonstration",
+                created_at=now,
+                expires_at=now + dt.timedelta(days=TOKEN_DAYS),
+            )
+        )
 
 
 def _caller(agency: Agency, name: str) -> Caller:

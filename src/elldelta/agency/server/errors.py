@@ -51,17 +51,6 @@ class ForbiddenError(HttpError):
     status = 403
 
 
-class SecondFactorError(ForbiddenError):
-    """The caller must set up a second factor first."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Set up a second factor first.",
-            found="The agency's people need one to use the pages, and you have none yet.",
-            remedy="Open your account (/account) and follow what it says.",
-        )
-
-
 class ConflictError(HttpError):
     """What was asked for contradicts what is there."""
 

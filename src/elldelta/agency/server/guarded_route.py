@@ -23,17 +23,16 @@ from elldelta.agency.server.errors import (
     ForbiddenError,
     HttpError,
     NotLoggedInError,
-    SecondFactorError,
     TooLargeError,
     TooSlowError,
     WrongTypeError,
 )
-from elldelta.agency.server.rights import AGENCY, Caller, Declaration, declaration_of
+from elldelta.agency.server.rights import Caller, Declaration, declaration_of
 from elldelta.agency.server.services.parties import identify_token
 from elldelta.agency.server.services.releases import largest_registration
 from elldelta.agency.server.services.sign_in import identify_login
 from elldelta.agency.server.state import Agency
-from elldelta.agency.server.trail import deed, network
+from elldelta.agency.server.trail import deed
 from elldelta.errors import InternalError
 from elldelta.files import is_digest
 
@@ -71,7 +70,7 @@ class GuardedRoute(APIRoute):
                 if not declaration.is_anonymous:
                     raise NotLoggedInError
             else:
-                _check_rights(agency, caller, declaration, is_change=is_change)
+                _check_rights(caller, declaration)
                 if declaration.is_limited:
                     agency.by_principal.take(str(caller.id))
             if not is_change:
@@ -94,26 +93,14 @@ class GuardedRoute(APIRoute):
         return guarded
 
 
-def _check_rights(agency: Agency, caller: Caller, declaration: Declaration, *, is_change: bool) -> None:
-    """Refuses somebody of another role, a token for something else, and a login that is too weak."""
-    if declaration.is_anonymous:
-        return
-    if caller.role not in declaration.roles:
+def _check_rights(caller: Caller, declaration: Declaration) -> None:
+    """Refuses somebody of another role."""
+    if not declaration.is_anonymous and caller.role not in declaration.roles:
         raise ForbiddenError(
             "You may not do this.",
             found=f"You are known as {caller.role}; it takes {_words(declaration)}.",
             remedy="Ask the agency.",
         )
-    needed = declaration.scope if is_change else "read"
-    if caller.scopes is not None and needed not in caller.scopes:
-        raise ForbiddenError(
-            "Your token is not for this.",
-            found=f"It is for {', '.join(sorted(caller.scopes))}; this takes {needed}.",
-            remedy="Ask the agency for another token.",
-        )
-    is_weak = caller.has_login and caller.role == AGENCY and not caller.is_strong
-    if is_weak and agency.settings.second_factor and not declaration.is_account:
-        raise SecondFactorError
 
 
 def address_of(request: Request) -> str:
@@ -183,12 +170,7 @@ async def _identify(agency: Agency, request: Request, declaration: Declaration) 
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer":
             raise NotLoggedInError("The Authorization header is not of the kind Bearer.")
-        try:
-            return await _asked(agency, identify_token, token.strip())
-        except NotLoggedInError:
-            # Apart from logins, which a stale token must not lock out.
-            agency.by_login.take(f"token {network(address_of(request))}")
-            raise
+        return await _asked(agency, identify_token, token.strip())
     cookie = request.cookies.get(cookie_name(agency))
     if cookie is None:
         return None

@@ -51,48 +51,6 @@ class RateLimit:
             raise TooManyError(max(1, math.ceil((1.0 - left) / self._rate)))
 
 
-class GrowingDelay:
-    """Lets a key try a few times at once, and then once after a delay that doubles: nobody is locked out.
-
-    Args:
-        free: Tries without a delay.
-        longest: The longest delay in seconds; after as long without a try everything is forgotten.
-        clock: Seconds.
-        most_keys: Keys that are remembered.
-    """
-
-    def __init__(
-        self, free: int, longest: float, clock: Callable[[], float], *, most_keys: int = MOST_KEYS
-    ) -> None:
-        self._free = free
-        self._longest = longest
-        self._clock = clock
-        self._tries: LRUCache[str, tuple[int, float]] = LRUCache(most_keys)
-        self._lock = threading.Lock()
-
-    def begin(self, key: str) -> None:
-        """Counts a try before anybody knows how it ends: many at once are not all free.
-
-        Raises:
-            TooManyError: It comes too early; it says how long to wait, and does not count.
-        """
-        with self._lock:
-            now = self._clock()
-            number, until = self._tries.get(key, (0, now))
-            if now < until:
-                raise TooManyError(math.ceil(until - now))
-            if now - until > self._longest:
-                number = 0
-            number += 1
-            pause = 0.0 if number < self._free else min(self._longest, 2.0 ** min(number - self._free, 30))
-            self._tries[key] = (number, now + pause)
-
-    def succeeded(self, key: str) -> None:
-        """Forgets the tries of a key."""
-        with self._lock:
-            self._tries.pop(key, None)
-
-
 class ConcurrencyLimit:
     """Lets a few threads at a time do something.
 

@@ -16,20 +16,24 @@ from starlette.exceptions import HTTPException
 
 from elldelta._version import __version__
 from elldelta.agency.admission import LedgerDamagedError
-from elldelta.agency.server import logs
+from elldelta.agency.server import logs, oidc
 from elldelta.agency.server.database import POOL_SIZE
 from elldelta.agency.server.errors import (
     BusyError,
     DatabaseError,
     HttpError,
-    SecondFactorError,
     TooManyError,
     document_of,
     status_of,
     told,
     unforeseen,
 )
-from elldelta.agency.server.guarded_route import CurrentAgency, GuardedRoute, check_all_guarded
+from elldelta.agency.server.guarded_route import (
+    CurrentAgency,
+    GuardedRoute,
+    check_all_guarded,
+    cookie_name,
+)
 from elldelta.agency.server.migrations import is_current
 from elldelta.agency.server.rights import allow_anybody
 from elldelta.agency.server.routes import parties, plans, populations, releases, rendering, requests, sign_in
@@ -108,6 +112,9 @@ def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (
     app.add_exception_handler(ElldeltaError, _known)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    if settings.oidc is not None:
+        flow = f"{cookie_name(agency)}-flow"
+        oidc.add_provider(app, settings.oidc, cookie=flow, is_https=settings.behind_proxy)
     app.add_middleware(Envelope, agency=agency)
     describe(app)
     return app
@@ -232,8 +239,6 @@ async def _known(request: Request, error: Exception) -> Response:
         logs.log("damaged", level=logging.ERROR, problem=error.problem, found=error.found)
     elif status == 500:
         logs.log_bug("bug", error, problem=error.problem)
-    if isinstance(error, SecondFactorError) and not request.url.path.startswith("/api/"):
-        return rendering.see("/account", "second-factor-needed")
     headers = rendering.retry_header(error)
     if status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="elldelta"'

@@ -23,17 +23,6 @@ AUDITOR: Role = "auditor"
 
 ROLES: tuple[Role, ...] = (AGENCY, OWNER, CLIENT, AUDITOR)
 
-Scope = Literal["read", "progress", "register", "request", "manage"]
-"""What a token may be for; "manage" is everything that the agency decides."""
-
-SCOPES: dict[Role, tuple[Scope, ...]] = {
-    AGENCY: ("read", "manage"),
-    OWNER: ("read", "progress", "register"),
-    CLIENT: ("read", "request"),
-    AUDITOR: ("read",),
-}
-"""What a token of somebody may be for; by default all of it."""
-
 BodyKind = Literal["none", "ordinary", "registration", "model"]
 """How large a body may be: see `Limits`."""
 
@@ -50,16 +39,14 @@ class Caller:
         name: Its name.
         role: What it may do.
         has_login: Whether it is known by a login, which it can end.
-        scopes: What its token is for; None for everything that it may do.
-        is_strong: Whether the login took a second factor.
+        token_id: The token that it is known by, if not by a login.
     """
 
     id: int
     name: str
     role: Role
     has_login: bool = False
-    scopes: frozenset[str] | None = None
-    is_strong: bool = False
+    token_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,15 +57,11 @@ class Declaration:
         roles: Who may call it; empty if nobody needs to be known.
         body: How large the body may be.
         is_limited: Whether calls count towards the rate limits; only signs of life do not.
-        scope: What a token must be for, to change something here; reading always takes "read".
-        is_account: Whether it is about one's own account: then a login without a second factor will do.
     """
 
     roles: frozenset[Role]
     body: BodyKind = "ordinary"
     is_limited: bool = True
-    scope: Scope = "manage"
-    is_account: bool = False
 
     @property
     def is_anonymous(self) -> bool:
@@ -86,13 +69,11 @@ class Declaration:
         return not self.roles
 
 
-def allow(
-    *roles: Role, body: BodyKind = "ordinary", scope: Scope = "manage", is_account: bool = False
-) -> Callable[[_Endpoint], _Endpoint]:
+def allow(*roles: Role, body: BodyKind = "ordinary") -> Callable[[_Endpoint], _Endpoint]:
     """Declares that parties of these roles may call an endpoint, and nobody else."""
     if not roles or not set(roles) <= set(ROLES):
         raise InternalError("An endpoint must name the roles that may call it.")
-    return _declared(Declaration(frozenset(roles), body, scope=scope, is_account=is_account))
+    return _declared(Declaration(frozenset(roles), body))
 
 
 def allow_anybody(*, body: BodyKind = "none", is_limited: bool = True) -> Callable[[_Endpoint], _Endpoint]:

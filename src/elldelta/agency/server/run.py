@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from elldelta.agency.server import logs
 from elldelta.agency.server.main import create_app
-from elldelta.agency.server.services.parties import create_party
+from elldelta.agency.server.services.parties import NewToken, create_party, create_token
 from elldelta.agency.server.state import Agency, prepare
 from elldelta.agency.server.trail import deed
 from elldelta.agency.server.worker import JobWorkers
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from elldelta.agency.server.settings import Settings
 
+FIRST_TOKEN_DAYS = 90
 BACKLOG = 1024
 SHUTDOWN_SECONDS = 20
 IDLE_SECONDS = 15
@@ -35,12 +36,13 @@ START_SECONDS = 60
 """A process that answers requests is replaced if it is silent for so long; slow machines start slowly."""
 
 
-def create_admin(settings: Settings, name: str, password: str) -> None:
-    """Adds a member of the agency's staff."""
+def create_admin(settings: Settings, name: str) -> NewToken:
+    """Adds a member of the agency's staff, with a first token."""
     prepare(settings)
     opened = Agency.open(settings)
     with contextlib.closing(opened), deed(opened, None, "serve --create-admin", "", ""):
-        create_party(opened, name, "agency", password)
+        create_party(opened, name, "agency")
+        return create_token(opened, name, "The first one", FIRST_TOKEN_DAYS)
 
 
 def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:

@@ -39,12 +39,6 @@ class Limits(BaseSettings):
         principal_burst: Requests that it may make at once.
         address_rate: The same for one network address, whoever calls from there.
         address_burst: Requests that one address may make at once.
-        login_rate: Logins, and wrong tokens, a second from one address.
-        login_burst: Logins that one address may try at once.
-        login_tries: Logins for one name from one address before each further one must wait.
-        login_delay: The longest time, in seconds, that they must wait; it doubles from one second on.
-        code_tries: Wrong codes of one account, after its right password, before each further one must wait.
-        code_delay: The longest time, in seconds, that they must wait, wherever they come from.
         cost_rate: Questions a second that a client may ask about what wishes cost, in the long run.
         cost_burst: Questions that it may ask at once.
         database_seconds: How long a request waits for the database, or for others who write.
@@ -77,12 +71,6 @@ class Limits(BaseSettings):
     principal_burst: PositiveFloat = 200.0
     address_rate: PositiveFloat = 200.0
     address_burst: PositiveFloat = 600.0
-    login_rate: PositiveFloat = 0.2
-    login_burst: PositiveFloat = 10.0
-    login_tries: PositiveInt = 4
-    login_delay: PositiveFloat = 300.0
-    code_tries: PositiveInt = 5
-    code_delay: PositiveFloat = 3600.0
     cost_rate: PositiveFloat = 0.02
     cost_burst: PositiveFloat = 200.0
     database_seconds: PositiveFloat = 15.0
@@ -104,7 +92,7 @@ class Limits(BaseSettings):
 
 
 class Provider(BaseSettings):
-    """A service at which people can sign in instead; from variables that begin with ELLDELTA_OIDC_.
+    """An identity provider, at which people can sign in; from variables that begin with ELLDELTA_OIDC_.
 
     Attributes:
         issuer: Its address, as it names itself.
@@ -133,9 +121,8 @@ class Settings(BaseModel):
         job_workers: Processes that plan; one more does audits.
         behind_proxy: Whether a proxy in front ends TLS and names the caller's address. Cookies are then sent
             over https only.
-        second_factor: Whether the agency's people need a second factor to use the pages.
-        oidc: Another service at which people can sign in (OpenID Connect); None if there is none.
-        is_demo: Whether this is the demonstration, with well-known passwords.
+        oidc: An identity provider at which people can sign in (OpenID Connect); None if there is none.
+        is_demo: Whether this is the demonstration, with well-known tokens.
         log_level: "debug", "info", "warning" or "error".
         require_epsilon: Only models that protect their past records with at most this epsilon are taken.
         limits: What one caller, one request and one job may use.
@@ -150,7 +137,6 @@ class Settings(BaseModel):
     workers: int = Field(default=1, ge=1, le=64)
     job_workers: int = Field(default=1, ge=1, le=64)
     behind_proxy: bool = False
-    second_factor: bool = True
     oidc: Provider | None = None
     is_demo: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -202,14 +188,14 @@ def read_settings(**chosen: Any) -> Settings:  # noqa: ANN401 (the fields of Set
 
 
 def _provider() -> Provider | None:
-    """The service at which people sign in instead, if there is one."""
+    """The identity provider, if there is one."""
     found = Provider()
     missing = [name for name in Provider.model_fields if not getattr(found, name)]
     if len(missing) == len(Provider.model_fields):
         return None
     if missing:
         raise ParameterError(
-            "Signing in at another service needs four variables.",
+            "Signing in at an identity provider needs four variables.",
             found=f"Not set: {', '.join('ELLDELTA_OIDC_' + name.upper() for name in missing)}.",
             remedy="Set all of them, or none.",
         )

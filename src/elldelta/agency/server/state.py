@@ -20,7 +20,7 @@ from sqlalchemy.engine import make_url
 
 from elldelta.agency.server.checking import CheckedLedger, CheckPool, PaperCost
 from elldelta.agency.server.database import Database
-from elldelta.agency.server.limits import ConcurrencyLimit, GrowingDelay, InFlight, RateLimit, StripedLock
+from elldelta.agency.server.limits import InFlight, RateLimit, StripedLock
 from elldelta.agency.server.migrations import is_empty, migrate
 from elldelta.agency.server.settings import MIB
 from elldelta.agency.server.tables import Secret
@@ -63,9 +63,6 @@ MOST_IN_FLIGHT = 8
 
 MOST_DECIDING = 4
 """Populations of which releases are checked at a time."""
-
-MOST_ELSEWHERE = 4
-"""Threads that wait for the other service at which people sign in; anybody can make one wait."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -127,11 +124,6 @@ class Agency:
         random: Random bytes, for secrets.
         by_principal: The rate of each party.
         by_address: The rate of each network address.
-        by_login: The rate of logins, and of wrong tokens.
-        login_delay: The delay of further logins for a name from an address.
-        code_delay: The delay of further codes of an account, after wrong ones.
-        elsewhere: For asking the other service at which people sign in: a few at a time.
-        discovered: What that service said about itself, and when; None if it said nothing.
         checks: Processes that read what strangers have sent.
         in_flight: Large requests, of each party and of all.
         by_client: The rate at which a client may ask what wishes cost.
@@ -156,17 +148,10 @@ class Agency:
     random: Callable[[int], bytes]
     by_principal: RateLimit
     by_address: RateLimit
-    by_login: RateLimit
-    login_delay: GrowingDelay
-    code_delay: GrowingDelay
     by_client: RateLimit
     checks: CheckPool
     in_flight: InFlight
     deciding: StripedLock
-    elsewhere: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(MOST_ELSEWHERE, 0.5))
-    discovered: Cache[str, tuple[dt.datetime, Mapping[str, Any] | None]] = field(
-        default_factory=lambda: Cache(1)
-    )
     models: Cache[int, Model] = field(default_factory=lambda: Cache(4))
     plans: Cache[str, Plan] = field(default_factory=lambda: Cache(32))
     plan_files: Cache[str, bytes] = field(default_factory=lambda: Cache(32))
@@ -200,9 +185,6 @@ class Agency:
             random=random,
             by_principal=RateLimit(limits.principal_rate, limits.principal_burst, monotonic),
             by_address=RateLimit(limits.address_rate, limits.address_burst, monotonic),
-            by_login=RateLimit(limits.login_rate, limits.login_burst, monotonic),
-            login_delay=GrowingDelay(limits.login_tries, limits.login_delay, monotonic),
-            code_delay=GrowingDelay(limits.code_tries, limits.code_delay, monotonic),
             by_client=RateLimit(limits.cost_rate, limits.cost_burst, monotonic),
             checks=checks or CheckPool(CHECK_SECONDS),
             in_flight=InFlight(MOST_OF_PARTY, MOST_IN_FLIGHT, CHECK_SECONDS),

@@ -130,22 +130,9 @@ class Party(Base):
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     name: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
     role: Mapped[Role] = mapped_column(String(16))
-    password_hash: Mapped[str | None] = mapped_column(String(200))
-    totp_secret: Mapped[str | None] = mapped_column(String(64))
-    totp_step: Mapped[int | None] = mapped_column(BigInteger)
     oidc_subject: Mapped[str | None] = mapped_column(String(255), index=True, unique=True)
     created_at: Mapped[dt.datetime]
     disabled_at: Mapped[dt.datetime | None]
-
-    @property
-    def has_password(self) -> bool:
-        """Whether it can log in to the pages."""
-        return self.password_hash is not None
-
-    @property
-    def has_second_factor(self) -> bool:
-        """Whether signing in takes a code of its app, too."""
-        return self.totp_secret is not None
 
 
 class Token(Base):
@@ -156,7 +143,6 @@ class Token(Base):
     id: Mapped[str] = mapped_column(String(16), primary_key=True)
     party_id: Mapped[int] = mapped_column(ForeignKey("parties.id"), index=True)
     digest: Mapped[str] = mapped_column(String(64))
-    scopes: Mapped[str | None] = mapped_column(String(200))
     note: Mapped[str] = mapped_column(String(200))
     created_at: Mapped[dt.datetime]
     expires_at: Mapped[dt.datetime]
@@ -166,15 +152,15 @@ class Token(Base):
 
 
 class Login(Base):
-    """A login of the pages: only the digest of the cookie is kept."""
+    """A login of the pages, with a token or at the provider: only the digest of the cookie is kept."""
 
     __tablename__ = "logins"
 
     digest: Mapped[str] = mapped_column(String(64), primary_key=True)
     party_id: Mapped[int] = mapped_column(ForeignKey("parties.id"), index=True)
+    token_id: Mapped[str | None] = mapped_column(ForeignKey("tokens.id"), index=True)
     created_at: Mapped[dt.datetime]
     expires_at: Mapped[dt.datetime] = mapped_column(index=True)
-    is_strong: Mapped[bool]
 
 
 class TrailEntry(Base):

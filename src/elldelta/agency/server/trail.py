@@ -1,14 +1,13 @@
 """The trail: who did what and when, in the transaction in which it happened, and never changed afterwards.
 
 A request that changes something leaves one entry, by whatever it changes first: what is committed without its
-entry does not exist. Sign-ins leave an entry, also those that failed. An entry names routes, names and
-numbers; nothing that somebody typed, which might be a password in the wrong field.
+entry does not exist. Sign-ins leave an entry. An entry names routes, names and numbers; nothing that somebody
+typed, which might be a token in the wrong field.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -93,12 +92,3 @@ def write(
         )
     )
     session.flush()
-
-
-def network(address: str) -> str:
-    """The address of a caller, for limits: of IPv6 the network, for everybody has a whole one."""
-    with contextlib.suppress(ValueError):
-        found = ipaddress.ip_address(address)
-        if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
-            return str(ipaddress.ip_network((found, 64), strict=False))
-    return address

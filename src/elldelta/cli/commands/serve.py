@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from elldelta.errors import ParameterError
 if TYPE_CHECKING:
     from elldelta.agency.server.settings import Settings
 
-PASSWORD_VARIABLE = "ELLDELTA_ADMIN_PASSWORD"  # noqa: S105 (a name, not a password)
 DEMO_FOLDER = "demo"
 
 
@@ -49,27 +47,17 @@ def _serve(
             "and send cookies over https only.",
         ),
     ] = False,
-    second_factor: Annotated[
-        bool,
-        typer.Option(
-            "--second-factor/--no-second-factor",
-            help="Whether the agency's people need the code of an app, too, to use the pages.",
-        ),
-    ] = True,
     demo: Annotated[
         bool,
         typer.Option(
             "--demo",
-            help="Generated hospitals with an issued plan, in a database of their own, with logins that "
+            help="Generated hospitals with an issued plan, in a database of their own, with tokens that "
             "everybody knows.",
         ),
     ] = False,
     create_admin: Annotated[
         str | None,
-        typer.Option(
-            help="Add a member of the agency's staff and end. Asks for the password, or takes it from the "
-            "environment variable ELLDELTA_ADMIN_PASSWORD.",
-        ),
+        typer.Option(help="Add a member of the agency's staff, print a first access token, and end."),
     ] = None,
     new_key: Annotated[
         bool,
@@ -99,8 +87,8 @@ def _serve(
     require(
         "The service",
         "server",
-        *("alembic", "argon2", "cachetools", "cryptography", "fastapi", "psycopg", "pydantic_settings"),
-        *("pyotp", "sqlalchemy", "uvicorn", "zxcvbn_rs_py"),
+        *("alembic", "cachetools", "cryptography", "fastapi", "psycopg", "pydantic_settings"),
+        *("sqlalchemy", "uvicorn"),
     )
     from elldelta.agency.server.run import create_admin as add_admin
     from elldelta.agency.server.run import serve
@@ -109,7 +97,7 @@ def _serve(
 
     if demo and (database or create_admin):
         raise ParameterError(
-            "The demonstration has its own database and its own logins.",
+            "The demonstration has its own database and its own tokens.",
             found=f"--demo was given together with {'--database' if database else '--create-admin'}.",
             remedy="Leave one of them out.",
         )
@@ -121,7 +109,6 @@ def _serve(
         workers=workers,
         job_workers=job_workers,
         behind_proxy=behind_proxy,
-        second_factor=second_factor and not demo,
         is_demo=demo,
         require_epsilon=require_epsilon,
         log_level=log_level,
@@ -137,8 +124,12 @@ def _serve(
     if not allow_empty and starts_empty(settings):
         _confirm_empty(settings)
     if create_admin is not None:
-        add_admin(settings, create_admin, _new_password())
-        output.print_text(f"{create_admin} can log in now.")
+        first = add_admin(settings, create_admin)
+        output.print_text(
+            f"{create_admin} signs in with this token, which is shown only now and ends on "
+            f"{first.expires:%Y-%m-%d}:",
+            first.token,
+        )
         return
     if demo:
         _fill_demo(settings)
@@ -179,19 +170,7 @@ def _fill_demo(settings: Settings) -> None:
     output.print_note("Preparing the demonstration ...")
     logins = fill(settings)
     output.print_table(
-        "Logins of the demonstration (generated data only)",
-        ("name", "role", "password"),
-        [(login.name, login.role, login.password) for login in logins],
+        "Tokens of the demonstration (generated data only)",
+        ("name", "role", "token"),
+        [(login.name, login.role, login.token) for login in logins],
     )
-
-
-def _new_password() -> str:
-    given = os.environ.get(PASSWORD_VARIABLE)
-    if given is not None:
-        return given
-    import getpass
-
-    first = getpass.getpass("Password (at least 12 characters): ")
-    if getpass.getpass("Again: ") != first:
-        raise ParameterError("The two passwords differ.", remedy="Try again.")
-    return first

@@ -27,10 +27,10 @@ anybody::
 parties::
 
     GET    /me                        all     {"name", "role"}
-    POST   /parties                   agency  {"name", "role", "password"?} -> 201 PartyView
+    POST   /parties                   agency  {"name", "role"} -> 201 PartyView
     GET    /parties                   agency  {"parties": [PartyView]}
     DELETE /parties/{name}            agency  disables it -> PartyView
-    POST   /parties/{name}/tokens     agency  {"note"?, "expires_in_days"?, "scopes"?} -> 201 NewToken
+    POST   /parties/{name}/tokens     agency  {"note"?, "expires_in_days"?} -> 201 NewToken
     GET    /parties/{name}/tokens     agency  {"tokens": [TokenView]}
     DELETE /tokens/{id}               agency  revokes it -> TokenView
     GET    /trail                     agency, auditor  {"trail": [TrailView]}: who did what, the newest first

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from fastapi import APIRouter, Response
 from pydantic import Field
 
 from elldelta.agency.server.guarded_route import CurrentAgency, CurrentVisit, GuardedRoute, Visit
 from elldelta.agency.server.paging import BEGINNING, NameWindow, NumberWindow, TokenWindow, Window, part_of
-from elldelta.agency.server.rights import (
-    AGENCY,
-    AUDITOR,
-    CLIENT,
-    OWNER,
-    ROLES,
-    SCOPES,
-    Role,
-    Scope,
-    allow,
-)
+from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, ROLES, Role, allow
 from elldelta.agency.server.routes.description import Body, Name, TokenId
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
 from elldelta.agency.server.services import parties, sign_in
@@ -45,7 +35,6 @@ class NewParty(Body):
 
     name: str = Field(pattern=NAME_PATTERN)
     role: Role
-    password: str | None = Field(default=None, min_length=12, max_length=200)
 
 
 class TokenWish(Body):
@@ -53,7 +42,6 @@ class TokenWish(Body):
 
     note: str = Field(default="", max_length=200)
     expires_in_days: int = Field(default=90, ge=1, le=3660)
-    scopes: list[Scope] | None = Field(default=None, min_length=1, max_length=5)
 
 
 @api.get("/me", summary="Who I am")
@@ -66,8 +54,8 @@ def me(visit: CurrentVisit) -> Me:
 @api.post("/parties", status_code=201, summary="Let somebody in")
 @allow(AGENCY)
 def create(agency: CurrentAgency, body: NewParty) -> PartyView:
-    """Adds a party. With a password it can log in to the pages; for programs make a token."""
-    return parties.create_party(agency, body.name, body.role, body.password)
+    """Adds a party. Make a token for it: it is for programs, and for signing in to the pages."""
+    return parties.create_party(agency, body.name, body.role)
 
 
 @api.get("/parties", summary="All parties", response_model=part_of("parties", PartyView))
@@ -88,7 +76,7 @@ def disable(agency: CurrentAgency, name: Name) -> PartyView:
 @allow(AGENCY)
 def create_token(agency: CurrentAgency, name: Name, body: TokenWish) -> NewToken:
     """Makes a token for a party. It is shown in this answer and never again."""
-    return parties.create_token(agency, name, body.note, body.expires_in_days, body.scopes)
+    return parties.create_token(agency, name, body.note, body.expires_in_days)
 
 
 @api.get("/parties/{name}/tokens", summary="Tokens of a party", response_model=part_of("tokens", TokenView))
@@ -134,22 +122,19 @@ def index_page(visit: CurrentVisit, window: NameWindow) -> Response:
 @allow(AGENCY)
 @or_form("parties.html", _all)
 def add(visit: CurrentVisit, posted: PostedForm) -> Response:
-    """Adds a party; without a password it can only use tokens."""
-    role = cast("Role", posted.choice("role", CHOICE))
-    name, password = posted.text("name").strip(), posted.text("password") or None
-    return see(f"/parties/{parties.create_party(visit.agency, name, role, password).name}", "party-added")
+    """Adds a party; its page then makes a token for it."""
+    role, name = cast("Role", posted.choice("role", CHOICE)), posted.text("name").strip()
+    return see(f"/parties/{parties.create_party(visit.agency, name, role).name}", "party-added")
 
 
 def _one(
     visit: Visit, name: str, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object
 ) -> dict[str, Any]:
-    party = parties.show_party(visit.agency, name)
     return {
-        "party": party,
+        "party": parties.show_party(visit.agency, name),
         "tokens": parties.list_tokens(visit.agency, name, window),
         "now": visit.agency.clock(),
         "typed": posted.typed,
-        "scopes": SCOPES[party.role],
         "has_oidc": visit.agency.settings.oidc is not None,
         "new": None,
     }
@@ -168,8 +153,7 @@ def show_page(visit: CurrentVisit, name: Name, window: TokenWindow) -> Response:
 def add_token(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Makes a token and shows it at once: it must not travel in an address, nor be kept to show later."""
     days = posted.whole("days", "The number of days")
-    scopes = [scope for scope in get_args(Scope) if posted.text(f"scope-{scope}")]
-    new = parties.create_token(visit.agency, name, posted.text("note"), days, scopes)
+    new = parties.create_token(visit.agency, name, posted.text("note"), days)
     return page(visit.request, "party.html", status=201, **_one(visit, name) | {"new": new})
 
 
@@ -181,29 +165,11 @@ def revoke(visit: CurrentVisit, name: Name, id: TokenId) -> Response:  # noqa: A
     return see(f"/parties/{parties.revoke_token(visit.agency, id).party}", "token-revoked")
 
 
-@pages.post("/parties/{name}/password")
-@allow(AGENCY)
-@or_form("party.html", _one)
-def password(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
-    """Sets a password."""
-    sign_in.set_password(visit.agency, name, posted.text("password"))
-    return see(f"/parties/{name}", "password-set")
-
-
-@pages.post("/parties/{name}/second-factor")
-@allow(AGENCY)
-@or_form("party.html", _one)
-def remove_second_factor(visit: CurrentVisit, name: Name) -> Response:
-    """Takes a second factor away, for somebody who has lost it."""
-    sign_in.remove_second_factor(visit.agency, name)
-    return see(f"/parties/{name}", "second-factor-removed")
-
-
 @pages.post("/parties/{name}/subject")
 @allow(AGENCY)
 @or_form("party.html", _one)
 def subject(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
-    """Says what the other service calls somebody who signs in there."""
+    """Says what the identity provider calls somebody who signs in there."""
     sign_in.set_oidc_subject(visit.agency, name, posted.text("subject"))
     return see(f"/parties/{name}", "subject-set")
 

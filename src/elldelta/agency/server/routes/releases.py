@@ -132,7 +132,7 @@ class Refused(View):
     },
     openapi_extra={"requestBody": _REGISTRATION},
 )
-@allow(OWNER, body="registration", scope="register")
+@allow(OWNER, body="registration")
 def register(visit: CurrentVisit, digest: Digest, key: IdempotencyKey, content: RegistrationFile) -> Response:
     """Checks everything again and admits the release, or refuses it with the reason; all or nothing."""
     told = releases.register_release(visit.agency, visit.caller, digest, key, content)
@@ -155,7 +155,7 @@ def index(
 
 
 @api.put("/plans/{digest}/releases/{content}/state", summary="Say that my release is published, or never was")
-@allow(OWNER, scope="register")
+@allow(OWNER)
 def tell_state(visit: CurrentVisit, digest: Digest, content: Digest, body: NewState) -> StateView:
     """Takes an owner's word about its release: "published", or "voided", which takes it back for ever."""
     told = publications.tell_state(visit.agency, visit.caller, digest, content, body.state)
@@ -238,7 +238,7 @@ def register_page(visit: CurrentVisit, digest: Digest) -> Response:
 
 
 @pages.post("/plans/{digest}/register")
-@allow(OWNER, body="registration", scope="register")
+@allow(OWNER, body="registration")
 @or_form("register.html", _registering)
 def register_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Registers a release. A form that is sent twice gets the same answer twice."""
@@ -253,7 +253,7 @@ def register_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Re
 
 
 @pages.post("/plans/{digest}/releases/{content}/state")
-@allow(OWNER, scope="register")
+@allow(OWNER)
 def state_form(visit: CurrentVisit, digest: Digest, content: Digest, posted: PostedForm) -> Response:
     """Takes an owner's word about its release."""
     state = posted.choice("state", ("published", "voided"))

@@ -125,7 +125,7 @@ class Posted:
     @property
     def typed(self) -> dict[str, str]:
         """What to show again after an error; never a secret."""
-        return {name: text for name, text in self.texts.items() if name != "password"}
+        return {name: text for name, text in self.texts.items() if name != "token"}
 
 
 NOTHING = Posted({}, {})
@@ -233,7 +233,7 @@ def error_page(request: Request, status: int, error: ElldeltaError) -> HTMLRespo
     return page(request, "error.html", status=status, problem=problem, found=found, remedy=remedy)
 
 
-def sign_in_content(request: Request, *, name: str = "", wanted: str = "/") -> dict[str, Any]:
+def sign_in_content(request: Request, *, wanted: str = "/") -> dict[str, Any]:
     """What the form to sign in shows; the logins of the demonstration are known to everybody."""
     agency: Agency = request.app.state.agency
     logins: tuple[Any, ...] = ()
@@ -241,8 +241,7 @@ def sign_in_content(request: Request, *, name: str = "", wanted: str = "/") -> d
         from elldelta.agency.server.demo import LOGINS
 
         logins = LOGINS
-    has_oidc = agency.settings.oidc is not None
-    return {"name": name[:100], "wanted": wanted, "logins": logins, "has_oidc": has_oidc}
+    return {"wanted": wanted, "logins": logins, "has_oidc": agency.settings.oidc is not None}
 
 
 @pages.get("/static/{name}")

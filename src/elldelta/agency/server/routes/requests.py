@@ -99,7 +99,7 @@ class PlanningWish(Body):
 
 
 @api.post("/requests", status_code=201, summary="Ask for a plan")
-@allow(CLIENT, scope="request")
+@allow(CLIENT)
 def create(visit: CurrentVisit, body: NewRequest) -> RequestView:
     """Files a request; the agency decides about it."""
     asked = body.model_dump(exclude={"population"})
@@ -154,7 +154,7 @@ def _asking(visit: Visit, name: str, posted: Posted, **_: object) -> dict[str, A
 
 
 @pages.get("/populations/{name}/ask")
-@allow(CLIENT, scope="request")
+@allow(CLIENT)
 def ask_page(visit: CurrentVisit, name: Name) -> Response:
     """Shows the form, with what its first values cost."""
     about = _asking(visit, name, NOTHING)
@@ -170,7 +170,7 @@ def ask_page(visit: CurrentVisit, name: Name) -> Response:
 
 
 @pages.post("/populations/{name}/ask")
-@allow(CLIENT, scope="request")
+@allow(CLIENT)
 @or_form("request_form.html", _asking)
 def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Files a request; or, without a script, only tells what it would cost."""

@@ -1,33 +1,34 @@
 """Parties, their tokens, and the trail of what they did.
 
 A token is 256 random bits, so it is kept as a digest that needs no salt and no slow function. It is shown
-once, valid for a time, for some of what its party may do, and revocable. People sign in (`sign_in`).
+once, valid for a time, and revocable. People sign in to the pages with it, too (`sign_in`).
 """
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
+import hashlib
 import hmac
 import re
 from typing import TYPE_CHECKING
 
-from pydantic import AliasPath, Field, field_validator
+from pydantic import AliasPath, Field
 from sqlalchemy import bindparam, delete, select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError, NotLoggedInError
 from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
-from elldelta.agency.server.passwords import digest_of_secret, new_password_hash, new_secret
-from elldelta.agency.server.rights import AGENCY, ROLES, SCOPES, Caller, Role
+from elldelta.agency.server.rights import AGENCY, ROLES, Caller, Role
 from elldelta.agency.server.tables import Login, Party, Token, TrailEntry, View, check_name, check_text
 from elldelta.agency.server.trail import about
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.state import Agency
+
+SECRET_BYTES = 32
 
 _TOKEN = re.compile(r"elldelta_([0-9a-f]{12})_([A-Za-z0-9_-]{43})\Z")
 
@@ -36,7 +37,6 @@ _KNOWN_TOKEN = (
         Token.digest,
         Token.expires_at,
         Token.revoked_at,
-        Token.scopes,
         Party.id,
         Party.name,
         Party.role,
@@ -52,8 +52,6 @@ class PartyView(View):
 
     name: str
     role: Role
-    has_password: bool
-    has_second_factor: bool
     oidc_subject: str | None
     created: dt.datetime = Field(validation_alias="created_at")
     disabled: dt.datetime | None = Field(validation_alias="disabled_at")
@@ -72,16 +70,10 @@ class TokenView(View):
 
     id: str
     party: str = Field(validation_alias=AliasPath("party", "name"))
-    scopes: tuple[str, ...] | None
     note: str
     created: dt.datetime = Field(validation_alias="created_at")
     expires: dt.datetime = Field(validation_alias="expires_at")
     revoked: dt.datetime | None = Field(validation_alias="revoked_at")
-
-    @field_validator("scopes", mode="before")
-    @classmethod
-    def _parts(cls, value: object) -> object:
-        return tuple(value.split()) if isinstance(value, str) else value
 
 
 class TrailView(View):
@@ -102,19 +94,28 @@ class TrailView(View):
     address: str
 
 
-def create_party(agency: Agency, name: str, role: Role, password: str | None = None) -> PartyView:
+def new_secret(agency: Agency) -> str:
+    """A new secret of 256 bits, as text that fits a cookie."""
+    return base64.urlsafe_b64encode(agency.random(SECRET_BYTES)).rstrip(b"=").decode("ascii")
+
+
+def digest_of_secret(secret: str) -> str:
+    """What is kept of a secret of 256 bits."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def create_party(agency: Agency, name: str, role: Role) -> PartyView:
     """Adds a party.
 
     Raises:
-        ParameterError: The name, the role or the password cannot be used.
+        ParameterError: The name or the role cannot be used.
         ConflictError: There is a party of this name.
     """
     check_name("a party", name)
     if role not in ROLES:
         raise ParameterError(f"A role is one of {', '.join(ROLES)}.")
     about(name, role)
-    kept = None if password is None else new_password_hash(agency, password, name)
-    party = Party(name=name, role=role, password_hash=kept, created_at=agency.clock())
+    party = Party(name=name, role=role, created_at=agency.clock())
     if not agency.database.insert(party):
         raise ConflictError("There is a party of this name already.", remedy="Choose another name.")
     return PartyView.model_validate(party)
@@ -167,13 +168,7 @@ def find_party(session: Session, name: str, *, lock: bool = False) -> Party:
     return party
 
 
-def create_token(
-    agency: Agency,
-    party_name: str,
-    note: str,
-    expires_in_days: int,
-    scopes: Collection[str] | None = None,
-) -> NewToken:
+def create_token(agency: Agency, party_name: str, note: str, expires_in_days: int) -> NewToken:
     """Makes a token for a party.
 
     Args:
@@ -181,7 +176,6 @@ def create_token(
         party_name: Whose it is.
         note: What it is for, in words.
         expires_in_days: How long it is valid.
-        scopes: What it may be used for; everything that the party may do if it is left out.
     """
     most = agency.limits.token_days
     if not 1 <= expires_in_days <= most:
@@ -194,32 +188,18 @@ def create_token(
         party = find_party(session, party_name)
         if party.disabled_at is not None:
             raise ConflictError("The party is disabled.", remedy="Make a token for somebody else.")
-        chosen = _checked_scopes(party.role, scopes)
-        about(party.name, token_id, chosen)
+        about(party.name, token_id)
         session.add(
             Token(
                 id=token_id,
                 party_id=party.id,
                 digest=digest_of_secret(secret),
-                scopes=chosen,
                 note=check_text("A note", note, 200),
                 created_at=now,
                 expires_at=expires,
             )
         )
     return NewToken(token=f"elldelta_{token_id}_{secret}", id=token_id, expires=expires)
-
-
-def _checked_scopes(role: Role, scopes: Collection[str] | None) -> str:
-    """What a token is for, as it is kept: in the order in which the scopes are named everywhere."""
-    wanted = SCOPES[role] if scopes is None else set(scopes)
-    if not wanted or not set(wanted) <= set(SCOPES[role]):
-        raise ParameterError(
-            f"A token of somebody of the role {role} can be for {', '.join(SCOPES[role])}.",
-            found="Something else was asked for, or nothing.",
-            remedy="Choose some of these.",
-        )
-    return " ".join(scope for scope in SCOPES[role] if scope in wanted)
 
 
 def list_tokens(agency: Agency, party_name: str, window: Window = BEGINNING) -> Part[TokenView]:
@@ -231,7 +211,7 @@ def list_tokens(agency: Agency, party_name: str, window: Window = BEGINNING) -> 
 
 
 def revoke_token(agency: Agency, token_id: str) -> TokenView:
-    """Ends a token, at once and for ever."""
+    """Ends a token and the logins with it, at once and for ever."""
     with agency.database.writing() as session:
         token = session.get(Token, token_id)
         if token is None:
@@ -256,9 +236,7 @@ def identify_token(agency: Agency, text: str) -> Caller:
         raise NotLoggedInError("The token was revoked.")
     if row.expires_at <= agency.clock():
         raise NotLoggedInError("The token has expired.")
-    return Caller(
-        row.id, row.name, row.role, scopes=None if row.scopes is None else frozenset(row.scopes.split())
-    )
+    return Caller(row.id, row.name, row.role, token_id=found[1])
 
 
 def list_trail(agency: Agency, window: Window = BEGINNING) -> Part[TrailView]:
