@@ -93,7 +93,7 @@ def lived(name, panel):
                     "released": made.records_released,
                     "classes": made.classes_published,
                     "loss": made.utility["ncp"],
-                    **{key: n for key, n in made.update.items() if key not in ("stays", "at_once")},
+                    **made.update,
                     "isolated_naively": naive,
                 },
             )

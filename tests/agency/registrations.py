@@ -152,8 +152,7 @@ def make_update(plan, counts, state, before=None, group_of=None):
     Where there are more records than before, they have come; the others stayed.
     """
     counts = np.asarray(counts, dtype=np.int64)
-    told = {"state": digest(state), "at_once": 1, "stays": 1}
-    said = {"at_once": 1, "stays": 1}
+    told, said = {"state": digest(state)}, {}
     if before is not None:
         old, since = before
         groups = {"came": np.maximum(counts - old, 0), "went": np.maximum(old - counts, 0)}
@@ -161,8 +160,7 @@ def make_update(plan, counts, state, before=None, group_of=None):
         for name, table in groups.items():
             places = np.nonzero(table)
             told[name] = [numbers.tolist() for numbers in (*places, table[places])]
-        said |= dict.fromkeys(UPDATE, 0) | {
-            **said,
+        said = dict.fromkeys(UPDATE, 0) | {
             "classes_changed": int((counts != old).any(axis=1).sum()),
             "records_joined": int(groups["came"].sum()),
             "records_left": int(groups["went"].sum()),
@@ -252,7 +250,7 @@ def same_state(first, second):
         (first.n_lines, first.head, first.ledger.n_releases, first.linked.keys())
         == (second.n_lines, second.head, second.ledger.n_releases, second.linked.keys())
         and np.array_equal(first.ledger.missed, second.ledger.missed)
-        and first.rules == second.rules
+        and first.is_living == second.is_living
         and same_series(first.ledger.series, second.ledger.series)
         and all(
             same_shares(one.smallest, other.smallest)

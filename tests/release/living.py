@@ -5,7 +5,7 @@ which it is told what came, went and stayed in every class (in truth nobody woul
 """
 
 from collections import defaultdict
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -109,8 +109,7 @@ class Adversary:
             whole = release.groupby(["age", "sex"])["value"].agg(set).to_dict()
             self.shown[owner].append(whole)
             if before is not None:
-                old, new = self.cells[owner][period - 1 : period + 1]
-                before = before.map({old[cell][0]: new[cell][0] for cell in old})  # classes may be merged
+                assert self.cells[owner][period - 1] == self.cells[owner][period]  # classes stay as they are
                 groups = [
                     state.drop(before.index, errors="ignore"),
                     before.drop(state.index, errors="ignore"),
@@ -146,34 +145,32 @@ class Adversary:
                 stays[who].append(period)
         return stays
 
-    def fewest(self, *, at_once=1):
+    def fewest(self):
         """The fewest values that are left for anybody, and for how many histories that was looked at."""
         world = self.world
         values = world.plan.schema.sensitive.value_labels
         seen, fewest, n_pairs = {}, len(values), 0
         histories = {owner: self.histories(owner) for owner in world.owners}
         people = world.people.set_index("who")[["age", "sex"]].apply(tuple, axis=1).to_dict()
-        for owners in combinations(world.owners, at_once):
-            for who in set().union(*(histories[owner] for owner in owners)):
-                ways = tuple((owner, tuple(histories[owner].get(who, ()))) for owner in owners)
-                key = (people[who], ways)
-                n_pairs += sum(bool(periods) for _, periods in ways)
+        for owner in world.owners:
+            for who, periods in histories[owner].items():
+                key = (people[who], owner, tuple(periods))
+                n_pairs += 1
                 if key not in seen:
-                    seen[key] = self._left(people[who], ways, values)
+                    seen[key] = self._left(*key, values)
                 fewest = min(fewest, seen[key])
         return fewest, n_pairs
 
-    def _left(self, cell, ways, values):
+    def _left(self, cell, owner, periods, values):
         """What is left for somebody: in all whole tables with people there, and in the groups it was in."""
         left = set(values)
-        for owner in self.world.owners:
-            for whole, cells in zip(self.shown[owner], self.cells[owner], strict=True):
+        for each in self.world.owners:
+            for whole, cells in zip(self.shown[each], self.cells[each], strict=True):
                 left &= whole.get(cells[cell][1], left)
-        for owner, periods in ways:
-            for period, (joiners, leavers, stayers) in enumerate(self.groups[owner], start=1):
-                was, is_in = period - 1 in periods, period in periods
-                group = stayers if was and is_in else joiners if is_in else leavers if was else {}
-                home, _ = self.cells[owner][period][cell]
-                if home in group:
-                    left &= {values[place] for place in group[home]}
+        for period, (joiners, leavers, stayers) in enumerate(self.groups[owner], start=1):
+            was, is_in = period - 1 in periods, period in periods
+            group = stayers if was and is_in else joiners if is_in else leavers if was else {}
+            home, _ = self.cells[owner][period][cell]
+            if home in group:
+                left &= {values[place] for place in group[home]}
         return len(left)

@@ -126,7 +126,7 @@ class PlanState:
             counts; only as far as it was asked for: by itself a plan does not need it.
         is_stored: Whether it is stored as it is, and need not be stored again.
         shares: The smallest shares of every sensitive column that they show, if that was asked for.
-        rules: Owners at once and stays of the tables that are published again; None if there are none.
+        is_living: Whether some of the tables are published again.
     """
 
     plan: Plan
@@ -136,7 +136,7 @@ class PlanState:
     linked: Mapping[int, tuple[LinkedState, ...]] = field(default_factory=dict)
     is_stored: bool = False
     shares: tuple[SmallestShares, ...] | None = None
-    rules: tuple[int, int] | None = None
+    is_living: bool = False
 
     @classmethod
     def of(
@@ -168,7 +168,7 @@ class PlanState:
         }
         shares = tuple(SmallestShares.none(*shape) for shape in shapes) if SHARES in min_records else None
         known = chain.state(plan.all_terms)
-        state = cls(plan, chain.n_lines, chain.head, known, linked, shares=shares, rules=chain.rules)
+        state = cls(plan, chain.n_lines, chain.head, known, linked, shares=shares, is_living=chain.is_living)
         if min_records and counts_of is not None:
             for entry in chain.active:
                 own = counts_of(entry)
@@ -189,7 +189,7 @@ class PlanState:
             head=admission.entry.hash,
             ledger=admission.state,
             is_stored=False,
-            rules=(examined.revision.at_once, examined.revision.stays) if examined.revision else self.rules,
+            is_living=self.is_living or examined.revision is not None,
         )
 
     def _joined(self, counts: NDArray[np.int64], grouping: Partition) -> PlanState:
@@ -225,9 +225,9 @@ class PlanState:
                     f"shown{place}_{n}": np.packbits(states[place].shown),
                     f"left{place}_{n}": states[place].left,
                 }
-        if self.rules is not None:
+        if self.is_living:
             series = [(owner, one) for owner, own in self.ledger.series.updates.items() for one in own]
-            arrays |= {"rules": np.array(self.rules), "owners": np.array([owner for owner, _ in series], "U")}
+            arrays["owners"] = np.array([owner for owner, _ in series], "U")
             groups = [(one.joiners, one.leavers, one.stayers) for _, one in series]
             arrays["groups"] = np.packbits(np.array(groups, dtype=np.bool_))
         content = io.BytesIO()
@@ -249,15 +249,14 @@ class PlanState:
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as found:
                 missed = table(found["missed"], terms.n_values)
-                rules, updates = None, dict[str, list[Update]]()
-                if "rules" in found:
-                    at_once, stays = found["rules"].tolist()
-                    rules, owners = (at_once, stays), found["owners"].tolist()
+                updates, is_living = dict[str, list[Update]](), "owners" in found
+                if is_living:
+                    owners = found["owners"].tolist()
                     bits = np.unpackbits(found["groups"], count=3 * len(owners) * missed.size)
                     groups = bits.reshape(len(owners), 3, *missed.shape).astype(np.bool_)
                     for owner, own in zip(owners, groups, strict=True):
                         updates.setdefault(owner, []).append(Update(*own))
-                series = Series(updates, *(rules or (1, 1)))
+                series = Series(updates)
                 ledger = joint_state(
                     LedgerState(
                         part,
@@ -285,7 +284,14 @@ class PlanState:
         except (ElldeltaError, OSError, ValueError, KeyError, EOFError):
             return None
         return cls(
-            plan, n_lines, head, ledger, linked, is_stored=True, shares=tuple(known) or None, rules=rules
+            plan,
+            n_lines,
+            head,
+            ledger,
+            linked,
+            is_stored=True,
+            shares=tuple(known) or None,
+            is_living=is_living,
         )
 
 
@@ -348,7 +354,7 @@ def check_registration(examined: Examined, past: Past, *, owner: str) -> Admissi
     grouping, revision = grouping_from_merged(examined.merged, plan.n_classes), examined.revision
     if revision is not None and past.known is not None:
         return known_update(past.known, revision, past.own.ledger)
-    if past.elsewhere and (revision or any(state.rules for state in (past.own, *past.elsewhere))):
+    if past.elsewhere and (revision or any(state.is_living for state in (past.own, *past.elsewhere))):
         raise RefusedError(
             "Where a table is published again, all releases about these people are under one plan.",
             found="Releases are registered under another plan, and what linking them with who came and went "
@@ -359,7 +365,7 @@ def check_registration(examined: Examined, past: Past, *, owner: str) -> Admissi
     last = past.series[0].entry if past.series else None
     kept = None if last is None else last.merged
     admission = admit(
-        Standing(past.own.ledger, past.own.n_lines, past.own.head, past.known, kept, last, past.own.rules),
+        Standing(past.own.ledger, past.own.n_lines, past.own.head, past.known, kept, last),
         grouping,
         examined.counts,
         owner=owner,

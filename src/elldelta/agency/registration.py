@@ -66,7 +66,7 @@ class Registration:
         cells: Three rows: published classes with a record of a value, rising; the positions of these values,
             rising within a class; and how many records, at least 1.
         update: Of a table that is published again: the digest of the owner's state, which stays with the
-            owner, and the rules; after the first time also the digest of the state before it, and who came
+            owner; after the first time also the digest of the state before it, and who came
             and who went, as cells of published classes that are numbered by their first base class. Otherwise
             None.
     """
@@ -163,8 +163,6 @@ class Registration:
                 and registration.digest == document["digest"]
             )
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
-            is_intact = False
-        except ParameterError:  # the rules of an update
             is_intact = False
         if not is_intact:
             raise changed(_SOURCE)

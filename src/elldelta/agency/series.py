@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.distribution import frozen
-from elldelta.core.partition import grouping_from_merged, is_coarser
-from elldelta.core.updates import Groups, check_rules
+from elldelta.core.partition import grouping_from_merged
+from elldelta.core.updates import Groups
 from elldelta.errors import FileError, RefusedError
 from elldelta.files import is_digest
 from elldelta.ledger import Admission
@@ -33,14 +33,13 @@ if TYPE_CHECKING:
 MOST_RECORDS = 2**53 - 1
 """More records than this cannot be added up everywhere without a rounding error, and nobody has them."""
 
-_BEGUN = frozenset({"state", "at_once", "stays"})
+_BEGUN = frozenset({"state"})
 _UPDATE = _BEGUN | {"since", "came", "went"}
 """What is told of a table that is published again: the first time, and later."""
 
 
 def checked_update(told: Mapping[str, Any]) -> Mapping[str, Any]:
     """What is told of a table that is published again, if it can be that; raises for anything else."""
-    check_rules(told["at_once"], told["stays"])
     is_update = told.keys() == _UPDATE
     if not is_digest(told["state"]) or not (told.keys() == _BEGUN or is_update):
         raise ValueError
@@ -70,22 +69,21 @@ def revision_of(
         raise _contradiction("Only one of them says that the table is published again.")
     if ("since" in told) != ("classes_changed" in said):
         raise _contradiction("One says that the table is published for the first time, the other one again.")
-    numbers = {"at_once": told["at_once"], "stays": told["stays"]}
-    groups = None
+    numbers, groups = dict[str, int](), None
     if "since" in told:
         came, went = (table_of(numbers_of(told[name]), *counts.shape) for name in ("came", "went"))
         groups = Groups(came, went, counts - came)
         groups = groups.only(groups.changes)
         if (groups.stayers < 0).any():
             raise _contradiction("More have come than the release shows.")
-        numbers |= {
+        numbers = {
             "classes_changed": int(groups.changes.sum()),
             "records_joined": int(groups.joiners.sum()),
             "records_left": int(groups.leavers.sum()),
         }
     if any(said.get(name) != number for name, number in numbers.items()):
         raise _contradiction("They say different things about who came and went.")
-    return Revision(groups, told.get("since", ""), told["state"], told["at_once"], told["stays"])
+    return Revision(groups, told.get("since", ""), told["state"])
 
 
 def _contradiction(found: str) -> FileError:
@@ -121,15 +119,13 @@ def withheld_by(examined: Examined, series: Sequence[Registered]) -> tuple[int, 
         return ()  # the first one; or it updates another one, which the ledger refuses
     groups, old = revision.groups, series[0].grouping
     new = grouping_from_merged(examined.merged, old.class_of.size)
-    if not is_coarser(new, old):
+    if new != old:
         return ()  # other classes, which the ledger refuses
-    shown, is_open = np.zeros_like(examined.counts), np.ones(old.class_of.size, dtype=np.bool_)
-    for item in series:  # classes are merged and never divided: what is open is whole classes of earlier ones
+    shown, is_open = np.zeros_like(examined.counts), np.ones(new.n_classes, dtype=np.bool_)
+    for item in series:
         is_here = is_open.copy()
-        is_here[list(item.entry.suppressed)] = False
-        bases = np.flatnonzero(is_here)
-        classes, firsts = np.unique(item.grouping.class_of[bases], return_index=True)
-        np.add.at(shown, new.class_of[bases[firsts]], item.counts[classes])
+        is_here[new.class_of[list(item.entry.suppressed)]] = False
+        shown[is_here] = item.counts[is_here]
         is_open &= ~is_here
     changes, shows = groups.changes, examined.counts.any(axis=1)
     fits = np.where(changes[:, np.newaxis], groups.leavers + groups.stayers, examined.counts) == shown

@@ -186,10 +186,6 @@ class LedgerState:
             self.terms, self.missed | missed, self.n_releases + 1, self._spent(missed), smallest, self.series
         )
 
-    def with_rules(self, at_once: int, stays: int) -> LedgerState:
-        """The state in which somebody may know so much of tables that are published again."""
-        return replace(self, series=replace(self.series, at_once=at_once, stays=stays))
-
     def with_update(self, owner: str, update: Update) -> LedgerState:
         """The state in which an owner has changed its table so; its new whole table is admitted as any other.
 

@@ -150,12 +150,6 @@ def grouping_from_merged(merged: Sequence[Sequence[int]], n_classes: int) -> Par
     return Partition(np.unique(first, return_inverse=True)[1].reshape(-1))
 
 
-def is_coarser(coarse: Partition, fine: Partition) -> bool:
-    """Whether every class of one grouping lies in a class of the other."""
-    pairs = np.unique(np.stack([fine.class_of, coarse.class_of]), axis=1)
-    return bool(pairs.shape[1] == fine.n_classes)
-
-
 def sum_by_class(table: NDArray[Any], partition: Partition) -> NDArray[Any]:
     """Adds up the rows of a table class by class."""
     sums: NDArray[Any] = sum_by_group(table, partition.class_of, partition.n_classes)

@@ -243,7 +243,7 @@ class JointState:
             ]
             for owner in first.updates
         }
-        return Series(updates, first.at_once, first.stays)
+        return Series(updates)
 
     def admits(self, misses: NDArray[np.bool_], shown: Shown | None = None) -> bool:
         """Whether every column would still keep its promise with one more release."""
@@ -256,10 +256,6 @@ class JointState:
             RefusedError: A column would no longer keep its promise; the error names it.
         """
         return JointState(tuple(part.admit(own, seen) for part, own, seen in self._apart(misses, shown)))
-
-    def with_rules(self, at_once: int, stays: int) -> JointState:
-        """The state in which somebody may know so much of tables that are published again."""
-        return JointState(tuple(part.with_rules(at_once, stays) for part in self.parts))
 
     def with_update(self, owner: str, update: Update) -> JointState:
         """The state in which an owner has changed its table so."""

@@ -9,14 +9,12 @@ most one later group of leavers, and among the stayers in between. What none of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from elldelta.core.certificate import missing_witnesses, read_only
-from elldelta.core.checks import check_whole
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,20 +23,6 @@ if TYPE_CHECKING:
 
     from elldelta.core.partition import Partition
     from elldelta.core.several import Terms
-
-MOST_UNIONS = 1_000_000
-"""How many ways to come and go are looked at; beyond them a ledger is refused, not believed."""
-
-MOST_STAYS = MOST_AT_ONCE = 100
-"""More stays, or owners at once, are not promised: nothing could ever be published again."""
-
-
-def check_rules(at_once: object, stays: object) -> tuple[int, int]:
-    """Returns owners at once and stays of a promise, if they are whole numbers in their range."""
-    return (
-        check_whole("the number of owners whose changes are known", at_once, 1, MOST_AT_ONCE),
-        check_whole("the number of stays", stays, 1, MOST_STAYS),
-    )
 
 
 def chance_of_change(
@@ -125,45 +109,24 @@ class Update:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """The updates of all owners of a ledger, and what an adversary may know of them.
+    """The updates of all owners of a ledger, about each of which an adversary may know who came and went.
 
     Attributes:
         updates: Per owner its updates, in their order.
-        at_once: w: at how many owners the adversary may know when a person came and went.
-        stays: v: how often a person may have been in an owner's table, with gaps in between.
     """
 
     updates: Mapping[str, Sequence[Update]]
-    at_once: int = 1
-    stays: int = 1
 
     def __post_init__(self) -> None:
-        check_rules(self.at_once, self.stays)
         object.__setattr__(self, "updates", {owner: tuple(own) for owner, own in self.updates.items() if own})
-        # Every choice of owners, times the ways at each: added up one owner after the other.
-        n_known = min(self.at_once, len(self.updates))
-        unions = [1, *[0] * n_known]
-        for own in self.updates.values():
-            n_ways = _n_ways(len(own), self.stays)
-            for chosen in range(n_known, 0, -1):
-                unions[chosen] += unions[chosen - 1] * n_ways
-        n_unions = unions[n_known]
-        if n_unions > MOST_UNIONS:
-            raise RefusedError(
-                "There are too many ways in which people may have come and gone to look at all of them.",
-                found=f"{n_unions:,} ways, with {self.stays} stays and {self.at_once} owners at once.",
-                remedy="Begin a new plan and ledger, or promise fewer stays or owners at once.",
-            )
 
     def with_update(self, owner: str, update: Update) -> Series:
         """The same with one more update of an owner."""
-        updates = {**self.updates, owner: (*self.updates.get(owner, ()), update)}
-        return Series(updates, self.at_once, self.stays)
+        return Series({**self.updates, owner: (*self.updates.get(owner, ()), update)})
 
     def of(self, values: slice) -> Series:
         """The same about some of the values: those of one of several sensitive columns."""
-        updates = {owner: [update.of(values) for update in own] for owner, own in self.updates.items()}
-        return Series(updates, self.at_once, self.stays)
+        return Series({owner: [update.of(values) for update in own] for owner, own in self.updates.items()})
 
     def most_missed(self, missed: NDArray[np.bool_]) -> NDArray[np.int64]:
         """How many witnesses of each base class may be crossed out, at the worst (Theorem I). Exact.
@@ -171,16 +134,11 @@ class Series:
         Args:
             missed: U without stayers: what whole tables miss, R x |S|.
         """
-        shape = missed.shape
         whole = _packed(missed)
         most = _number(whole)
-        ways = [list(_ways(own, self.stays, shape)) for own in self.updates.values()]
-        for known in combinations(ways, min(self.at_once, len(ways))):
-            for groups in product(*known):
-                union = whole
-                for group in groups:
-                    union = union | group
-                np.maximum(most, _number(union), out=most)
+        for own in self.updates.values():
+            for groups in _ways(own, missed.shape):
+                np.maximum(most, _number(whole | groups), out=most)
         return most
 
 
@@ -188,36 +146,18 @@ NO_SERIES = Series({})
 """What a ledger begins with: nobody has published again."""
 
 
-def _ways(updates: Sequence[Update], stays: int, shape: tuple[int, ...]) -> Iterator[NDArray[np.uint8]]:
+def _ways(updates: Sequence[Update], shape: tuple[int, ...]) -> Iterator[NDArray[np.uint8]]:
     """What is crossed out for somebody who came and went in each possible way, packed; with all stayers."""
     if any(group.shape != shape for one in updates for group in (one.joiners, one.leavers, one.stayers)):
         raise ParameterError("Updates of a ledger are about the same base classes and values.")
     stayers = _packed(np.logical_or.reduce([one.stayers for one in updates]))
-    joiners = [_packed(one.joiners) for one in updates]
     leavers = [_packed(one.leavers) for one in updates]
-
-    def on(union: NDArray[np.uint8], first: int, is_in: bool, left: int) -> Iterator[NDArray[np.uint8]]:
-        """All that may follow: who is in may leave, who is out may join if it has a stay left."""
-        yield union
-        for at in range(first, len(updates)):
-            if is_in:
-                yield from on(union | leavers[at], at + 1, False, left)
-            elif left:
-                yield from on(union | joiners[at], at + 1, True, left - 1)
-
-    yield from on(stayers, 0, True, stays - 1)  # in the table from the beginning
-    for at in range(len(updates)):
-        yield from on(stayers | joiners[at], at + 1, True, stays - 1)
-
-
-def _n_ways(n_updates: int, stays: int) -> int:
-    """How many unions `_ways` yields."""
-    # Per number of events: chosen in rising order, alternating; somebody who begins outside has them all.
-    from math import comb
-
-    inside = sum(comb(n_updates, events) for events in range(min(2 * stays, n_updates + 1)))
-    outside = sum(comb(n_updates, events) for events in range(1, min(2 * stays, n_updates) + 1))
-    return inside + outside
+    # In the table from the beginning, or from one of the updates on.
+    begins = [(0, stayers), *((at + 1, stayers | _packed(one.joiners)) for at, one in enumerate(updates))]
+    for first, since in begins:
+        yield since
+        for gone in leavers[first:]:
+            yield since | gone
 
 
 def _packed(missed: NDArray[np.bool_]) -> NDArray[np.uint8]:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-STAY, MOVE, LEAVE, MUST, JOIN, LATE, OUT, GONE = range(8)
+STAY, MOVE, LEAVE, MUST, JOIN, RETURN, OUT, FORGET = range(8)
 """What became of a (person, value) since a table was last published: it stays; it is in another class now;
-left; left and must go; is new; is new but may not come any more; has left before; and is to be forgotten."""
+left; left and must go; is new; comes back, and is not shown again; has left before; is to be forgotten."""
 
 
 def first_state(pairs: str, classes: str) -> str:
-    """The state of a table that is published for the first time: who, val, home, shown, stays, waited."""
+    """The state of a table that is published for the first time: who, val, home, shown, has_left, waited."""
     return (
-        "SELECT pairs.who AS who, pairs.val AS val, classes.class AS home, 1 AS shown, 1 AS stays, "  # noqa: S608
+        "SELECT pairs.who AS who, pairs.val AS val, classes.class AS home, 1 AS shown, 0 AS has_left, "  # noqa: S608
         f"0 AS waited FROM {pairs} AS pairs JOIN {classes} AS classes ON classes.cell = pairs.cell"
     )
 
 
-def compared_with_state(
-    pairs: str, classes: str, state: str, erased: str, *, stays: int, most_waited: int | None
-) -> str:
-    """What became of every (person, value): who, val, class, home, stays, waited, kind.
+def compared_with_state(pairs: str, classes: str, state: str, erased: str) -> str:
+    """What became of every (person, value): who, val, class, home, waited, kind.
 
     Args:
         pairs: What `person_values` says of the table now.
@@ -26,48 +24,35 @@ def compared_with_state(
         state: What was last published, and who waits or has left: as `first_state`. A row that is shown and
             names nobody was published of somebody who must go.
         erased: A relation (who) of different persons who must go.
-        stays: How often a person may come.
-        most_waited: Who has waited so often may not come any more; None is no limit.
     """
     now = (
         "SELECT pairs.who AS who, pairs.val AS val, classes.class AS class "  # noqa: S608
         f"FROM {pairs} AS pairs JOIN {classes} AS classes ON classes.cell = pairs.cell "
         f"LEFT JOIN {erased} AS erased ON erased.who = pairs.who WHERE erased.who IS NULL"
     )
-    patient = "" if most_waited is None else f" AND COALESCE(old.waited, 0) < {int(most_waited)}"
-    may_come = f"(COALESCE(old.stays, 0) = 0 OR (old.stays < {int(stays)} AND old.home = now.class)){patient}"
     kind = (
         f"CASE WHEN old.shown = 1 AND now.class = old.home THEN {STAY} "
         f"WHEN old.shown = 1 AND now.class IS NOT NULL THEN {MOVE} "
         f"WHEN old.shown = 1 AND (old.who IS NULL OR erased.who IS NOT NULL) THEN {MUST} "
         f"WHEN old.shown = 1 THEN {LEAVE} "
-        f"WHEN now.class IS NOT NULL AND {may_come} THEN {JOIN} "
-        f"WHEN now.class IS NOT NULL THEN {LATE} "
-        f"WHEN erased.who IS NOT NULL OR old.stays = 0 THEN {GONE} ELSE {OUT} END"
+        f"WHEN now.class IS NOT NULL AND old.has_left = 1 THEN {RETURN} "
+        f"WHEN now.class IS NOT NULL THEN {JOIN} "
+        f"WHEN erased.who IS NOT NULL OR old.has_left = 0 THEN {FORGET} ELSE {OUT} END"
     )
     # Narrow numbers: both sides are as large as the table, and must fit into memory together.
     before = (
         "SELECT who, "  # noqa: S608
         + ", ".join(f"CAST({name} AS INTEGER) AS {name}" for name in ("val", "home"))
-        + "".join(f", CAST({name} AS SMALLINT) AS {name}" for name in ("shown", "stays", "waited"))
+        + "".join(f", CAST({name} AS SMALLINT) AS {name}" for name in ("shown", "has_left", "waited"))
         + f" FROM {state} AS state"
     )
     return (
         "SELECT COALESCE(now.who, old.who) AS who, COALESCE(now.val, old.val) AS val, "  # noqa: S608
         "CASE WHEN old.shown = 1 OR now.class IS NULL THEN old.home ELSE now.class END AS class, "
-        "COALESCE(old.home, -1) AS home, COALESCE(old.stays, 0) AS stays, COALESCE(old.waited, 0) AS waited, "
+        "COALESCE(old.home, -1) AS home, COALESCE(old.waited, 0) AS waited, "
         f"CAST({kind} AS SMALLINT) AS kind FROM ({now}) AS now "
         f"FULL OUTER JOIN ({before}) AS old ON now.who = old.who AND now.val = old.val "
         f"LEFT JOIN {erased} AS erased ON erased.who = old.who"
-    )
-
-
-def merged_homes(state: str, classes: str) -> str:
-    """A state whose classes have other numbers, because some were merged: classes (class, next)."""
-    return (
-        "SELECT state.who AS who, state.val AS val, classes.next AS home, state.shown AS shown, "  # noqa: S608
-        "state.stays AS stays, state.waited AS waited "
-        f"FROM {state} AS state JOIN {classes} AS classes ON classes.class = state.home"
     )
 
 
@@ -152,15 +137,14 @@ def next_state(compared: str, decisions: str) -> str:
         f"CASE WHEN compared.kind IN ({STAY}, {MOVE}, {MUST}) OR ({is_new}) "
         f"OR (compared.kind = {LEAVE} AND decisions.changes = 0) THEN 1 ELSE 0 END"
     )
-    waits = (
-        f"compared.kind IN ({MOVE}, {LATE}) OR (compared.kind IN ({JOIN}, {LEAVE}) AND decisions.changes = 0)"
-    )
+    waits = f"compared.kind = {MOVE} OR (compared.kind IN ({JOIN}, {LEAVE}) AND decisions.changes = 0)"
+    has_left = f"compared.kind IN ({RETURN}, {OUT}) OR (compared.kind = {LEAVE} AND decisions.changes = 1)"
     return (
         f"SELECT CASE WHEN compared.kind = {MUST} THEN NULL ELSE compared.who END AS who, "  # noqa: S608
         f"compared.val AS val, CASE WHEN ({is_new}) OR compared.home < 0 THEN compared.class "
         f"ELSE compared.home END AS home, {shown} AS shown, "
-        f"compared.stays + CASE WHEN {is_new} THEN 1 ELSE 0 END AS stays, "
+        f"CASE WHEN {has_left} THEN 1 ELSE 0 END AS has_left, "
         f"CASE WHEN {waits} THEN compared.waited + 1 ELSE 0 END AS waited "
         f"FROM {compared} AS compared JOIN {decisions} AS decisions ON decisions.class = compared.class "
-        f"WHERE compared.kind <> {GONE} AND NOT (compared.kind = {MUST} AND decisions.changes = 1)"
+        f"WHERE compared.kind <> {FORGET} AND NOT (compared.kind = {MUST} AND decisions.changes = 1)"
     )

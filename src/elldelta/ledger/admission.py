@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta._version import __version__
-from elldelta.core.partition import Partition, grouping_from_merged, is_coarser, merged_classes
+from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
 from elldelta.core.several import JointTerms, certify_shown
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger.chain import LedgerChain, Standing, counted_line
@@ -92,10 +92,7 @@ def admit(
         return Admission(standing.known, state, b"")
     if standing.kept is not None and revision is None:
         raise _second_release(owner)
-    # Classes may be merged in an update, and are never divided: nothing smaller is shown (Theorem I).
-    if standing.kept is not None and not is_coarser(
-        grouping, grouping_from_merged(standing.kept, terms.n_classes)
-    ):
+    if standing.kept is not None and grouping != grouping_from_merged(standing.kept, terms.n_classes):
         raise RefusedError(
             f"{owner!r} has published under this plan before, with other classes.",
             found="Tables about the same people under two groupings can be subtracted from each other "
@@ -107,11 +104,8 @@ def admit(
     if revision is not None:
         updates = None if revision.groups is None or standing.last is None else standing.last.sequence
         update = None if revision.groups is None else revision.groups.missed(terms, grouping)
-        state = state.with_rules(revision.at_once, revision.stays)
         state = state if update is None else state.with_update(owner, update)
-        line = UpdateLine.of(
-            update, updates=updates, state=revision.state, at_once=revision.at_once, stays=revision.stays
-        )
+        line = UpdateLine.of(update, updates=updates, state=revision.state)
     after = state.admit(certificate.missed, (counts, grouping))
     entry = LedgerEntry(
         sequence=standing.n_lines,
@@ -149,14 +143,6 @@ def _check_revision(standing: Standing, owner: str, revision: Revision | None) -
         )
     if revision.groups is not None:
         _check_since(last, owner, revision.since)
-    rules = standing.rules
-    if rules is not None and rules != (revision.at_once, revision.stays):
-        raise RefusedError(
-            "All tables of a ledger that are published again promise the same.",
-            found=f"The ledger has {rules[0]} owners at once and {rules[1]} stays, this release "
-            f"{revision.at_once} and {revision.stays}.",
-            remedy="Use those of the ledger.",
-        )
 
 
 def _second_release(owner: str) -> RefusedError:

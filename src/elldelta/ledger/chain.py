@@ -58,7 +58,6 @@ class Standing:
         known: The line of this very release, if it is in the ledger already.
         kept: The merged classes that its owner has published before and has to keep; None if there are none.
         last: The last release of its owner; None if there is none.
-        rules: Owners at once and stays of the tables that are published again; None if there are none.
     """
 
     state: AnyState
@@ -67,7 +66,6 @@ class Standing:
     known: LedgerEntry | None = None
     kept: tuple[tuple[int, ...], ...] | None = None
     last: LedgerEntry | None = None
-    rules: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,12 +136,10 @@ class LedgerChain:
         each = f", with at least {header.min_records} linked records each" if header.min_records > 1 else ""
         again = ""
         if self.series.updates:
-            times = "once" if self.series.stays == 1 else f"at most {self.series.stays} times"
-            owners = "one owner" if self.series.at_once == 1 else f"{self.series.at_once} owners"
             again = (
                 " Of tables that were published again, this also holds for whoever knows when a person came "
-                f"to and left the tables of {owners}, and is told apart what came, went and stayed, if the "
-                f"person was there {times}."
+                "to and left the tables of one owner, and is told apart what came, went and stayed, if the "
+                "person was there once."
             )
         said = []
         left = [column.values_left for column in header.columns if column.n_needed]
@@ -241,14 +237,11 @@ class LedgerChain:
     @cached_property
     def series(self) -> Series:
         """What owners have changed in tables that they published again, and what somebody may know of it."""
-        lines = [(entry.owner, entry.update) for entry in self.active if entry.update is not None]
         updates: dict[str, list[Update]] = {}
-        for owner, line in lines:
-            if line.updates is not None:
-                updates.setdefault(owner, []).append(line.missed(self.header))
-        # Equal in all lines that elldelta has written; of others the strictest counts.
-        at_once = max((line.at_once for _, line in lines), default=1)
-        return Series(updates, at_once, max((line.stays for _, line in lines), default=1))
+        for entry in self.active:
+            if entry.update is not None and entry.update.updates is not None:
+                updates.setdefault(entry.owner, []).append(entry.update.missed(self.header))
+        return Series(updates)
 
     def _smallest(self, values: slice) -> SmallestShares:
         """The smallest shares of some values that the releases show, as far as lines tell them.
@@ -309,14 +302,12 @@ class LedgerChain:
             known=next((entry for entry in own if entry.content_digest == content_digest), None),
             kept=own[-1].merged if own else None,
             last=own[-1] if own else None,
-            rules=self.rules,
         )
 
     @property
-    def rules(self) -> tuple[int, int] | None:
-        """Owners at once and stays of the tables that are published again; None if there are none."""
-        is_living = any(entry.update for entry in self.active)
-        return (self.series.at_once, self.series.stays) if is_living else None
+    def is_living(self) -> bool:
+        """Whether some of its tables are published again."""
+        return any(entry.update for entry in self.active)
 
     def grouping_of(self, owner: str) -> Partition | None:
         """The classes that an owner has published before and has to keep; None if it has not published."""

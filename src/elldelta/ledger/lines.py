@@ -11,7 +11,7 @@ import numpy as np
 
 from elldelta.core.closeness import as_limit
 from elldelta.core.partition import Partition, grouping_from_merged
-from elldelta.core.updates import Update, check_rules
+from elldelta.core.updates import Update
 from elldelta.errors import ElldeltaError, ParameterError
 from elldelta.files import canonical_parts, digest_of_parts, is_digest, members
 from elldelta.ledger.sealed import is_whole, numbers_below
@@ -292,8 +292,6 @@ class UpdateLine:
         leavers: What those who went miss.
         stayers: What those who stayed miss.
         state: The digest of the owner's state, in which a secret keeps anybody from guessing who is in it.
-        at_once: At how many owners somebody may know who came and went; the same in all lines of a ledger.
-        stays: How often a person may have been in the table; the same in all lines of a ledger.
     """
 
     updates: int | None
@@ -301,29 +299,24 @@ class UpdateLine:
     leavers: tuple[tuple[int, ...], ...]
     stayers: tuple[tuple[int, ...], ...]
     state: str
-    at_once: int
-    stays: int
 
     @classmethod
-    def of(
-        cls, update: Update | None, *, updates: int | None, state: str, at_once: int, stays: int
-    ) -> UpdateLine:
+    def of(cls, update: Update | None, *, updates: int | None, state: str) -> UpdateLine:
         """The line of an update; None is the first table of a series."""
         groups = () if update is None else (update.joiners, update.leavers, update.stayers)
         joiners, leavers, stayers = map(listed_misses, groups) if groups else ((), (), ())
-        return cls(updates, joiners, leavers, stayers, state, at_once, stays)
+        return cls(updates, joiners, leavers, stayers, state)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], header: LedgerHeader, sequence: int) -> UpdateLine:
         """Reads what an entry's `to_dict` wrote, or raises `ParameterError`."""
         updates, state = document["updates"], document["state"]
-        numbers = check_rules(document["at_once"], document["stays"])
         if not (updates is None or (is_whole(updates) and 1 <= updates < sequence)) or not is_digest(state):
             raise ParameterError("An update in a ledger is malformed.")
         groups = [_misses(document[name], header) for name in ("joiners", "leavers", "stayers")]
         if updates is None and any(groups):
             raise ParameterError("The first table of a series changes nothing.")
-        return cls(updates, groups[0], groups[1], groups[2], state, *numbers)
+        return cls(updates, groups[0], groups[1], groups[2], state)
 
     def missed(self, header: LedgerHeader) -> Update:
         """What the groups miss, base classes x values."""

@@ -43,16 +43,13 @@ SUMMARY = (
 """What is told about a release that was just made."""
 
 PERSONS = frozenset({"persons", "records_repeated", "persons_per_class"})
-BEGUN = frozenset({"stays", "at_once"})
-"""What the first manifest of a series says."""
-UPDATE = BEGUN | {
+BEGUN = frozenset[str]()
+"""What the first manifest of a series says: nothing has changed yet."""
+UPDATE = frozenset({
     *("classes_changed", "classes_unchanged", "classes_waiting", "classes_withheld", "longest_wait"),
     *("records_joined", "records_left", "records_waiting", "records_lingering", "records_moved"),
-    "records_late",
-}  # fmt: skip
-
-MERGED = UPDATE | {"classes_merged"}
-"""The same where classes may be merged for good."""
+    "records_returned",
+})  # fmt: skip
 
 COUNTED = frozenset({"base_classes_failing", "records_suppressed", "base_classes", "base_classes_merged"})
 LOSSES = frozenset({"ncp_before", "ncp_after"})
@@ -230,7 +227,7 @@ class Manifest:
                 kept=_checked_kept(content["kept"], schema),
                 persons=_checked_numbers(content["persons"], PERSONS),
                 closeness=_checked_closeness(content["closeness"]),
-                update=_checked_numbers(content["update"], UPDATE, BEGUN, MERGED),
+                update=_checked_numbers(content["update"], UPDATE, BEGUN),
                 also=_checked_also(content["also"], schema),
                 coarsening=_checked_cost(content["coarsening"]),
                 **{name: content[name] for name in _PLAIN if name not in _CHECKED},
@@ -254,13 +251,11 @@ def _updated(update: Mapping[str, int]) -> Iterator[str]:
         f"{update['classes_unchanged']:,} had no change, {update['classes_waiting']:,} wait, "
         f"{update['classes_withheld']:,} are withheld."
     )
-    if update.get("classes_merged"):
-        yield f"{update['classes_merged']:,} were merged with a neighbour, for good."
     yield (
         f"Records: {update['records_joined']:,} came and {update['records_left']:,} went; "
         f"{update['records_waiting']:,} wait to come, {update['records_lingering']:,} to go, "
-        f"{update['records_moved']:,} are shown in the class they have left; {update['records_late']:,} may "
-        f"not come any more. The longest wait is {update['longest_wait']:,} releases."
+        f"{update['records_moved']:,} are shown in the class they have left; {update['records_returned']:,} "
+        f"came back and are not shown again. The longest wait is {update['longest_wait']:,} releases."
     )
 
 

@@ -28,14 +28,6 @@ class Outcomes:
         np.maximum.at(self.longest_wait, classes[waits], waited[waits] + 1)
         self.most_waited = int(waited[kinds != state_sql.OUT].max(initial=0))
 
-    def merged(self, next_of: NDArray[np.int64]) -> Outcomes:
-        """The same where classes are merged: the number of each among the classes that follow."""
-        kinds, classes, values = np.nonzero(self._tables)
-        n = self._tables[kinds, classes, values]
-        waited = np.maximum(self.longest_wait[classes] - 1, 0)
-        cells = [next_of[classes], values, kinds, n, waited]
-        return Outcomes(cells, int(next_of.max()) + 1, self._tables.shape[2])
-
     def table(self, *kinds: int) -> NDArray[np.int64]:
         """Records of some kinds, by class and value."""
         total: NDArray[np.int64] = self._tables[list(kinds)].sum(axis=0)
@@ -80,6 +72,6 @@ class Outcomes:
             "records_waiting": int(joiners[~does_change].sum()),
             "records_lingering": int(leavers[holds].sum()),
             "records_moved": int(self.table(state_sql.MOVE).sum()),
-            "records_late": int(self.table(state_sql.LATE).sum()),
+            "records_returned": int(self.table(state_sql.RETURN).sum()),
             "longest_wait": self.most_waited,
         }

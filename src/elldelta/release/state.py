@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 METADATA_KEY = b"elldelta.state"
-COLUMNS = ("who", "val", "home", "shown", "stays", "waited")
+COLUMNS = ("who", "val", "home", "shown", "has_left", "waited")
 
 
 def read_told(path: Path, plan: Plan) -> dict[str, Any]:
-    """What a state says for an agency: its digest, the rules, the state before it, who came and who went.
+    """What a state says for an agency: its digest, the state before it, who came and who went.
 
     Numbers of records by published class and value: nothing about a person.
 

@@ -2,7 +2,8 @@
 
 Since the last release, in every published class either nothing changes, or those who came, those who went and
 those who stayed are each as good as a table of their own. Otherwise the class stays as it was last published:
-who came waits, and who went stays in it. Where somebody must go at once, it is withheld instead.
+who came waits, and who went stays in it. Where somebody must go at once, or has waited for too long, it is
+withheld instead. Everybody is published once: who has left and comes back is recognised and not shown again.
 
 Who is in the published table stands in the owner's *state*, a file that is personal data and nobody else's.
 The comparison with it is a join in the engine. Its digest stands in the owner's line in the ledger, so that
@@ -14,20 +15,18 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from elldelta.core.certificate import missing_witnesses
 from elldelta.core.checks import check_whole
-from elldelta.core.updates import Groups, check_rules
 from elldelta.engines import TableColumn, sql, state_sql
 from elldelta.errors import DataError, InternalError, ParameterError, RefusedError
 from elldelta.files import canonical_json, changed
 from elldelta.model import Accounting, Counts
 from elldelta.model.persons import person_key
 from elldelta.plan.classes import Boxes, Runs
-from elldelta.release.neighbours import joined, pairings
 from elldelta.release.outcomes import CHANGE, HOLD, WITHHOLD, Outcomes
 from elldelta.release.publishable import fewest_persons, republished
 from elldelta.release.state import COLUMNS, FORMAT_VERSION, METADATA_KEY, read_head, state_digest
@@ -37,16 +36,12 @@ if TYPE_CHECKING:
 
     from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
+    from elldelta.core.updates import Groups
     from elldelta.engines import Engine, Table
     from elldelta.model import CountedTable
     from elldelta.plan.plan import Plan
     from elldelta.release.manifest import Manifest
     from elldelta.release.publishable import Publishable
-
-AfterWait = Literal["withhold", "leave-out", "merge"]
-"""What becomes of a class in which somebody has waited for too long: it is withheld; or who came late is left
-out for good, and it is withheld only because of those who went; or it is merged with a neighbour for good,
-and withheld only if no union with one may change."""
 
 
 @dataclass(frozen=True)
@@ -58,30 +53,20 @@ class Living:
             keep it where nobody else can read, and not beside the release.
         since: The state of the last release; None for the first one.
         erase: A file whose column of the persons' name says who must go at once, also from the state.
-        stays: How often a person may be in the table, with gaps in between; further returns wait. Part of the
-            promise, and the same for all owners of a ledger.
-        at_once: At how many owners somebody may know who came and went. Part of the promise, too.
-        longest_wait: How many releases somebody may wait; None is no limit.
-        after_wait: What happens then.
+        longest_wait: How many releases somebody may wait before the class is withheld; None is no limit.
     """
 
     state: Path
     since: Path | None = None
     erase: Path | None = None
-    stays: int = 1
-    at_once: int = 1
     longest_wait: int | None = None
-    after_wait: AfterWait = "withhold"
 
     def __post_init__(self) -> None:
         for name in ("state", "since", "erase"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else Path(value))
-        check_rules(self.at_once, self.stays)
         if self.longest_wait is not None:
             check_whole("the longest wait", self.longest_wait)
-        if self.after_wait not in get_args(AfterWait):
-            raise ParameterError(f"After the longest wait: {', '.join(get_args(AfterWait))}.")
         if self.erase is not None and self.since is None:
             raise ParameterError(
                 "Nobody can be erased from a table that was not published yet.",
@@ -102,15 +87,11 @@ class Revision:
         groups: Who came, went and stayed in the classes that change; None for the first release of a series.
         since: The digest of the state that it was compared with.
         state: The digest of the new one.
-        at_once: See `Living`.
-        stays: See `Living`.
     """
 
     groups: Groups | None
     since: str
     state: str
-    at_once: int
-    stays: int
 
 
 def check_living(living: Living, plan: Plan, person: str | None, *, has_ledger: bool) -> None:
@@ -162,7 +143,7 @@ class Comparison:
         self.content: Publishable
         self.groups: Groups | None = None
         self.since = ""
-        self._update: dict[str, int] = {"stays": living.stays, "at_once": living.at_once}
+        self._update: dict[str, int] = {}
 
     def __enter__(self) -> Comparison:
         return self
@@ -202,23 +183,12 @@ class Comparison:
                 found="The ledger has no line of this owner.",
                 remedy="Leave the state of the last release out (`since`), or use the ledger it belongs to.",
             )
-        living = self._living
         old = self._read_state(book)
-        erased = self._erased(old)
-        compared, found, persons = self._compared(grouping, old, erased)
+        compared, found, persons = self._compared(grouping, old, self._erased(old))
         decisions = self._decide(found, persons, book.state, grouping)
-        if living.after_wait == "merge" and living.longest_wait is not None:
-            pairs = self._to_merge(found, persons, decisions, book.state, grouping)
-            self._update["classes_merged"] = len(pairs)
-            if pairs:
-                grouping, next_of = joined(grouping, pairs)
-                homes = self._put(**{"class": np.arange(next_of.size), "next": next_of.astype(np.int32)})
-                old = self._store(state_sql.merged_homes(old, homes))
-                compared, found, persons = self._compared(grouping, old, erased)
-                decisions = self._decide(found, persons, book.state, grouping)
         self.groups = found.groups.only(decisions == CHANGE)
         self.content = self._published(found, decisions, grouping)
-        self._update |= found.numbers(decisions)
+        self._update = found.numbers(decisions)
         self._query = state_sql.next_state(
             compared,
             self._put(
@@ -230,15 +200,13 @@ class Comparison:
         self, grouping: Partition, state: str, erased: str
     ) -> tuple[str, Outcomes, NDArray[np.int64]]:
         """The table beside a state: the relation, records by what became of them, and persons by class."""
-        living, counts = self._living, self._counted.counts
+        counts = self._counted.counts
         class_of = grouping.class_of[self.plan.class_of(counts.ranks)]
         query = state_sql.compared_with_state(
             self._pairs,
             self._put(cell=counts.ranks, **{"class": class_of.astype(np.int32)}),
             state,
             erased,
-            stays=living.stays,
-            most_waited=living.longest_wait if living.after_wait == "leave-out" else None,
         )
         compared = self._store(query)
         cells = self._fetch(state_sql.compared_counts(compared), 5)
@@ -247,31 +215,6 @@ class Comparison:
         homes, *n_persons = self._fetch(state_sql.compared_persons(compared, self._several), 5)
         persons[:, homes] = n_persons
         return compared, Outcomes(cells, grouping.n_classes, counts.schema.n_values), persons
-
-    def _to_merge(
-        self,
-        found: Outcomes,
-        persons: NDArray[np.int64],
-        decisions: NDArray[np.int64],
-        state: LedgerState,
-        grouping: Partition,
-    ) -> dict[int, int]:
-        """Classes that must not wait any more, with a neighbour together with which they may change."""
-        chosen: dict[int, int] = {}
-        changes = found.groups.changes
-        waits = (decisions == WITHHOLD) & (found.longest_wait > (self._living.longest_wait or 0))
-        for pairs in pairings(self.plan, grouping, waits):
-            taken = {*chosen, *chosen.values()}
-            # A neighbour in which nobody comes or goes hides nothing: what it showed can be subtracted.
-            tried = {
-                one: other for one, other in pairs.items() if changes[other] and not {one, other} & taken
-            }
-            coarser, next_of = joined(grouping, tried)
-            both = np.zeros((4, coarser.n_classes), dtype=np.int64)
-            np.maximum.at(both.T, next_of, persons.T)  # at least so many are different
-            passed = self._decide(found.merged(next_of), both, state, coarser) == CHANGE
-            chosen |= {one: other for one, other in tried.items() if passed[next_of[one]]}
-        return chosen
 
     def write_state(self, path: Path) -> str:
         """Writes the new state; returns its digest."""
@@ -334,15 +277,14 @@ class Comparison:
 
     def revision(self, state: str) -> Revision:
         """What the ledger is told."""
-        return Revision(self.groups, self.since, state, self._living.at_once, self._living.stays)
+        return Revision(self.groups, self.since, state)
 
     def _told(self) -> dict[str, Any]:
         """What an agency must be told besides the release, which `read_told` finds in the state."""
-        told: dict[str, Any] = {"at_once": self._living.at_once, "stays": self._living.stays}
-        if self.groups is not None:
-            told |= {"since": self.since, "came": _cells(self.groups.joiners)}
-            told |= {"went": _cells(self.groups.leavers)}
-        return told
+        if self.groups is None:
+            return {}
+        came, went = _cells(self.groups.joiners), _cells(self.groups.leavers)
+        return {"since": self.since, "came": came, "went": went}
 
     @property
     def _names(self) -> list[str]:
@@ -417,9 +359,7 @@ class Comparison:
         self, found: Outcomes, persons: NDArray[np.int64], state: LedgerState, grouping: Partition
     ) -> NDArray[np.int64]:
         """Which classes change, stay as they are, or are withheld."""
-        plan, living = self.plan, self._living
-        series = replace(state.series, at_once=living.at_once, stays=living.stays)
-        groups = found.groups
+        plan, groups, longest_wait = self.plan, found.groups, self._living.longest_wait
         tables = np.stack([found.if_changed, groups.joiners, groups.leavers, groups.stayers])
         # One person may have many values: each group needs as many persons as a table of its own.
         passes: NDArray[np.bool_] = np.all(~tables.any(axis=2) | (persons >= fewest_persons(plan)), axis=0)
@@ -427,14 +367,14 @@ class Comparison:
             update = groups.only(passes).missed(plan.terms, grouping)
             shown = np.where(passes[:, np.newaxis], found.if_changed, 0)
             missed = missing_witnesses(shown, plan.terms, grouping)
-            after = series.with_update(self._owner, update)
+            after = state.series.with_update(self._owner, update)
             left = plan.terms.n_witnesses - after.most_missed(state.missed | missed)
             fails = (left < plan.ell) | (missed.sum(axis=1) > plan.terms.allowances)
             passes[grouping.class_of[fails]] = False
         decisions = np.where(passes, CHANGE, HOLD)
         must = found.table(state_sql.MUST).any(axis=1)
-        if living.longest_wait is not None:
-            must |= found.longest_wait > living.longest_wait
+        if longest_wait is not None:
+            must |= found.longest_wait > longest_wait
         decisions[(decisions == HOLD) & must] = WITHHOLD
         return decisions
 

@@ -113,22 +113,10 @@ def _release(
             "Classes that cannot do without them are withheld.",
         ),
     ] = None,
-    stays: Annotated[int, typer.Option(help="With --state: how often a person may be there, with gaps.")] = 1,
-    at_once: Annotated[
-        int,
-        typer.Option(help="With --state: at how many owners somebody may know who came and went."),
-    ] = 1,
     longest_wait: Annotated[
         int | None,
-        typer.Option(help="With --state: how many releases somebody may wait."),
+        typer.Option(help="With --state: how many releases somebody may wait before the class is withheld."),
     ] = None,
-    after_wait: Annotated[
-        Literal["withhold", "leave-out", "merge"],
-        typer.Option(
-            help="What happens then: the class is withheld; or who wants to come is left out for good; or "
-            "the class is merged with a neighbour for good.",
-        ),
-    ] = "withhold",
     agency_key: agency.AgencyKeyFile = None,
     overwrite: options.Overwrite = False,
     csv: options.Csv,
@@ -147,7 +135,7 @@ def _release(
     book = _ledger(ledger, ledger_copy, owner, to_come)
     living = None
     if state is not None:
-        living = Living(state, since, erase, stays, at_once, longest_wait, after_wait)
+        living = Living(state, since, erase, longest_wait)
         if target is not None and state.resolve().parent == target.resolve().parent:
             output.print_note("Note: the state is personal data. Do not publish the folder of this release.")
     elif since is not None or erase is not None:
