@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-Mechanism = Literal["cells", "keys", "marginals"]
+Mechanism = Literal["cells", "keys"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Protection:
         delta: The chance at which that may fail; 0 except for a set of keys.
         unit: Whose presence is hidden: one "record", or one "person" with all records.
         most_rows: How many records of a person were counted at most; 1 for a record.
-        mechanism: "cells": noise on every cell; "marginals": on small tables, put together as a tree; "keys":
-            on the cells with a record, and only those above a threshold are shown.
+        mechanism: "cells": noise on every cell; "keys": on the cells with a record, and only those above a
+            threshold are shown.
         records: The number of past records, with noise.
         steps: What was measured, and its epsilon.
     """

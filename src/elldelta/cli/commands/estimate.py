@@ -145,5 +145,4 @@ def _print_protected(model: Model, target: Path, *, as_json: bool) -> None:
 _MECHANISMS = {
     "cells": "every combination and value",
     "keys": "combinations that occur, of which only frequent ones are shown",
-    "marginals": "small tables of a few columns, put together",
 }
