@@ -51,21 +51,10 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
 
 
-@dataclass(frozen=True)
-class Recovery:
-    """What opening a ledger did about a commit that was interrupted.
-
-    Attributes:
-        outcome: "completed": the release and its line are both there. "undone": neither is. "incomplete": the
-            line stands, but files that it announced were neither found under their temporary nor under
-            their final names; they may have been published and moved, so the line keeps counting.
-        files: The final names that the release was to have.
-        lost: Those that were not found.
-    """
-
-    outcome: Literal["completed", "undone", "incomplete"]
-    files: tuple[Path, ...]
-    lost: tuple[Path, ...] = ()
+Recovery = Literal["completed", "undone", "incomplete"]
+"""What opening a ledger did about a commit that was interrupted: the release and its line are both there; or
+neither is; or the line stands, but files that it announced were found under neither of their names: they may
+have been published and moved, so the line keeps counting."""
 
 
 class OpenLedger(ReadLedger):
@@ -224,13 +213,11 @@ class OpenLedger(ReadLedger):
             self._repair()
         if pending is None:
             return
-        names = tuple(file.final for file in pending.files.files)
         if any(pending.hash == entry.hash for entry in self.chain.active):
-            lost = pending.files.place()
-            self.recovered = Recovery("incomplete" if lost else "completed", names, lost)
+            self.recovered = "incomplete" if pending.files.place() else "completed"
         else:
             pending.files.discard()
-            self.recovered = Recovery("undone", names)
+            self.recovered = "undone"
         pending.remove()
 
     def _load(self, *, judge_tail: bool = True) -> None:

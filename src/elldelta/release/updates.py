@@ -21,13 +21,13 @@ import numpy as np
 
 from elldelta.core.certificate import missing_witnesses
 from elldelta.core.checks import check_whole
+from elldelta.core.updates import Groups
 from elldelta.engines import TableColumn, sql, state_sql
 from elldelta.errors import DataError, InternalError, ParameterError, RefusedError
 from elldelta.files import canonical_json, changed
 from elldelta.model import Accounting, Counts
 from elldelta.model.persons import person_key
 from elldelta.plan.classes import Boxes, Runs
-from elldelta.release.outcomes import CHANGE, HOLD, WITHHOLD, Outcomes
 from elldelta.release.publishable import fewest_persons, republished
 from elldelta.release.state import COLUMNS, FORMAT_VERSION, METADATA_KEY, read_head, state_digest
 
@@ -36,12 +36,15 @@ if TYPE_CHECKING:
 
     from elldelta.core.ledger_state import LedgerState
     from elldelta.core.partition import Partition
-    from elldelta.core.updates import Groups
     from elldelta.engines import Engine, Table
     from elldelta.model import CountedTable
     from elldelta.plan.plan import Plan
     from elldelta.release.manifest import Manifest
     from elldelta.release.publishable import Publishable
+
+
+_HOLD, _CHANGE, _WITHHOLD = range(3)
+"""What becomes of a class: it stays as it was last published, it changes, or it is not published for now."""
 
 
 @dataclass(frozen=True)
@@ -186,19 +189,19 @@ class Comparison:
         old = self._read_state(book)
         compared, found, persons = self._compared(grouping, old, self._erased(old))
         decisions = self._decide(found, persons, book.state, grouping)
-        self.groups = found.groups.only(decisions == CHANGE)
+        self.groups = found.groups.only(decisions == _CHANGE)
         self.content = self._published(found, decisions, grouping)
         self._update = found.numbers(decisions)
         self._query = state_sql.next_state(
             compared,
             self._put(
-                **{"class": np.arange(grouping.n_classes)}, changes=(decisions == CHANGE).astype(np.int64)
+                **{"class": np.arange(grouping.n_classes)}, changes=(decisions == _CHANGE).astype(np.int64)
             ),
         )
 
     def _compared(
         self, grouping: Partition, state: str, erased: str
-    ) -> tuple[str, Outcomes, NDArray[np.int64]]:
+    ) -> tuple[str, _Outcomes, NDArray[np.int64]]:
         """The table beside a state: the relation, records by what became of them, and persons by class."""
         counts = self._counted.counts
         class_of = grouping.class_of[self.plan.class_of(counts.ranks)]
@@ -214,7 +217,7 @@ class Comparison:
         self._several = self._store(state_sql.several_rows(compared))
         homes, *n_persons = self._fetch(state_sql.compared_persons(compared, self._several), 5)
         persons[:, homes] = n_persons
-        return compared, Outcomes(cells, grouping.n_classes, counts.schema.n_values), persons
+        return compared, _Outcomes(cells, grouping.n_classes, counts.schema.n_values), persons
 
     def write_state(self, path: Path) -> str:
         """Writes the new state; returns its digest."""
@@ -356,7 +359,7 @@ class Comparison:
         return sql.distinct_rows(table.relation, [(person_key(table, self._person), "who")])
 
     def _decide(
-        self, found: Outcomes, persons: NDArray[np.int64], state: LedgerState, grouping: Partition
+        self, found: _Outcomes, persons: NDArray[np.int64], state: LedgerState, grouping: Partition
     ) -> NDArray[np.int64]:
         """Which classes change, stay as they are, or are withheld."""
         plan, groups, longest_wait = self.plan, found.groups, self._living.longest_wait
@@ -371,14 +374,14 @@ class Comparison:
             left = plan.terms.n_witnesses - after.most_missed(state.missed | missed)
             fails = (left < plan.ell) | (missed.sum(axis=1) > plan.terms.allowances)
             passes[grouping.class_of[fails]] = False
-        decisions = np.where(passes, CHANGE, HOLD)
+        decisions = np.where(passes, _CHANGE, _HOLD)
         must = found.table(state_sql.MUST).any(axis=1)
         if longest_wait is not None:
             must |= found.longest_wait > longest_wait
-        decisions[(decisions == HOLD) & must] = WITHHOLD
+        decisions[(decisions == _HOLD) & must] = _WITHHOLD
         return decisions
 
-    def _published(self, found: Outcomes, decisions: NDArray[np.int64], grouping: Partition) -> Publishable:
+    def _published(self, found: _Outcomes, decisions: NDArray[np.int64], grouping: Partition) -> Publishable:
         """What is published, as a table of counts; one combination stands for each class."""
         table = found.published(decisions)
         n_shown = int(table.sum())
@@ -409,6 +412,67 @@ class Comparison:
 
         found = pa.Table.from_batches(self._engine.fetch(self._store(query)))
         return [found.column(place).to_numpy().astype(np.int64) for place in range(n_columns)]
+
+
+class _Outcomes:
+    """What became of the records of every class and value."""
+
+    def __init__(self, cells: list[NDArray[np.int64]], n_classes: int, n_values: int) -> None:
+        classes, values, kinds, n, waited = cells
+        self._tables = np.zeros((8, n_classes, n_values), dtype=np.int64)
+        np.add.at(self._tables, (kinds, classes, values), n)
+        waits = np.isin(kinds, (state_sql.JOIN, state_sql.LEAVE))
+        self.longest_wait = np.zeros(n_classes, dtype=np.int64)
+        np.maximum.at(self.longest_wait, classes[waits], waited[waits] + 1)
+        self.most_waited = int(waited[kinds != state_sql.OUT].max(initial=0))
+
+    def table(self, *kinds: int) -> NDArray[np.int64]:
+        """Records of some kinds, by class and value."""
+        total: NDArray[np.int64] = self._tables[list(kinds)].sum(axis=0)
+        return total
+
+    @property
+    def groups(self) -> Groups:
+        """Who came, went and stayed, if everything changed."""
+        return Groups(
+            self.table(state_sql.JOIN),
+            self.table(state_sql.LEAVE, state_sql.MUST),
+            self.table(state_sql.STAY, state_sql.MOVE),
+        )
+
+    @property
+    def if_changed(self) -> NDArray[np.int64]:
+        """What would be published if everything changed."""
+        return self.table(state_sql.STAY, state_sql.MOVE, state_sql.JOIN)
+
+    def published(self, decisions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What is published."""
+        held = self.table(state_sql.STAY, state_sql.MOVE, state_sql.LEAVE)
+        table = np.where((decisions == _CHANGE)[:, np.newaxis], self.if_changed, held)
+        table[decisions == _WITHHOLD] = 0
+        return table
+
+    def numbers(self, decisions: NDArray[np.int64]) -> dict[str, int]:
+        """What the manifest says."""
+        does_change, holds, withheld = (decisions == one for one in (_CHANGE, _HOLD, _WITHHOLD))
+        was = self.table(state_sql.STAY, state_sql.MOVE, state_sql.LEAVE, state_sql.MUST).any(
+            axis=1
+        ) | self.if_changed.any(axis=1)
+        changes = self.groups.changes
+        joiners, leavers = self.groups.joiners, self.groups.leavers
+        return {
+            "classes_changed": int((does_change & changes).sum()),
+            "classes_unchanged": int((was & ~changes & ~withheld).sum()),
+            "classes_waiting": int((holds & changes).sum()),
+            "classes_withheld": int(withheld.sum()),
+            "records_joined": int(joiners[does_change].sum()),
+            "records_left": int(leavers[does_change].sum()),
+            "records_waiting": int(joiners[~does_change].sum()),
+            "records_lingering": int(leavers[holds].sum()),
+            "records_moved": int(self.table(state_sql.MOVE).sum()),
+            "records_returned": int(self.table(state_sql.RETURN).sum()),
+            "longest_wait": self.most_waited,
+        }
 
 
 def _cells(table: NDArray[np.int64]) -> list[list[int]]:
