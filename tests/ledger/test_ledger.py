@@ -16,7 +16,7 @@ from elldelta.core.partition import Partition
 from elldelta.errors import FileError, InternalError, ParameterError, RefusedError
 from elldelta.ledger.chain import parse_chain
 from elldelta.ledger.ledger import OpenLedger, verify_ledger
-from elldelta.ledger.lines import line_bytes, void_line
+from elldelta.ledger.lines import VoidLine, line_bytes
 from elldelta.ledger.pending import Pending, StagedFiles, pending_path
 
 PLAN = "sha256:" + "1" * 64
@@ -258,7 +258,7 @@ class TestChain:
     def test_a_release_that_is_out_cannot_be_taken_back(self, path, lines):
         """Whoever keeps the ledger could make room for others that way; the release can still be linked."""
         kept = json.loads(lines[1])["hash"]
-        void = void_line(len(lines), 1)
+        void = VoidLine(len(lines), 1, on_word=False).to_dict()
         path.write_bytes(b"".join([*lines, line_bytes(void, verify_ledger(path).head)[0]]))
         assert verify_ledger(path, head=json.loads(lines[2])["hash"]).n_releases == 3
         with pytest.raises(FileError, match="does not count"):
@@ -267,11 +267,11 @@ class TestChain:
     def test_only_a_release_that_is_there_can_be_taken_back(self, path, lines):
         head = verify_ledger(path).head
         for voids in (0, len(lines), len(lines) + 1, -1, "1", [1], None):  # the first line, and itself, too
-            void = void_line(len(lines), voids)
+            void = VoidLine(len(lines), voids, on_word=False).to_dict()
             path.write_bytes(b"".join([*lines, line_bytes(void, head)[0]]))
             self.refused(path)
-        line, head = line_bytes(void_line(len(lines), 1), head)
-        again = void_line(len(lines) + 1, len(lines))
+        line, head = line_bytes(VoidLine(len(lines), 1, on_word=False).to_dict(), head)
+        again = VoidLine(len(lines) + 1, len(lines), on_word=False).to_dict()
         path.write_bytes(b"".join([*lines, line, line_bytes(again, head)[0]]))
         self.refused(path)
 
@@ -490,7 +490,7 @@ class TestRecovery:
         self.crash(path, tmp_path)
         chain = parse_chain(path.read_bytes(), "x")
         with path.open("ab") as file:
-            file.write(line_bytes(void_line(2, 1), chain.head)[0])
+            file.write(line_bytes(VoidLine(2, 1, on_word=False).to_dict(), chain.head)[0])
         with OpenLedger.open(path, PLAN, TERMS) as ledger:
             assert ledger.recovered == "undone"
         assert visible(tmp_path) == ["releases.ledger"]
@@ -499,7 +499,7 @@ class TestRecovery:
         self.crash(path, tmp_path)
         chain = parse_chain(path.read_bytes(), "x")
         with path.open("ab") as file:
-            file.write(line_bytes(void_line(2, 1), chain.head)[0][:20])
+            file.write(line_bytes(VoidLine(2, 1, on_word=False).to_dict(), chain.head)[0][:20])
         with OpenLedger.open(path, PLAN, TERMS) as ledger:
             assert ledger.recovered == "completed"
         assert verify_ledger(path).n_releases == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from elldelta.errors import FileError, ParameterError, RefusedError
-from elldelta.files import as_bytes, changed, holds, is_digest, read_json, seal, sign, trusted, unseal
+from elldelta.files import as_bytes, holds, is_digest, read_json, seal, sign, trusted, unsealed_record
 from elldelta.release import manifest_path, read_manifest
 
 if TYPE_CHECKING:
@@ -63,17 +63,14 @@ class Receipt:
     signature: str | None = None
 
     def __post_init__(self) -> None:
-        sent = self.registration_digest
-        digests = (self.plan_digest, self.content_digest, self.hash, *([] if sent is None else [sent]))
-        names: tuple[object, ...] = (self.server, self.owner, self.population)
+        digests = (self.plan_digest, self.content_digest, self.hash)
+        perhaps = (self.registration_digest, self.key_id)
         if (
             not all(map(is_digest, digests))
-            or not all(isinstance(name, str) and name.isprintable() for name in names)
-            or type(self.sequence) is not int
+            or not all(digest is None or is_digest(digest) for digest in perhaps)
+            or not all(name.isprintable() for name in (self.server, self.owner, self.population))
             or self.sequence < 1
             or (self.key_id is None) != (self.signature is None)
-            or not (self.key_id is None or is_digest(self.key_id))
-            or not (self.signature is None or isinstance(self.signature, str))
         ):
             raise ParameterError("What was given is no receipt.")
 
@@ -118,11 +115,7 @@ class Receipt:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, source: str = "The receipt") -> Self:
         """Reads what `to_dict` wrote; refuses other versions and content that does not match its digest."""
-        content = unseal(KIND, FORMAT_VERSION, document, source)
-        try:
-            return cls(**content)
-        except (TypeError, ParameterError):
-            raise changed(source) from None
+        return unsealed_record(KIND, FORMAT_VERSION, cls, document, source)
 
 
 def sign_admission(key: PrivateKey, admitted: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,16 @@ from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
 from elldelta.core.checks import check_whole
 from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, RemoteError, counted
-from elldelta.files import AtomicFiles, TrustedKeys, as_bytes, check_writable, digest, is_digest, json_object
+from elldelta.files import (
+    AtomicFiles,
+    TrustedKeys,
+    as_bytes,
+    check_writable,
+    digest,
+    is_digest,
+    json_object,
+    record_from,
+)
 from elldelta.ledger import check_plan, parse_chain
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import given_plan, other_plan, signature_path, verified_signature
@@ -432,17 +441,15 @@ def _receipt(
     document = answer.fine().json()
     owner = document.get("owner")
     try:
-        receipt = Receipt(
-            server=server.url,
-            owner=shown(owner),
-            plan_digest=document["plan"],
-            content_digest=document["content_digest"],
-            registration_digest=sent,
-            sequence=document["sequence"],
-            hash=document["hash"],
-            key_id=document.get("key_id"),
-            signature=document.get("signature"),
-            population=document["population"],
+        receipt = record_from(
+            Receipt,
+            {
+                **document,
+                "server": server.url,
+                "owner": shown(owner),
+                "plan_digest": document["plan"],
+                "registration_digest": sent,
+            },
         )
         is_ours = document["accepted"] is True and isinstance(owner, str) and receipt.is_about(release)
     except (KeyError, ParameterError):

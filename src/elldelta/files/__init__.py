@@ -28,6 +28,7 @@ from elldelta.files.csv_format import (
     wrong_encoding,
 )
 from elldelta.files.key_links import TrustedKeys, link_keys, stage_links, trusted
+from elldelta.files.records import MisfitError, dotted, record_from
 from elldelta.files.sealed_json import (
     as_bytes,
     canonical_json,
@@ -44,6 +45,7 @@ from elldelta.files.sealed_json import (
     sealed_bytes,
     unseal,
     unsealed_parts,
+    unsealed_record,
 )
 from elldelta.files.signatures import (
     ALGORITHM,

@@ -12,13 +12,16 @@ import os
 import re
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files.atomic import read_bytes
+from elldelta.files.records import MisfitError, record_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+SealedRecord = TypeVar("SealedRecord", bound="Sealed")
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _LISTS = {list, tuple}
@@ -140,6 +143,30 @@ def unsealed_parts(
     return {key: value for key, value in content.items() if key not in ("kind", "format")}, parts
 
 
+class Sealed(Protocol):
+    """A record that is written under a seal."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as plain JSON values, with its digest."""
+
+
+def unsealed_record(
+    kind: str, version: int, record: type[SealedRecord], document: Mapping[str, Any], source: str
+) -> SealedRecord:
+    """Checks what `seal` added and makes the record that the rest describes, to the letter.
+
+    Raises:
+        FileError: It is another kind of document, of another version, or not what `to_dict` has written.
+    """
+    try:
+        made = record_from(record, unseal(kind, version, document, source))
+    except MisfitError as problem:
+        raise changed(source, problem.words) from None
+    if made.to_dict()["digest"] != document["digest"]:
+        raise changed(source, "It holds a key that is not known here, or is spelt in another way.")
+    return made
+
+
 def check_format(source: str, found: object, version: int) -> None:
     """Refuses a document that is written in another version of its format than the one that is known here.
 
@@ -155,11 +182,11 @@ def check_format(source: str, found: object, version: int) -> None:
         )
 
 
-def changed(source: str) -> FileError:
+def changed(source: str, found: str = "Its content does not match its digest.") -> FileError:
     """The error for a document that somebody has edited, or a disk has damaged."""
     return FileError(
         f"{source} has been changed or damaged.",
-        found="Its content does not match its digest.",
+        found=found,
         remedy="Fetch the original from whoever made it.",
     )
 

@@ -15,5 +15,5 @@ from elldelta.ledger.chain import (
     parse_line,
 )
 from elldelta.ledger.ledger import Ledger, OpenLedger, begin_ledger, verify_ledger
-from elldelta.ledger.lines import LedgerEntry, LedgerHeader, line_bytes, void_line
+from elldelta.ledger.lines import LedgerEntry, LedgerHeader, VoidLine, line_bytes
 from elldelta.ledger.sealed import sealed_lines

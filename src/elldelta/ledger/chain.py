@@ -28,16 +28,16 @@ from elldelta.files import check_format, json_object
 from elldelta.ledger.lines import (
     FORMAT_VERSION,
     KIND,
-    RELEASE,
     VOID,
     LedgerEntry,
     LedgerHeader,
-    is_intact,
+    VoidLine,
     line_bytes,
     missed_table,
+    read_line,
 )
 from elldelta.ledger.sealed import KIND as SEALED
-from elldelta.ledger.sealed import SealedLine, is_sealed, is_whole, on_word, read_sealed
+from elldelta.ledger.sealed import SealedLine, is_sealed, on_word, read_sealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -317,7 +317,7 @@ class LedgerChain:
 
 def first_line(header: LedgerHeader) -> bytes:
     """The line with which a ledger begins; it follows from the plan alone."""
-    return line_bytes({**header.to_dict(), "sequence": 0}, None)[0]
+    return line_bytes(header.to_dict(), None)[0]
 
 
 def parse_chain(content: bytes, source: str) -> LedgerChain:
@@ -337,38 +337,36 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
             remedy="Give a ledger that elldelta has written, or the name of a new file.",
         )
     check_format(source, first.get("format"), FORMAT_VERSION)
-    if not is_intact(lines[0], first, None):
-        raise damaged(source, 1)
     try:
-        header = LedgerHeader.from_dict(first)
-    except (ElldeltaError, KeyError, TypeError, ValueError):
+        header = read_line(LedgerHeader, lines[0], first, None)
+    except (ElldeltaError, ValueError):
         raise damaged(source, 1) from None
     entries: list[LedgerEntry] = []
     sealed: list[SealedLine] = []
-    voided: dict[int, bool] = {}
-    numbers: set[int] = set()
+    voids: list[VoidLine] = []
     head = str(first["hash"])
     n_bytes = len(lines[0])
     n_lines = 1
     # After the last newline there is nothing, or the beginning of a line.
     n_complete = len(lines) - 1 if not lines[-1] else len(lines)
     for number in range(1, n_complete):
-        document = json_object(lines[number])
         try:
-            if document is None or not (
-                is_sealed(lines[number], document, head) or is_intact(lines[number], document, head)
-            ):
-                raise ParameterError("The line is not intact.")
-            if document.get("kind") != VOID:
-                numbers.add(number)
-            elif document["voids"] not in numbers:
+            line = _read(lines[number], head, header)
+            if line.sequence != number:
+                raise ParameterError("A line of a ledger has the wrong number.")
+            if isinstance(line, LedgerEntry):
+                entries.append(line)
+            elif isinstance(line, SealedLine):
+                sealed.append(line)
+            elif line.voids in {*(one.sequence for one in entries), *(one.sequence for one in sealed)}:
+                voids.append(line)
+            else:
                 raise ParameterError("A line takes back what is no release.")
-            _take(document, number, header, entries, sealed, voided)
         except (ElldeltaError, KeyError, TypeError, ValueError):
             if number < n_complete - 1:
                 raise damaged(source, number + 1) from None
             break
-        head = str(document["hash"])
+        head = line.hash
         n_bytes += 1 + len(lines[number])
         n_lines += 1
     ends_in_newline = content[n_bytes : n_bytes + 1] == b"\n"
@@ -376,9 +374,9 @@ def parse_chain(content: bytes, source: str) -> LedgerChain:
     chain = LedgerChain(
         header=header,
         entries=tuple(entries),
-        voided=frozenset(voided),
+        voided=frozenset(line.voids for line in voids),
         sealed=tuple(sealed),
-        on_word=frozenset(number for number, is_word in voided.items() if is_word),
+        on_word=frozenset(line.voids for line in voids if line.on_word),
         head=head,
         n_lines=n_lines,
         n_bytes=n_bytes,
@@ -401,15 +399,14 @@ def parse_line(line: bytes, header: LedgerHeader, source: str) -> tuple[str, Led
     Raises:
         FileError: The line is not intact.
     """
-    document = json_object(line.removesuffix(b"\n"))
+    content = line.removesuffix(b"\n")
+    document = json_object(content) or {}
     try:
-        if document is None or not is_intact(line.removesuffix(b"\n"), document, document.get("previous")):
-            raise ParameterError("The line is not intact.")
-        is_release = document["kind"] == RELEASE
-        return str(document["hash"]), LedgerEntry.from_dict(document, header) if is_release else None
+        made = _read(content, document.get("previous"), header)
     except (ElldeltaError, KeyError, TypeError, ValueError):
-        number = (document or {}).get("sequence")
+        number = document.get("sequence")
         raise damaged(source, number + 1 if isinstance(number, int) else 0) from None
+    return made.hash, made if isinstance(made, LedgerEntry) else None
 
 
 def damaged(source: str, line: int) -> FileError:
@@ -474,23 +471,13 @@ def other_plan(source: str) -> FileError:
     )
 
 
-def _take(
-    document: dict[str, Any],
-    number: int,
-    header: LedgerHeader,
-    entries: list[LedgerEntry],
-    sealed: list[SealedLine],
-    voided: dict[int, bool],
-) -> None:
-    if not is_whole(document.get("sequence")) or document["sequence"] != number:
-        raise ParameterError("A line of a ledger has the wrong number.")
-    if document.get("kind") == RELEASE:
-        entries.append(LedgerEntry.from_dict(document, header))
-    elif document.get("kind") == SEALED:
-        sealed.append(read_sealed(document, header.n_classes, header.n_values))
-    elif document.get("kind") == VOID:
-        if type(document["on_word"]) is not bool:
-            raise ParameterError("A line takes a release back in an unknown way.")
-        voided[document["voids"]] = document["on_word"]
-    else:
-        raise ParameterError("A line of a ledger is of an unknown kind.")
+def _read(line: bytes, previous: str | None, header: LedgerHeader) -> LedgerEntry | SealedLine | VoidLine:
+    """One line after the first, if it is intact and can stand in a ledger with this header."""
+    document = json_object(line) or {}
+    if document.get("kind") == SEALED and is_sealed(line, document, previous):
+        return read_sealed(document, header.n_classes, header.n_values)
+    if document.get("kind") == VOID:
+        return read_line(VoidLine, line, document, previous)
+    entry = read_line(LedgerEntry, line, document, previous)
+    entry.check(header)
+    return entry

@@ -40,7 +40,7 @@ from elldelta.ledger.chain import (
     other_plan,
     parse_chain,
 )
-from elldelta.ledger.lines import LedgerEntry, LedgerHeader, line_bytes, void_line
+from elldelta.ledger.lines import LedgerEntry, LedgerHeader, VoidLine, line_bytes
 from elldelta.ledger.pending import Pending, StagedFiles, pending_path
 from elldelta.plan.wish import MOST_OWNERS
 
@@ -196,8 +196,8 @@ class OpenLedger(ReadLedger):
                 remedy="Make room for them, then open the ledger again: that completes the release.",
             )
         if admission.is_new:
-            void = void_line(self.chain.n_lines, admission.entry.sequence)
-            self._append(line_bytes(void, self.chain.head)[0])
+            void = VoidLine(self.chain.n_lines, admission.entry.sequence, on_word=False)
+            self._append(line_bytes(void.to_dict(), self.chain.head)[0])
             self._load()
         pending.remove()
         return error

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from elldelta.core.closeness import as_limit
 from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.core.updates import Update
-from elldelta.errors import ElldeltaError, ParameterError
-from elldelta.files import canonical_parts, digest_of_parts, is_digest, members
-from elldelta.ledger.sealed import is_whole, numbers_below
+from elldelta.errors import ParameterError
+from elldelta.files import canonical_parts, digest_of_parts, is_digest, members, record_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +37,12 @@ MOST_COUNT = 1 << 53
 
 MOST_CELLS = 1 << 31
 """Base classes times sensitive values. Ledgers come from servers, too: one line must not fill the memory."""
+
+
+Misses = tuple[tuple[int, ...], ...]
+"""Lists of numbers; per base class that misses witnesses: its number, then the positions of the values."""
+
+Line = TypeVar("Line", "LedgerHeader", "LedgerEntry", "VoidLine")
 
 
 @dataclass(frozen=True)
@@ -69,16 +74,12 @@ class LedgerColumn:
             name=terms.name or None,
         )
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> LedgerColumn:
-        """Reads what a header's `to_dict` wrote, or raises `ParameterError`."""
-        ell, n_values, closeness = document["ell"], document["n_values"], document["closeness"]
-        if not all(is_whole(n) and n >= 1 for n in (ell, n_values)) or (
-            closeness is not None and str(as_limit(closeness)) != closeness
+    def __post_init__(self) -> None:
+        if min(self.ell, self.n_values) < 1 or (
+            self.closeness is not None and str(as_limit(self.closeness)) != self.closeness
         ):
             raise ParameterError("The header of a ledger is malformed.")
-        n_witnesses = numbers_below(document["n_witnesses"], n_values + 1)
-        return cls(ell, n_values, n_witnesses, closeness, document["name"])
+        _check_below(self.n_witnesses, self.n_values + 1)
 
     @property
     def n_needed(self) -> int:
@@ -124,6 +125,21 @@ class LedgerHeader:
     owners: int | None = None
     moves: tuple[int, ...] | None = None
 
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        n_classes = self.n_classes if self.columns else 0
+        if (
+            not self.columns
+            or min(self.releases, self.min_records, 1 if self.owners is None else self.owners) < 1
+            or any(len(column.n_witnesses) != n_classes for column in self.columns)
+            or (self.moves is not None and len(self.moves) != n_classes)
+            or (names != [None] and not _are_names(names))
+        ):
+            raise ParameterError("The header of a ledger is malformed.")
+        _check_below(self.moves or (), n_classes)
+        if n_classes * self.n_values > MOST_CELLS:
+            raise ParameterError("The header of a ledger names more cells than any plan has.")
+
     @classmethod
     def of(cls, plan_digest: str, terms: Terms, owners: int | None = None) -> LedgerHeader:
         """The header for a plan."""
@@ -161,37 +177,7 @@ class LedgerHeader:
     def to_dict(self) -> dict[str, Any]:
         """The header as plain JSON values."""
         columns = [dict(vars(column)) for column in self.columns]
-        return {"kind": KIND, "format": FORMAT_VERSION, **vars(self), "columns": columns}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> LedgerHeader:
-        """Reads what `to_dict` wrote, or raises `ParameterError`."""
-        columns = tuple(map(LedgerColumn.from_dict, document["columns"]))
-        if not columns:
-            raise ParameterError("The header of a ledger is malformed.")
-        moves, n_classes = document["moves"], len(columns[0].n_witnesses)
-        header = cls(
-            plan_digest=str(document["plan_digest"]),
-            releases=document["releases"],
-            min_records=document["min_records"],
-            columns=columns,
-            owners=document["owners"],
-            moves=None if moves is None else numbers_below(moves, n_classes),
-        )
-        numbers = [header.releases, header.min_records]
-        if header.owners is not None:
-            numbers.append(header.owners)
-        names = [column.name for column in columns]
-        if (
-            not all(is_whole(n) and n >= 1 for n in numbers)
-            or any(len(column.n_witnesses) != n_classes for column in columns)
-            or (header.moves is not None and len(header.moves) != n_classes)
-            or (names != [None] if len(columns) == 1 else not _are_names(names))
-        ):
-            raise ParameterError("The header of a ledger is malformed.")
-        if n_classes * header.n_values > MOST_CELLS:
-            raise ParameterError("The header of a ledger names more cells than any plan has.")
-        return header
+        return {"kind": KIND, "format": FORMAT_VERSION, "sequence": 0, **vars(self), "columns": columns}
 
 
 def _are_names(names: Sequence[Any]) -> bool:
@@ -224,13 +210,13 @@ class LedgerEntry:
     sequence: int
     owner: str
     content_digest: str
-    merged: tuple[tuple[int, ...], ...]
+    merged: Misses
     suppressed: tuple[int, ...]
-    misses: tuple[tuple[int, ...], ...]
+    misses: Misses
     certified: bool
     software: str
     hash: str = ""
-    counts: tuple[tuple[int, ...], ...] | None = None
+    counts: Misses | None = None
     update: UpdateLine | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -238,35 +224,25 @@ class LedgerEntry:
         content = {name: value for name, value in vars(self).items() if name != "hash"}
         return {"kind": RELEASE, **content, "update": None if self.update is None else vars(self.update)}
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any], header: LedgerHeader) -> LedgerEntry:
-        """Reads what `to_dict` wrote, or raises `ParameterError`."""
-        merged = tuple(numbers_below(members, header.n_classes) for members in document["merged"])
-        grouping_from_merged(merged, header.n_classes)
-        misses = _misses(document["misses"], header)
-        suppressed = numbers_below(document["suppressed"], header.n_classes)
-        plain = ("sequence", "owner", "content_digest", "certified", "software", "hash")
-        texts = [document[name] for name in ("owner", "content_digest", "software")]
-        # Ledgers come from servers, too: nothing in them may steer a terminal.
-        if not all(isinstance(text, str) and text.isprintable() for text in texts) or not isinstance(
-            document["certified"], bool
-        ):
+    def check(self, header: LedgerHeader) -> None:
+        """Refuses what cannot be a line of a ledger with this header: lines come from servers, too."""
+        texts = (self.owner, self.content_digest, self.software)
+        if not all(text.isprintable() for text in texts):  # nothing may steer a terminal
             raise ParameterError("An entry of a ledger is malformed.")
-        values = {name: document[name] for name in plain}
-        update = document["update"]
-        if update is not None:
-            update = UpdateLine.from_dict(update, header, values["sequence"])
-        entry = cls(merged=merged, suppressed=suppressed, misses=misses, update=update, **values)
-        if not header.promises_closeness and document["counts"] is None:
-            return entry
-        counts = tuple(
-            (*numbers_below(row[:1], header.n_classes), *numbers_below(row[1:], MOST_COUNT))
-            for row in document["counts"]
-        )
-        entry = replace(entry, counts=counts)
-        if not header.promises_closeness or counts_of(*entry.shown(header)) != counts:
+        grouping_from_merged(self.merged, header.n_classes)
+        _check_below(self.suppressed, header.n_classes)
+        _check_misses(self.misses, header)
+        if self.update is not None:
+            self.update.check(header, self.sequence)
+        if not header.promises_closeness:
+            if self.counts is not None:
+                raise ParameterError("A line tells counts where no closeness is promised.")
+            return
+        for row in self.counts or ():
+            _check_below(row[:1], header.n_classes)
+            _check_below(row[1:], MOST_COUNT)
+        if self.counts is None or counts_of(*self.shown(header)) != self.counts:
             raise ParameterError("The counts of a line are not those of a release.")
-        return entry
 
     @property
     def before_withheld(self) -> int | None:
@@ -283,6 +259,28 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True)
+class VoidLine:
+    """Takes back a release that was never visible.
+
+    Attributes:
+        sequence: The number of its line.
+        voids: The number of the line that it takes back.
+        on_word: Whether only the owner says that it was never visible.
+        hash: The hash of the line.
+    """
+
+    sequence: int
+    voids: int
+    on_word: bool
+    hash: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The line as plain JSON values, without hashes."""
+        content = {name: value for name, value in vars(self).items() if name != "hash"}
+        return {"kind": VOID, **content}
+
+
+@dataclass(frozen=True)
 class UpdateLine:
     """What a line says about a table that its owner publishes again and again.
 
@@ -295,9 +293,9 @@ class UpdateLine:
     """
 
     updates: int | None
-    joiners: tuple[tuple[int, ...], ...]
-    leavers: tuple[tuple[int, ...], ...]
-    stayers: tuple[tuple[int, ...], ...]
+    joiners: Misses
+    leavers: Misses
+    stayers: Misses
     state: str
 
     @classmethod
@@ -307,23 +305,22 @@ class UpdateLine:
         joiners, leavers, stayers = map(listed_misses, groups) if groups else ((), (), ())
         return cls(updates, joiners, leavers, stayers, state)
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any], header: LedgerHeader, sequence: int) -> UpdateLine:
-        """Reads what an entry's `to_dict` wrote, or raises `ParameterError`."""
-        updates, state = document["updates"], document["state"]
-        if not (updates is None or (is_whole(updates) and 1 <= updates < sequence)) or not is_digest(state):
+    def check(self, header: LedgerHeader, sequence: int) -> None:
+        """Refuses what cannot stand in a line with this number."""
+        groups = (self.joiners, self.leavers, self.stayers)
+        if not (self.updates is None or 1 <= self.updates < sequence) or not is_digest(self.state):
             raise ParameterError("An update in a ledger is malformed.")
-        groups = [_misses(document[name], header) for name in ("joiners", "leavers", "stayers")]
-        if updates is None and any(groups):
+        if self.updates is None and any(groups):
             raise ParameterError("The first table of a series changes nothing.")
-        return cls(updates, groups[0], groups[1], groups[2], state)
+        for group in groups:
+            _check_misses(group, header)
 
     def missed(self, header: LedgerHeader) -> Update:
         """What the groups miss, base classes x values."""
         return Update(*(missed_table(group, header) for group in (self.joiners, self.leavers, self.stayers)))
 
 
-def listed_misses(missed: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+def listed_misses(missed: NDArray[np.bool_]) -> Misses:
     """Per base class that misses witnesses: its number, then the positions of the missed values."""
     listed = np.nonzero(missed)[1].tolist()
     stops = np.cumsum(np.count_nonzero(missed, axis=1))
@@ -332,16 +329,20 @@ def listed_misses(missed: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
     return tuple((base, *listed[start:stop]) for base, start, stop in places)
 
 
-def _misses(listed: Any, header: LedgerHeader) -> tuple[tuple[int, ...], ...]:  # noqa: ANN401 (from a file)
-    if not all(listed):  # a list of misses names its base class first
+def _check_misses(misses: Misses, header: LedgerHeader) -> None:
+    if not all(misses):  # a list of misses names its base class first
         raise ParameterError("The misses of a line name no class.")
-    n_classes, n_values = header.n_classes, header.n_values
-    return tuple(
-        numbers_below(missed[:1], n_classes) + numbers_below(missed[1:], n_values) for missed in listed
-    )
+    for missed in misses:
+        _check_below(missed[:1], header.n_classes)
+        _check_below(missed[1:], header.n_values)
 
 
-def missed_table(misses: tuple[tuple[int, ...], ...], header: LedgerHeader) -> NDArray[np.bool_]:
+def _check_below(numbers: tuple[int, ...], below: int) -> None:
+    if numbers and not 0 <= min(numbers) <= max(numbers) < below:
+        raise ParameterError(f"Numbers from 0 to {below - 1} were expected.")
+
+
+def missed_table(misses: Misses, header: LedgerHeader) -> NDArray[np.bool_]:
     """What a line lists as missed, base classes x values."""
     table = np.zeros((header.n_classes, header.n_values), dtype=np.bool_)
     lengths = np.array([len(missed) - 1 for missed in misses], dtype=np.int64)
@@ -351,16 +352,11 @@ def missed_table(misses: tuple[tuple[int, ...], ...], header: LedgerHeader) -> N
     return table
 
 
-def counts_of(shown: NDArray[np.int64], grouping: Partition) -> tuple[tuple[int, ...], ...]:
+def counts_of(shown: NDArray[np.int64], grouping: Partition) -> Misses:
     """What a release shows, in the one way in which a line says it."""
     firsts = [int(members[0]) for members in grouping]
     filled = np.flatnonzero(shown.any(axis=1)).tolist()
     return tuple(sorted((firsts[row], *shown[row].tolist()) for row in filled))
-
-
-def void_line(sequence: int, voids: int, *, on_word: bool = False) -> dict[str, Any]:
-    """The line that takes back a release that was never visible, perhaps on the word of its owner."""
-    return {"kind": VOID, "sequence": sequence, "voids": voids, "on_word": on_word}
 
 
 def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes, str]:
@@ -371,16 +367,13 @@ def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes
     return b"".join((*members(parts | canonical_parts({"hash": own})), b"\n")), own
 
 
-def is_intact(line: bytes, document: Mapping[str, Any], previous: str | None) -> bool:
-    """Whether a line is in its one spelling, has its own hash, and follows the one before it."""
-    try:
-        parts = canonical_parts(document)
-    except ElldeltaError:
-        return False
-    content = {key: part for key, part in parts.items() if key != "hash"}
-    return (
-        document.get("hash") == digest_of_parts(members(content))
-        and "previous" in document
-        and document["previous"] == previous
-        and b"".join(members(parts)) == line
-    )
+def read_line(kind: type[Line], line: bytes, document: Mapping[str, Any], previous: str | None) -> Line:
+    """A line of a ledger, if it is in its one spelling, has its own hash and follows the one before it.
+
+    Raises:
+        ParameterError: It is not.
+    """
+    made = record_from(kind, document)
+    if line_bytes(made.to_dict(), previous)[0] != line + b"\n":
+        raise ParameterError("A line of a ledger is not intact.")
+    return made

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import (
     ALGORITHM,
     AtomicFiles,
+    MisfitError,
     as_bytes,
     check_format,
     damaged_signature,
@@ -25,6 +26,7 @@ from elldelta.files import (
     is_digest,
     loaded,
     read_json,
+    record_from,
     sign,
     trusted,
 )
@@ -45,10 +47,6 @@ PlanStatus = Literal["issued", "superseded", "withdrawn"]
 
 _PURPOSE = b"elldelta/plan-signature\n"
 """What every signed text begins with: a signature of this key under anything else is none of a plan."""
-
-_KEYS = frozenset(
-    {"kind", "format", "plan_digest", "population", "status", "expires", "algorithm", "key_id", "signature"}
-)
 
 _MOST_NAME = 200
 
@@ -81,11 +79,46 @@ class PlanSignature:
         Raises:
             FileError: The document is no signature, is damaged, or of another version.
         """
-        _check_form(document, source)
-        told = {
-            name: document[name] for name in ("plan_digest", "key_id", "signature", "population", "status")
+        if document.get("kind") != KIND:
+            raise FileError(
+                f"{source} is not the signature of a plan.",
+                found="It is JSON of another kind.",
+                remedy="Fetch the signature from the agency.",
+            )
+        check_format(source, document.get("format"), FORMAT_VERSION)
+        if document.get("algorithm") != ALGORITHM:
+            raise FileError(
+                f"{source} uses a method that is not known here.",
+                found=f"Plans are signed with {ALGORITHM}.",
+                remedy="Update elldelta.",
+            )
+        try:
+            signature = record_from(cls, document)
+        except MisfitError:
+            raise damaged_signature(source) from None
+        if signature.to_dict() != document:  # one key too many, or a moment in another spelling
+            raise damaged_signature(source)
+        return signature
+
+    def __post_init__(self) -> None:
+        is_named = self.population is None or (
+            0 < len(self.population) <= _MOST_NAME and self.population.isprintable()
+        )
+        if not is_named or not is_digest(self.plan_digest) or not is_digest(self.key_id):
+            raise ParameterError(
+                f"The name of a population has 1 to {_MOST_NAME} printable characters.",
+                found="It is another text.",
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The signature as plain JSON values."""
+        return {
+            "kind": KIND,
+            **self._said(),
+            "algorithm": ALGORITHM,
+            "key_id": self.key_id,
+            "signature": self.signature,
         }
-        return cls(**told, expires=_moment(document["expires"], source))
 
     def verify(self, keys: PublicKey | TrustedKeys, *, source: str = "The signature") -> Self:
         """Checks that a trusted key has signed exactly this.
@@ -160,16 +193,10 @@ def sign_plan(
         status: Whether it still admits releases.
         expires: Until when the signature may be used, to the second; None for ever.
     """
-    if population is not None and not _is_name(population):
-        raise ParameterError(
-            f"The name of a population has 1 to {_MOST_NAME} printable characters.",
-            found="It is another text.",
-        )
     if expires is not None:
         expires = expires.astimezone(dt.UTC).replace(microsecond=0)
-    said = PlanSignature(plan.digest, key.id, "", population, status, expires)._said()
-    document = {"kind": KIND, **said, "algorithm": ALGORITHM, "key_id": key.id}
-    return {**document, "signature": sign(key, _PURPOSE, said)}
+    unsigned = PlanSignature(plan.digest, key.id, "", population, status, expires)
+    return replace(unsigned, signature=sign(key, _PURPOSE, unsigned._said())).to_dict()
 
 
 def verified_signature(
@@ -271,51 +298,8 @@ def write_signature(
         files.stage(signature_path(plan)).write_bytes(as_bytes(document))
 
 
-def _check_form(document: Mapping[str, Any], source: str) -> None:
-    """Refuses a document that is not exactly what `sign_plan` writes."""
-    if document.get("kind") != KIND:
-        raise FileError(
-            f"{source} is not the signature of a plan.",
-            found="It is JSON of another kind.",
-            remedy="Fetch the signature from the agency.",
-        )
-    check_format(source, document.get("format"), FORMAT_VERSION)
-    if document.get("algorithm") != ALGORITHM:
-        raise FileError(
-            f"{source} uses a method that is not known here.",
-            found=f"Plans are signed with {ALGORITHM}.",
-            remedy="Update elldelta.",
-        )
-    digests = (document.get("key_id"), document.get("plan_digest"))
-    if (
-        document.keys() != _KEYS
-        or not all(is_digest(value) for value in digests)
-        or type(document["signature"]) is not str
-        or not (document["population"] is None or _is_name(document["population"]))
-        or document["status"] not in get_args(PlanStatus)
-    ):
-        raise damaged_signature(source)
-
-
-def _is_name(text: object) -> bool:
-    return isinstance(text, str) and 0 < len(text) <= _MOST_NAME and text.isprintable()
-
-
 def _spelt(moment: dt.datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _moment(text: object, source: str) -> dt.datetime | None:
-    """A moment in the spelling of `_spelt` only."""
-    if text is None:
-        return None
-    try:
-        moment = dt.datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=dt.UTC)
-    except ValueError:
-        raise damaged_signature(source) from None
-    if _spelt(moment) != text:
-        raise damaged_signature(source)
-    return moment
 
 
 def other_plan(source: str) -> RefusedError:

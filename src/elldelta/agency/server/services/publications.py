@@ -23,7 +23,7 @@ from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.agency.server.trail import about, nothing_done
 from elldelta.core.distribution import frozen
 from elldelta.errors import RefusedError
-from elldelta.ledger import line_bytes, void_line
+from elldelta.ledger import VoidLine, line_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -222,8 +222,8 @@ def _take_back(session: Session, agency: Agency, row: RegistrationRow) -> None:
     ).one()
     before = json.loads(last)
     number = before["sequence"] + 1
-    document = void_line(number, row.sequence, on_word=True)
-    line, own = line_bytes(document, before["hash"])
+    void = VoidLine(number, row.sequence, on_word=True)
+    line, own = line_bytes(void.to_dict(), before["hash"])
     session.add(
         LedgerLine(plan_digest=row.plan_digest, sequence=number, hash=own, line=line, added_at=agency.clock())
     )
