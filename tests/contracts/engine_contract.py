@@ -194,12 +194,12 @@ def label_row(schema, places):
 
 
 def several_schema():
-    """Two units of sensitive columns: s and u, which are tied, and t."""
+    """Two sensitive columns: s and u as one composite column, and t."""
+    tuples = tuple(f"{s} + {u}" for s in "xyz" for u in ("on", "off"))
     return Schema(
         (Column("age", Integers(0, 9)),),
-        Column("s", Categories(("x", "y", "z")), "suppress"),
-        also_sensitive=(Column("t", Integers(1, 2), "category"), Column("u", Categories(("on", "off")))),
-        tied=(("s", "u"),),
+        Column("s+u", Categories(tuples), "suppress", missing=("-",)),
+        also_sensitive=(Column("t", Integers(1, 2), "category"),),
     )
 
 
@@ -276,7 +276,7 @@ class EngineContract(Placement):
             st.lists(
                 st.tuples(
                     st.sampled_from(["0", "1", "2"]),
-                    st.sampled_from(["x", "y", "z", "?"]),
+                    st.sampled_from(["x", "y", "z", "?", "-"]),
                     st.sampled_from(["1", "2", None]),
                     st.sampled_from(["on", "off"]),
                     st.sampled_from(["p", "q", "p'q", "ü"]),
@@ -287,16 +287,17 @@ class EngineContract(Placement):
         )
         def holds(drawn):
             rows = [dict(zip(("age", "s", "t", "u", "who"), row, strict=True)) for row in drawn]
+            rows = [{**row, "s+u": None if row["s"] == "-" else f"{row['s']} + {row['u']}"} for row in rows]
             table = engine.open(self.place(engine, to_arrow(rows, ["age", "s", "t", "u", "who"])))
             counted = count(table, schema, unknown="quarantine")
             found = count_persons(counted, "who").counts
             kept, people = oracle.persons_of_several(rows, schema, "who")
             positions = [tuple(row) for row in found.positions.tolist()]
-            told = [{} for _ in schema.units]
+            told = [{} for _ in schema.sensitives]
+            starts = [values.start for values in schema.value_slices]
             for row, value, n in zip(found.rows, found.values, found.n, strict=True):
-                place = sum(value >= unit.start for unit in schema.units) - 1
-                parts = schema.units[place].split(np.array([value]))
-                told[place][positions[row], tuple(int(own[0]) for own in parts)] = int(n)
+                place = sum(value >= start for start in starts) - 1
+                told[place][positions[row], int(value) - starts[place]] = int(n)
             assert told == kept
             assert people == {
                 place: n for place, n in zip(positions, found.persons.tolist(), strict=True) if n
@@ -364,9 +365,7 @@ class EngineContract(Placement):
         content = Publishable(counts, np.zeros(counts.n_combinations, np.int64), None, [("0-9",)])
         table, _ = release_frame(counted, content)
         shown = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table)
-        assert Counter(zip(shown["s"].to_pylist(), shown["u"].to_pylist(), strict=True)) == Counter(
-            (row["s"], row["u"]) for row in usable
-        )
+        assert Counter(shown["s+u"].to_pylist()) == Counter(f"{row['s']} + {row['u']}" for row in usable)
         assert Counter(shown["t"].to_pylist()) == Counter(
             None if row["t"] is None else int(row["t"]) for row in usable
         )

@@ -62,7 +62,7 @@ def persons(rows, schema, person):
 
 
 def persons_of_several(rows, schema, person):
-    """Records that in every unit are the first of their person with that value; persons at their first."""
+    """Records that in every column are the first of their person with that value; persons at their first."""
     records = {}
     for row in rows:
         cell, values = (
@@ -71,16 +71,14 @@ def persons_of_several(rows, schema, person):
         )
         if not {UNKNOWN, NULL} & {*cell, *values}:
             records.setdefault(row[person], set()).add((cell, values))
-    names = [column.name for column in schema.sensitives]
-    kept, people = [Counter() for _ in schema.units], Counter()
+    kept, people = [Counter() for _ in schema.sensitives], Counter()
     for own in records.values():
         people[min(own)[0]] += 1
-        shown = [[tuple(values[names.index(c.name)] for c in unit.columns) for _, values in sorted(own)]
-                 for unit in schema.units]  # fmt: skip
+        shown = [list(column) for column in zip(*(values for _, values in sorted(own)), strict=True)]
         for place, (cell, _) in enumerate(sorted(own)):
-            if all(unit.index(unit[place]) == place for unit in shown):
-                for tally, unit in zip(kept, shown, strict=True):
-                    tally[cell, unit[place]] += 1
+            if all(column.index(column[place]) == place for column in shown):
+                for tally, column in zip(kept, shown, strict=True):
+                    tally[cell, column[place]] += 1
     return [dict(tally) for tally in kept], dict(people)
 
 

@@ -38,8 +38,8 @@ def model():
 @pytest.mark.parametrize("more", [{}, {"movers": "any"}, {"delta": 0.01}, {"guarantee": "probabilistic"}])
 def test_what_is_left_are_values_of_ell_groups(model, more):
     plan = ed.plan(model, ell=3, releases=2, records=3000, **more)
-    groups = plan.schema.value_groups
-    assert plan.schema.n_groups == 4
+    groups = plan.schema.sensitive.value_groups
+    assert plan.schema.sensitive.n_groups == 4
     assert all(len(set(groups[list(values)])) == len(values) for values in plan.witnesses)
     assert "at least 3 groups of values of 'disease'" in plan.promise
     assert Plan.from_dict(plan.to_dict()) == plan

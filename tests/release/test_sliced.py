@@ -23,9 +23,8 @@ from elldelta.schema.schema import Categories, Column, Integers, Schema
 AGE = Column("age", Integers(0, 3))
 SCHEMA = Schema(
     (AGE,),
-    Column("disease", Categories(("flu", "gout", "HIV"))),
-    also_sensitive=(Column("stage", Categories(("I", "II"))), Column("income", Integers(1, 3))),
-    tied=(("disease", "stage"),),
+    Column("disease", Categories(("flu", "gout", "HIV", "burn", "rash", "cold"))),
+    also_sensitive=(Column("income", Integers(1, 3)),),
 )
 
 
@@ -99,8 +98,8 @@ def test_rows_have_the_counts_of_every_column_whatever_is_written_at_once(record
     assert len(whole) == sum(map(len, records))
     for place, own in enumerate(records):
         shown = whole[whole["age"] == str(place)]
-        pairs = [f"{['flu', 'gout', 'HIV'][value // 2]} {['I', 'II'][value % 2]}" for value, _ in own]
-        assert sorted(shown["disease"] + " " + shown["stage"]) == sorted(pairs)
+        diseases = SCHEMA.sensitive.domain.values
+        assert sorted(shown["disease"]) == sorted(diseases[value] for value, _ in own)
         assert sorted(shown["income"]) == sorted(1 + value for _, value in own)
 
 
@@ -123,8 +122,7 @@ def test_rows_depend_on_the_counts_of_each_column_alone(records, random):
 def test_rows_that_tie_values_together_are_recognized():
     counts = table_of([[(0, 0), (1, 1), (2, 2), (3, 0), (4, 1), (5, 2)] * 3])
     [(classes, values)] = sliced_rows(SCHEMA, [("0",)], counts).coded()
-    starts = [unit.start for unit in SCHEMA.units]
-    columns = [own + start for own, start in zip(values, starts, strict=True)]
+    columns = [own + shown.start for own, shown in zip(values, SCHEMA.value_slices, strict=True)]
     n = np.ones(classes.size, dtype=np.int64)
     assert is_sliced(SCHEMA, counts, classes, columns, n)
     tied = [columns[0], np.sort(columns[1])]
@@ -228,28 +226,23 @@ def test_classes_are_merged_until_every_column_passes(plan):
     assert made.manifest.also[0]["diversity"] >= 2
 
 
-def test_tied_columns_have_witnesses_that_differ_in_each(past):
+def test_groups_of_like_values_count_in_the_column_that_has_them(past):
+    """A composite column beside another one: ell diseases, whatever their stages."""
     schema = Schema.infer(past, ["age", "sex"], ["disease+stage", "income"], widen={"age": "no"})
-    plan = ed.plan(ed.estimate(past, schema), ell=2, releases=2, records=2500, waiting_risk=0.1)
-    unit = schema.units[0]
-    for values in plan.witnesses:
-        for part in unit.split(np.array(values)):
-            assert len(set(part.tolist())) == len(values)
-    # Any t b tuples may go: at least ell values of each column are left.
-    for values, allowance in zip(plan.witnesses, plan.all_terms.parts[0].allowances.tolist(), strict=True):
-        kept = values[: len(values) - plan.releases * allowance]
-        assert all(len(set(part.tolist())) >= 2 for part in unit.split(np.array(kept)))
-    made = ed.release(past, plan, on_failure="suppress")
-    shown = set(zip(made.table["disease"], made.table["stage"], strict=True))
-    assert shown <= set(product(past["disease"], past["stage"]))
-    assert ed.verify(made, plan).is_certified
-
-
-def test_what_tied_columns_cannot_promise_is_told(past):
-    schema = Schema.infer(past, ["age", "sex"], ["disease+stage"])
-    with pytest.raises(ParameterError, match="do not exist") as refused:
-        ed.plan(ed.estimate(past, schema), ell=5, records=2500)
-    assert "'stage' has 4 values" in refused.value.found
+    wish = {"releases": 2, "records": 2500, "waiting_risk": 0.1}
+    plan = ed.plan(ed.estimate(past, schema), ell={"disease+stage": 3, "income": 2}, **wish)
+    assert Plan.from_dict(plan.to_dict()) == plan
+    assert "at least 3 groups of values of 'disease+stage'" in plan.promise
+    names = [value.split(" + ")[0] for value in schema.sensitive.domain.values]
+    assert all(len({names[value] for value in values}) == len(values) for values in plan.witnesses)
+    made = [ed.release(drawn(np.random.default_rng(seed)), plan, on_failure="suppress") for seed in (1, 2)]
+    assert all(ed.verify(each, plan).is_certified for each in made)
+    assert made[0].manifest.diversity <= 6
+    tables = [each.table.assign(**{"class": each.table["age"] + "|" + each.table["sex"]}) for each in made]
+    for key in set(tables[0]["class"]) & set(tables[1]["class"]):
+        rows = [set(table.loc[table["class"] == key, "disease+stage"]) for table in tables]
+        assert len({value.split(" + ")[0] for value in rows[0] & rows[1]}) >= 3
+    assert ed.audit(made).holds
 
 
 def test_what_several_columns_do_not_go_with_is_refused(past):
@@ -367,9 +360,3 @@ def test_columns_of_people_who_move_have_witnesses_in_common(moving, tmp_path):
     assert "also if they move" in told
     for column, ell in (("disease", 3), ("income", 2)):
         assert fewest_for_movers(tables, column) >= ell
-
-
-def test_tied_columns_of_people_who_move_are_refused(past):
-    schema = Schema.infer(past, ["age", "sex"], ["disease+stage", "income"], changes=["age"])
-    with pytest.raises(ParameterError, match="no tied sensitive columns"):
-        ed.plan(ed.estimate(past, schema), ell=2, records=2500)

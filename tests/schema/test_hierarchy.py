@@ -320,8 +320,9 @@ def test_a_hierarchy_of_the_sensitive_column_says_which_values_are_alike():
     column = Column("s", Categories(("a", "b", "c")), "category", hierarchy=Hierarchy(rows))
     schema = Schema((Column("age", Integers(0, 9)),), column)
     assert schema.sensitive.domain.values == ("a", "c", "b")
-    assert schema.value_groups.tolist()[:2] == [schema.value_groups[0]] * 2
-    assert schema.n_groups == 3  # x, y, and a missing value
+    groups = schema.sensitive.value_groups.tolist()
+    assert groups[:2] == [groups[0]] * 2
+    assert schema.sensitive.n_groups == 3  # x, y, and a missing value
     assert schema.sensitive.value_labels == ("a", "c", "b", "(missing)")
 
 

@@ -162,7 +162,7 @@ class PlanState:
             chain = ledger_chain(plan, lines)
         except FileError as problem:
             raise LedgerDamagedError(problem.problem, found=problem.found, remedy=problem.remedy) from None
-        shapes = [(plan.n_classes, unit.size) for unit in plan.schema.units]
+        shapes = [(plan.n_classes, column.size) for column in plan.schema.sensitives]
         linked = {
             n: tuple(LinkedState.empty(*shape, n) for shape in shapes) for n in min_records if n != SHARES
         }
@@ -194,7 +194,7 @@ class PlanState:
 
     def _joined(self, counts: NDArray[np.int64], grouping: Partition) -> PlanState:
         """The state in which somebody may also be in a release with these counts."""
-        apart = self.plan.schema.by_unit(counts)
+        apart = self.plan.schema.by_column(counts)
         linked = {
             n: tuple(state.joined(own[grouping.class_of]) for state, own in zip(states, apart, strict=True))
             for n, states in self.linked.items()
@@ -443,12 +443,13 @@ def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Reg
     Nobody tells an agency who shares people. Counts that fit are taken for shared people: a coincidence costs
     a refusal, and the other way round it would cost somebody the promise.
     """
-    for item, (place, unit) in product(comparable, enumerate(plan.schema.units)):
+    for item, (place, column) in product(comparable, enumerate(plan.schema.sensitives)):
         ell = max(plan.ells[place], item.plan.ells[place])
         below = [
             group
-            for groups in unit.countings
-            for group in isolate(*_side_by_side(item, plan, published, place, groups), declared=False)
+            for group in isolate(
+                *_side_by_side(item, plan, published, place, column.value_groups), declared=False
+            )
             if group.diversity < ell
         ]
         if below:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +48,7 @@ def check_linkage(
     base_of, *class_of = common_cells(plan.schema, [plan.classes, *(state.plan.classes for state in states)])
     rows = grouping.class_of[base_of]
     laid = list(zip(states, class_of, strict=True))
-    for place, own in enumerate(plan.schema.by_unit(counts)):
+    for place, own in enumerate(plan.schema.by_column(counts)):
         _check_values(plan, place, grouping, own, rows, laid)
         if any(state.plan.faces[place].closeness is not None for state in states):
             _check_closeness(plan, place, grouping, own, rows, laid)
@@ -66,8 +65,7 @@ def _check_values(
     """Refuses a release that leaves somebody with fewer values of a sensitive column than were promised."""
     promises = [(state.plan.ells[place], state.plan.min_records) for state, _ in laid]
     asked = (plan.ells[place], plan.min_records)
-    ways = plan.schema.units[place].countings
-    for (ell, min_records), groups in product(sorted({*promises, asked}), ways):
+    for ell, min_records in sorted({*promises, asked}):
         is_own = (ell, min_records) == asked
         left = least_left(
             counts[rows],
@@ -77,7 +75,7 @@ def _check_values(
             if is_own
             else [number for number, own in enumerate(promises) if own == (ell, min_records)],
             min_records=min_records,
-            groups=groups,
+            groups=plan.schema.sensitives[place].value_groups,
         )
         failing = np.flatnonzero((left >= 0) & (left < ell))
         if failing.size:

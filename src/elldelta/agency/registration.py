@@ -292,7 +292,7 @@ def understood(plan: Plan, registration: Registration, *, name: str) -> Publishe
     if not _is_plain(manifest, plan) or not _same(manifest.to_dict(), document):
         raise _other("Its manifest holds what no manifest holds.")
     table = registration.table(manifest.classes.n_classes, plan.schema.n_values)
-    first, *others = [own.sum(axis=1) for own in plan.schema.by_unit(table)]
+    first, *others = [own.sum(axis=1) for own in plan.schema.by_column(table)]
     if any((first != own).any() for own in others):
         raise _other("It counts other records in one of the sensitive columns than in another.")
     published = Published(name, plan.schema, manifest.classes, table, manifest)

@@ -21,13 +21,13 @@ from elldelta.audit.targets import (
     read_people,
     values_left,
 )
-from elldelta.audit.tied import SEPARATOR, part_numbers, with_tuples
 from elldelta.core.checks import check_whole
 from elldelta.engines.task import computed, part
 from elldelta.errors import DataError, ParameterError
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, read_model
 from elldelta.release import each_once, locate_all
+from elldelta.schema.composite import with_composites
 from elldelta.schema.label_columns import rules_of
 from elldelta.schema.schema import Schema
 from elldelta.schema.schema_file import read_schema
@@ -107,17 +107,17 @@ def audit(
     people = None if targets is None else read_people(targets, csv_format=csv_format, engine=engine)
     reading = Reading(schema, foreign, csv_format, engine, progress)
     releases = locate_all(releases, engine)
-    units = reading.units(releases)
+    places = reading.sensitive_places(releases)
     owners = owners_of(releases, named)
-    if len(units) > 1 and not (people is None and known is None and asked is None):
+    if len(places) > 1 and not (people is None and known is None and asked is None):
         raise ParameterError(
             "Targets, models and closeness are about one sensitive column.",
-            found=f"The releases have {len(units)}.",
+            found=f"The releases have {len(places)}.",
             remedy="Name the one to ask about (`sensitive`).",
         )
 
-    def one(unit: int) -> Audit:
-        evidence = replace(reading, unit=unit).gather(releases, people, known, asked)
+    def one(place: int) -> Audit:
+        evidence = replace(reading, place=place).gather(releases, people, known, asked)
         wanted = _wanted(ell, evidence, asked)
         totals = None
         if people is not None:
@@ -135,7 +135,7 @@ def audit(
             part(progress, 1.0, 1.0),  # the releases are read; what is left shows that it goes on
         )
 
-    first, *others = map(one, units)
+    first, *others = map(one, places)
     return replace(first, also=tuple(others))
 
 
@@ -197,8 +197,8 @@ def audit_before(
     given = locate_all(given, engine)
     owners = owners_of(given, named)
     answers = []
-    for unit in reading.units(given):
-        evidence = replace(reading, unit=unit).gather(given, asked=asked)
+    for place in reading.sensitive_places(given):
+        evidence = replace(reading, place=place).gather(given, asked=asked)
         answers.append(gate(evidence, _wanted(ell, evidence, asked), asked, owners))
     # Every sensitive column must hold; the first that does not says why.
     return next((answer for answer in answers if not answer.holds), answers[0])
@@ -227,7 +227,7 @@ class Reading:
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
         progress: Is told how far the reading is.
-        unit: Which of several sensitive columns of sliced releases is read.
+        place: Which of several sensitive columns of sliced releases is read.
     """
 
     schema: SchemaOrPath | None = None
@@ -235,13 +235,13 @@ class Reading:
     csv_format: CsvFormat | None = None
     engine: Engine | None = None
     progress: Progress | None = None
-    unit: int = 0
+    place: int = 0
 
-    def units(self, releases: Sequence[Any]) -> list[int]:
+    def sensitive_places(self, releases: Sequence[Any]) -> list[int]:
         """Which of several sensitive columns are asked about, by their places: all, or the one named."""
         found = locate_all(releases, self.engine)
         schemas = [item.manifest.schema for item in found if item.manifest is not None]
-        names = [unit.name for unit in schemas[0].units] if schemas and schemas[0].also_sensitive else [""]
+        names = list(schemas[0].sensitive_names) if schemas and schemas[0].also_sensitive else [""]
         named = "" if self.foreign is None else self.foreign.sensitive
         return [names.index(named)] if named in names else list(range(len(names)))
 
@@ -268,7 +268,7 @@ class Reading:
         past = [each for each in (model, compared) if each is not None]
         if people is None and not past and all(item.manifest is not None for item in found):
             evidence = Evidence.from_published([self._published(item) for item in found], plan)
-            return _with_promises(self._named(evidence, found), found, asked)
+            return _with_promises(evidence, found, asked)
         columns, known, given = self._described(found, plan)
         read = [
             self._read(item, columns, given)
@@ -277,19 +277,7 @@ class Reading:
             for item in found
         ]
         evidence = Evidence.from_releases(read, columns, schema=known, people=people, models=past, plan=plan)
-        return _with_promises(self._named(evidence, found, columns.sensitive), found, asked)
-
-    def _named(self, evidence: Evidence, found: Sequence[Located], sensitive: str = "") -> Evidence:
-        """The evidence with the name of its sensitive column, and the parts of tuples if rows tie several."""
-        schemas = [item.manifest.schema for item in found if item.manifest is not None]
-        if schemas:
-            return evidence.of_unit(schemas[0].units[self.unit])
-        names = sensitive.split("+")
-        if len(names) == 1 or not all(SEPARATOR in value for value in evidence.values):
-            return replace(evidence, sensitive=sensitive)
-        parts = part_numbers(evidence.values, len(names))
-        shown = tuple(value.replace(SEPARATOR, " + ") for value in evidence.values)
-        return replace(evidence, sensitive=sensitive, parts=parts, values=shown)
+        return _with_promises(evidence, found, asked)
 
     def understanding(self, releases: Sequence[Any]) -> Understanding:
         """What the labels of releases mean, whether or not that is clear."""
@@ -298,16 +286,16 @@ class Reading:
         return understand([self._read(item, columns) for item in found], columns)
 
     def _face(self, schema: Schema) -> Schema:
-        return schema.face(self.unit) if schema.also_sensitive else schema
+        return schema.face(self.place) if schema.also_sensitive else schema
 
     def _published(self, item: Located) -> Published:
         published = item.published(self.csv_format, self.engine, self.progress)
-        return published.face(self.unit) if published.schema.also_sensitive else published
+        return published.face(self.place) if published.schema.also_sensitive else published
 
     def _read(self, item: Located, columns: ForeignColumns, schema: Schema | None = None) -> ReadRelease:
         with item.opened(self.csv_format, self.engine) as table:
-            tuples = with_tuples(table, columns.sensitive, columns.sensitive_missing)
-            return read_release(tuples, item.name, columns, schema, self.progress)
+            made = with_composites(table, {columns.sensitive: columns.sensitive_missing})
+            return read_release(made, item.name, columns, schema, self.progress)
 
     def _described(
         self, found: Sequence[Located], plan: Plan | None = None

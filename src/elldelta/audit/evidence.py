@@ -20,6 +20,7 @@ from elldelta.core.arrangement import arrange
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.errors import DataError, InternalError
 from elldelta.release import sensitive_texts
+from elldelta.schema.composite import SEPARATOR, first_parts, is_composite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from elldelta.release import Published
     from elldelta.schema.label_columns import ColumnRules
     from elldelta.schema.schema import Schema
-    from elldelta.schema.sensitive import SensitiveUnit
 
 _SHOWN_TOGETHER = 3
 
@@ -134,9 +134,8 @@ class Evidence:
         sought: The same releases over cells that also tell apart the people to look for, if there are any.
         rules: What is said about the columns by which people are found.
         base_of: The class of a plan in which each cell lies, if a plan was laid over the releases.
-        sensitive: The sensitive column, or those that rows tie together.
+        sensitive: The sensitive column.
         contents: The digest of what each release holds, where a manifest tells it.
-        parts: If rows tie columns together: for each of them the number that every value, a tuple, has there.
     """
 
     columns: tuple[str, ...]
@@ -154,12 +153,6 @@ class Evidence:
     base_of: NDArray[np.int64] | None = None
     sensitive: str = ""
     contents: tuple[str, ...] = ()
-    parts: tuple[NDArray[np.int64], ...] = ()
-
-    def of_unit(self, unit: SensitiveUnit) -> Evidence:
-        """The same with the name of the sensitive column it is about, and the parts of tuples if several."""
-        parts = tuple(own for own in unit.countings if own is not None) if len(unit.columns) > 1 else ()
-        return replace(self, sensitive=unit.name, parts=parts)
 
     @classmethod
     def from_published(cls, published: Sequence[Published], plan: Plan | None = None) -> Evidence:
@@ -296,11 +289,14 @@ class Evidence:
 
     @cached_property
     def groups(self) -> NDArray[np.int64] | None:
-        """The group of every value, where a schema says that values of a group count once."""
-        own = None if self.schema is None else self.schema.value_groups
-        if own is None or self.schema is None:
-            return None
-        if self.places is None:
+        """The group of every value, where a schema says that values of a group count once.
+
+        Without one the values of a composite column count by their first part.
+        """
+        if self.schema is None:
+            return None if self.places is None else _by_first_part(self.sensitive, self.places[0].values)
+        own = self.schema.sensitive.value_groups
+        if own is None or self.places is None:
             return own
         # Labels may show values that the schema does not have: each is a group by itself.
         known = dict(zip(sensitive_texts(self.schema), own.tolist(), strict=True))
@@ -465,12 +461,22 @@ def _assumptions(releases: Sequence[ReadRelease], kept: Sequence[str]) -> tuple[
 
 
 def _alike(schema: Schema | None) -> list[str]:
-    if schema is None or schema.value_groups is None:
+    if schema is None or schema.sensitive.value_groups is None:
         return []
     return [
         f"Values of one group count as one: {schema.n_values} values of {schema.sensitive.name!r} are in "
-        f"{schema.n_groups} groups, as the schema says."
+        f"{schema.sensitive.n_groups} groups, as the schema says."
     ]
+
+
+def _by_first_part(name: str, values: Sequence[str | None]) -> NDArray[np.int64] | None:
+    """The group of every value of a composite column; None if the column is not one."""
+    shown = [value for value in values if value is not None]
+    if not is_composite(name) or not any(SEPARATOR in value for value in shown):
+        return None
+    first = dict(zip(shown, first_parts(name, shown), strict=True))
+    number = {part: place for place, part in enumerate(dict.fromkeys(first.values()))}
+    return np.array([len(number) if value is None else number[first[value]] for value in values])
 
 
 def _overlaps(shown: Sequence[Shown], n_unnamed: int) -> list[str]:

@@ -185,9 +185,8 @@ def gate(evidence: Evidence, ell: int, asked: Asked | None = None, owners: Seque
     """
     new = len(evidence.releases) - 1
     release = evidence.releases[new]
-    parts = evidence.parts
-    after = fewest_in_any_group(evidence.releases, member_of=new, parts=parts)
-    before = fewest_in_any_group(evidence.releases[:new], parts=parts) if new else np.zeros_like(after)
+    after = fewest_in_any_group(evidence.releases, member_of=new)
+    before = fewest_in_any_group(evidence.releases[:new]) if new else np.zeros_like(after)
     rows = release.partition.class_of
     worst_after = _fewest_by_row(rows, after, len(release.counts))
     worst_before = _fewest_by_row(rows, before, len(release.counts))

@@ -61,7 +61,7 @@ def summarize(
     """Measures everything an audit reports."""
     cells = distinct_cells(evidence.releases)
     linkage = link(cells)
-    fewest = fewest_in_any_group(cells, parts=evidence.parts)
+    fewest = fewest_in_any_group(cells)
     exposure = measure(linkage.counts, ell, evidence.groups)
     n_cells, n_values = len(fewest), len(evidence.values)
     most_groups = int(np.clip(_MOST_WORK // (n_cells * n_values + 1), 2 * len(cells), 512))
@@ -79,7 +79,7 @@ def summarize(
         plans=tuple(sorted({plan for plan in evidence.plans if plan is not None})),
         contents=evidence.contents,
         ell=ell,
-        diversity_min=_fewest_linked(linkage, evidence.parts),
+        diversity_min=smallest(linkage.class_diversities),
         diversity_min_any=smallest(fewest),
         groups_complete=True,
         classes_linked=exposure.classes,
@@ -94,7 +94,7 @@ def summarize(
         curve=exposure_curve(cells, ell, most_groups=most_groups),
         left_out=leave_one_out(cells, ell),
         memberships=Memberships(
-            _fewest_linked(linkage, evidence.parts), smallest(fewest), fewest_in_union(cells), n_values
+            smallest(linkage.class_diversities), smallest(fewest), fewest_in_union(cells), n_values
         ),
         worst=_worst(evidence, cells, fewest),
         differencing=differencing(evidence, same_records, ell),
@@ -127,16 +127,6 @@ def _alone(name: str, classes: NDArray[np.int64], release: ReleasedCounts, ell: 
         classes_below=by_itself.classes_below,
         records_below=min(by_itself.records_below, n_records),  # overlapping classes count records twice
     )
-
-
-def _fewest_linked(linkage: Linkage, parts: Sequence[NDArray[np.int64]]) -> int | None:
-    """The fewest values that linking all releases leaves; of tuples, in the column with the fewest."""
-    found = [linkage.class_diversities]
-    for part in parts:
-        shown = np.zeros((len(linkage.counts), int(part.max()) + 1), dtype=np.int64)
-        np.add.at(shown.T, part, linkage.counts.T)
-        found.append((shown > 0).sum(axis=1))
-    return smallest(np.min(found, axis=0))
 
 
 def _histogram(linkage: Linkage) -> tuple[HistogramBar, ...]:

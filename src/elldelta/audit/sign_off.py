@@ -299,7 +299,7 @@ def _plan_part(plan: Plan, files: Sequence[Path], *, is_checked: bool) -> dict[s
 
 def _release_part(item: Published, path: str | os.PathLike[str], threshold: float) -> dict[str, Any]:
     """What a release says about itself, and how easily somebody is found in it."""
-    manifest, sizes = item.manifest, item.schema.by_unit(item.counts)[0].sum(axis=1)
+    manifest, sizes = item.manifest, item.schema.by_column(item.counts)[0].sum(axis=1)
     sizes = sizes[sizes > 0]
     persons = manifest.persons
     fewest = int(sizes.min()) if persons is None else persons["persons_per_class"]

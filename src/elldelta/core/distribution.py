@@ -8,7 +8,6 @@ of whole numbers have no rounding.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
@@ -72,28 +71,6 @@ MassTable: TypeAlias = NDArray[Any] | SparseRows
 """A table of mass, one row per quasi-identifier or class, in either form: what compiled code takes."""
 
 
-class ValueUnit(NamedTuple):
-    """Which values of a table belong to one sensitive column, or to several that are tied together.
-
-    Attributes:
-        start: Its first value.
-        widths: The number of values of each of its columns; the last one counts fastest.
-    """
-
-    start: int
-    widths: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """The number of its values: tuples, if columns are tied."""
-        return math.prod(self.widths)
-
-    @property
-    def values(self) -> slice:
-        """Where its values stand."""
-        return slice(self.start, self.start + self.size)
-
-
 @dataclass(frozen=True, eq=False)
 class JointDistribution:
     """P(Q, S) as a table with one row per quasi-identifier, in their fixed order, and one column per value.
@@ -106,17 +83,17 @@ class JointDistribution:
             sparse rows that store only the cells above zero.
         total: What turns a mass into a probability: the number of records, or 1.0.
         row_masses: P_Q, where the table holds only some of the values; None: what the table says.
-        units: The values of each sensitive column, if there are several: each of them sums to the total, and
-            the table to as many times that.
+        slices: Where the values of each sensitive column stand, if there are several: each of them sums to
+            the total, and the table to as many times that.
     """
 
     mass: MassTable
     total: float
     row_masses: NDArray[np.float64] | None = None
-    units: tuple[ValueUnit, ...] = ()
+    slices: tuple[slice, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "units", tuple(self.units) or (ValueUnit(0, (int(self.mass.shape[1]),)),))
+        object.__setattr__(self, "slices", tuple(self.slices) or (slice(0, int(self.mass.shape[1])),))
 
     @classmethod
     def from_counts(cls, counts: ArrayLike) -> JointDistribution:
@@ -201,20 +178,18 @@ class JointDistribution:
         """P_Q, one probability per quasi-identifier."""
         if self.row_masses is not None:
             return self.row_masses
-        return frozen(self.row_sums / (self.total * len(self.units)))
+        return frozen(self.row_sums / (self.total * len(self.slices)))
 
-    def unit(self, place: int) -> JointDistribution:
-        """P(Q, S) of one of several sensitive columns, or of those that are tied together."""
-        unit = self.units[place]
-        if len(self.units) == 1:
+    def face(self, place: int) -> JointDistribution:
+        """P(Q, S) of one of several sensitive columns."""
+        own = self.slices[place]
+        if len(self.slices) == 1:
             return self
-        own = (ValueUnit(0, unit.widths),)
         if not isinstance(self.mass, SparseRows):
-            return JointDistribution(np.ascontiguousarray(self.mass[:, unit.values]), self.total, units=own)
-        values = self.mass.values - unit.start
-        kept = kept_cells(self.mass, (values >= 0) & (values < unit.size))
-        mass = _unchecked(kept.offsets, kept.values - unit.start, kept.cells, unit.size)
-        return JointDistribution(mass, self.total, units=own)
+            return JointDistribution(np.ascontiguousarray(self.mass[:, own]), self.total)
+        kept = kept_cells(self.mass, (self.mass.values >= own.start) & (self.mass.values < own.stop))
+        mass = _unchecked(kept.offsets, kept.values - own.start, kept.cells, own.stop - own.start)
+        return JointDistribution(mass, self.total)
 
     @cached_property
     def ranked_marginal(self) -> NDArray[np.float64]:
@@ -260,17 +235,17 @@ class JointDistribution:
                 found=f"The distribution has {self.n_quasi_identifiers}.",
             )
         mass = sum_by_group(self.mass, partition.class_of, partition.n_classes)
-        return JointDistribution(mass, self.total, units=self.units)
+        return JointDistribution(mass, self.total, slices=self.slices)
 
     def without_below(self, fewest: float) -> JointDistribution:
         """The same, with zero in the place of every cell that is smaller than `fewest`."""
         table = self.mass
         if not isinstance(table, SparseRows):
-            return JointDistribution(np.where(table < fewest, 0, table), self.total, units=self.units)
+            return JointDistribution(np.where(table < fewest, 0, table), self.total, slices=self.slices)
         keeps = table.cells >= fewest
         if keeps.all():
             return self
-        return JointDistribution(kept_cells(table, keeps), self.total, units=self.units)
+        return JointDistribution(kept_cells(table, keeps), self.total, slices=self.slices)
 
     def dense_blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """The rows as dense arrays that fit into memory, one after the other, each with its first row."""

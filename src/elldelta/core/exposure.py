@@ -164,7 +164,6 @@ def fewest_in_any_group(
     releases: Sequence[ReleasedCounts],
     *,
     member_of: int | None = None,
-    parts: Sequence[NDArray[np.int64]] = (),
 ) -> NDArray[np.int64]:
     """Per cell: the fewest values left for anybody, whichever of the releases they are in; exactly.
 
@@ -175,8 +174,6 @@ def fewest_in_any_group(
     Args:
         releases: Releases over the same cells and values.
         member_of: Look only at people who are in this release, and so at groups that contain it.
-        parts: If values are tuples: for every component the number that each value has there. Counted are
-            then the different numbers among the values that are left, of the component with the fewest.
 
     Returns:
         One number per cell; 0 where nobody can be in any release (or in the one named).
@@ -199,8 +196,6 @@ def fewest_in_any_group(
             for mask, own in zip(is_shown, here, strict=True):
                 left &= np.where(mask[asked, np.newaxis], own[asked], np.iinfo(np.uint64).max)
             number = n_left(left, n_values, releases[0].groups)
-            for part in parts:
-                number = np.minimum(number, n_left(left, n_values, part))
             best[asked] = np.minimum(best[asked], number)
         fewest[cells] = np.where(best > n_values, 0, best)
     return fewest

@@ -32,8 +32,11 @@ def one_of_each(distribution: JointDistribution, groups: NDArray[np.int64]) -> J
     keeps[order[is_first]] = True
     table, rows = distribution.mass, distribution.quasi_identifier_marginal
     if not isinstance(table, SparseRows):
-        return JointDistribution(frozen(np.where(keeps, table, 0)), distribution.total, rows)
-    return JointDistribution(kept_cells(table, keeps[table.values]), distribution.total, rows)
+        return JointDistribution(
+            frozen(np.where(keeps, table, 0)), distribution.total, rows, distribution.slices
+        )
+    kept = kept_cells(table, keeps[table.values])
+    return JointDistribution(kept, distribution.total, rows, distribution.slices)
 
 
 def largest_of_each(classes: JointDistribution, groups: NDArray[np.int64]) -> JointDistribution:

@@ -18,8 +18,6 @@ from elldelta.core.distribution import SparseRows, take_rows, with_floats
 from elldelta.errors import DistributionError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.core.distribution import MassTable
@@ -74,7 +72,6 @@ def class_failures_upper(
     total: float = 1.0,
     certifiable: bool = False,
     shared_records_upper: int | None = None,
-    widths: Sequence[int] = (),
 ) -> ClassFailures:
     """Theorem C (any dependence between releases), or the smaller of C and D' with `shared_records_upper`.
 
@@ -93,8 +90,6 @@ def class_failures_upper(
             chosen without looking at their values, and that all other records are independent across
             releases. Theorem D' alone would allow shared records of any values; Theorem C asks that *all*
             records of a release are drawn from P. Leave it at None unless that is known; nothing checks it.
-        widths: If the values are tuples: how many values each of their components has. The witnesses of a
-            class then differ from each other in every component, so that ell tuples are ell values of each.
     """
     cells = _checked_cells(cells)
     ell = check_ell(ell, cells.shape[1])
@@ -115,7 +110,6 @@ def class_failures_upper(
             ell,
             releases,
             certifiable,
-            np.array(widths, dtype=np.int64),
         )
         return found
 

@@ -383,28 +383,6 @@ def missing_somewhere(missing: NDArray[np.float64], n_cells: int, releases: int)
 
 
 @compiled
-def keep_matching(cells: NDArray[np.float64], widths: NDArray[np.int64]) -> None:
-    """Keeps the cells of tuples that differ from each other in every component; all others become 0.
-
-    The largest comes first, then the largest that differs from it, and so on.
-    """
-    is_used = np.zeros(widths.sum(), dtype=np.bool_)
-    places = np.empty(widths.size, dtype=np.int64)
-    for value in np.argsort(-cells, kind="mergesort"):
-        left, offset, is_free = value, is_used.size, True
-        for part in range(widths.size - 1, -1, -1):
-            offset -= widths[part]
-            places[part] = offset + left % widths[part]
-            left //= widths[part]
-            is_free = is_free and not is_used[places[part]]
-        if not is_free:
-            cells[value] = 0.0
-        elif cells[value] > 0.0:
-            for place in places:
-                is_used[place] = True
-
-
-@compiled
 def class_failures(
     table: MassTable,
     scale: float,
@@ -414,11 +392,8 @@ def class_failures(
     ell: int,
     releases: int,
     certifiable: bool,
-    widths: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
     """`class_failure` for every row of a table R x |S|.
-
-    Values of several `widths` are tuples, of which the witnesses differ in every component.
 
     Returns the bounds, the numbers of witnesses (at least ell), the witnesses class after class, and the
     largest cell of each class.
@@ -437,8 +412,6 @@ def class_failures(
     for row in range(n_rows):
         cells[:] = 0.0
         add_row(table, row, sums, 0)
-        if widths.size > 1:
-            keep_matching(cells, widths)
         failures[row], length = class_failure(
             cells,
             order,

@@ -29,14 +29,13 @@ class SlicedRows(GeneratedRows):
 
     Attributes:
         labels: For each column of labels its name, the code of each class, and the value of each code.
-        columns: For each sensitive column, or group of tied ones: the names, the codes of each value and the
-            values of each code, one of each for every tied column.
+        columns: For each sensitive column its name and its values.
         counts: For each of these the records by class and value; all have the same records in a class.
         rows_at_once: Rows that are spelt out at a time, if no class has more.
     """
 
     labels: tuple[CodedColumn, ...]
-    columns: tuple[tuple[CodedColumn, ...], ...]
+    columns: tuple[tuple[str, pa.Array], ...]
     counts: tuple[NDArray[np.int64], ...]
     rows_at_once: int = ROWS_AT_ONCE
 
@@ -86,8 +85,7 @@ class SlicedRows(GeneratedRows):
 
     def _block(self, classes: NDArray[np.int64], values: tuple[NDArray[np.int64], ...]) -> RepeatedRows:
         columns = [(name, codes[classes], texts) for name, codes, texts in self.labels]
-        for own, group in zip(values, self.columns, strict=True):
-            columns += [(name, codes[own], texts) for name, codes, texts in group]
+        columns += [(name, own, texts) for own, (name, texts) in zip(values, self.columns, strict=True)]
         return RepeatedRows(tuple(columns), np.ones(classes.size, dtype=np.int64), self.rows_at_once)
 
 

@@ -146,18 +146,16 @@ def person_values(rows: str) -> str:
     )
 
 
-def person_records(rows: str, units: Sequence[Sequence[str]]) -> str:
-    """The same for several units of sensitive columns, by their names v0, ...: who, cell, v0, ..., n, kept.
+def person_records(rows: str, columns: Sequence[str]) -> str:
+    """The same for several sensitive columns, by their names v0, ...: who, cell, v0, ..., n, kept.
 
-    A record is kept if in every unit it is the first of its person with that value. So every person and value
-    counts at most once, and all units have the same records.
+    A record is kept if in every column it is the first of its person with that value. So every person and
+    value counts at most once, and all columns have the same records.
     """
-    names = ", ".join(
-        ("who", "cell", *sorted((name for unit in units for name in unit), key=lambda v: int(v[1:])))
-    )
+    names = ", ".join(("who", "cell", *columns))
     records = f"SELECT {names}, COUNT(*) AS n FROM ({rows}) AS coded GROUP BY {names}"  # noqa: S608
     order = f"ROW_NUMBER() OVER (PARTITION BY who ORDER BY {names}) AS place"
-    firsts = [f"place = MIN(place) OVER (PARTITION BY {', '.join(('who', *unit))})" for unit in units]
+    firsts = [f"place = MIN(place) OVER (PARTITION BY who, {column})" for column in columns]
     return (
         f"SELECT {names}, n, CASE WHEN {' AND '.join(firsts)} THEN 1 ELSE 0 END AS kept "  # noqa: S608
         f"FROM (SELECT {names}, n, {order} FROM ({records}) AS records) AS ordered"

@@ -47,7 +47,7 @@ Line = TypeVar("Line", "LedgerHeader", "LedgerEntry", "VoidLine")
 
 @dataclass(frozen=True)
 class LedgerColumn:
-    """What the first line says of a sensitive column, or of columns that are tied together.
+    """What the first line says of a sensitive column.
 
     Attributes:
         ell: Values left for everybody who is in linked releases.

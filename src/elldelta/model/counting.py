@@ -108,6 +108,7 @@ def count(
         DataError: A column is missing; a value lies outside its domain or is missing where that is refused.
     """
     columns = schema.counted_columns
+    table = schema.composed(table)
     table.require(column.name for column in columns)
     engine = table.engine
     marks = table.file_marks()
@@ -200,16 +201,14 @@ class _Tally:
             positions, n = [column[usable] for column in positions], n[usable]
         first = len(self._schema.names)
         ranks = self._schema.ranks_of_columns(positions[:first])
-        at = {column.name: place for place, column in enumerate(self._schema.counted_columns)}
-        for unit in self._schema.units:
-            own = [positions[at[column.name]] for column in unit.columns]
-            self._parts.append((ranks, unit.join(own), n))
+        for own, values in zip(positions[first:], self._schema.value_slices, strict=True):
+            self._parts.append((ranks, own + values.start if values.start else own, n))
 
     def accounting(self) -> Accounting:
         names = [column.name for column in self._schema.counted_columns]
         return Accounting(
             n_read=self._n_read,
-            n_counted=sum(int(n.sum()) for _, _, n in self._parts) // len(self._schema.units),
+            n_counted=sum(int(n.sum()) for _, _, n in self._parts) // len(self._schema.sensitives),
             n_suppressed=self._n_suppressed,
             n_quarantined=self._n_quarantined,
             nulls=dict(zip(names, self._nulls.tolist(), strict=True)),

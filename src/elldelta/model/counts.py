@@ -159,23 +159,22 @@ class Counts:
         return cls(schema, ranks, table, accounting)
 
     def face(self, place: int) -> Counts:
-        """The counts of one unit of sensitive columns."""
-        unit, values = self.schema.units[place], self.values
-        own = (values >= unit.start) & (values < unit.start + unit.size)
+        """The counts of one sensitive column."""
+        shown, values = self.schema.value_slices[place], self.values
+        own = (values >= shown.start) & (values < shown.stop)
         ranks = self.ranks[self.rows[own]]
         return Counts.from_cells(
-            self.schema.face(place), ranks, values[own] - unit.start, self.n[own], self.accounting
+            self.schema.face(place), ranks, values[own] - shown.start, self.n[own], self.accounting
         )
 
     def _adds_up(self) -> bool:
-        """Whether every record counts once in every sensitive column, or group of tied ones."""
-        units = self.schema.units
-        if len(units) == 1:
+        """Whether every record counts once in every sensitive column."""
+        starts = [values.start for values in self.schema.value_slices]
+        if len(starts) == 1:
             return int(self.n.sum()) == self.n_records
-        starts = [unit.start for unit in units]
-        unit_of = np.searchsorted(starts, self.values, side="right") - 1
-        sums = np.zeros((self.n_combinations, len(units)), dtype=np.int64)
-        np.add.at(sums, (self.rows, unit_of), self.n)
+        column_of = np.searchsorted(starts, self.values, side="right") - 1
+        sums = np.zeros((self.n_combinations, len(starts)), dtype=np.int64)
+        np.add.at(sums, (self.rows, column_of), self.n)
         return bool((sums == sums[:, :1]).all()) and int(sums[:, 0].sum()) == self.n_records
 
     @property
@@ -216,7 +215,7 @@ class Counts:
         if not self.n.size:
             return self.n
         totals: NDArray[np.int64] = np.add.reduceat(self.n, self.table.offsets[:-1])
-        return totals // len(self.schema.units)
+        return totals // len(self.schema.sensitives)
 
     def dense(self, *, most_cells: int = LARGEST_DENSE) -> NDArray[np.int64]:
         """The table of occupied combinations x all sensitive values, for what needs all cells at once."""
@@ -257,10 +256,10 @@ class Counts:
                 found=f"{self.accounting.n_read} records were read, none was counted.",
                 remedy="Give a table with records that fit the schema.",
             )
-        units = tuple(unit.place for unit in self.schema.units)
+        slices = self.schema.value_slices
         if is_sparse_better(self.n_combinations, self.schema.n_values, self.n.size):
-            return JointDistribution(self.table, self.n_records, units=units)
-        return JointDistribution(frozen(self.dense(), np.int64), self.n_records, units=units)
+            return JointDistribution(self.table, self.n_records, slices=slices)
+        return JointDistribution(frozen(self.dense(), np.int64), self.n_records, slices=slices)
 
 
 def merge_counts(parts: Iterable[Counts]) -> Counts:

@@ -90,7 +90,7 @@ class Model(Shown):
         return self.counts.accounting
 
     def face(self, place: int) -> Model:
-        """What is known about one of several sensitive columns, or about those that are tied together."""
+        """What is known about one of several sensitive columns."""
         return replace(self, counts=self.counts.face(place))
 
     def to_distribution(self) -> JointDistribution:
@@ -105,7 +105,7 @@ class Model(Shown):
             "left out": self.accounting.n_read - self.counts.n_records,
             "combinations": f"{self.counts.n_combinations:,} of {schema.n_combinations:,} occur",
             "quasi-identifiers": ", ".join(schema.names),
-            "sensitive": "; ".join(f"{unit.name}, {unit.size:,} values" for unit in schema.units),
+            "sensitive": "; ".join(f"{column.name}, {column.size:,} values" for column in schema.sensitives),
             "digest": self.digest,
             **({"protection": promise_to_the_past(self.noise)} if self.noise else {}),
         }
@@ -115,11 +115,13 @@ class Model(Shown):
         schema, distribution = self.schema, self.to_distribution()
         first, *others = (
             {
-                "sensitive": unit.name,
-                "marginal": dict(zip(unit.labels, own.value_marginal.tolist(), strict=True)),
+                "sensitive": column.name,
+                "marginal": dict(zip(column.value_labels, own.value_marginal.tolist(), strict=True)),
                 "p_ell": own.ranked_marginal.tolist(),
             }
-            for unit, own in zip(schema.units, map(distribution.unit, range(len(schema.units))), strict=True)
+            for column, own in (
+                (column, distribution.face(place)) for place, column in enumerate(schema.sensitives)
+            )
         )
         return {
             "records": self.n_records,
@@ -147,9 +149,11 @@ class Model(Shown):
         """How frequent the sensitive values are; of several columns those of the first."""
         from elldelta.pages.charts import draw_marginal
 
-        sensitive = self.schema.units[0]
-        marginal = self.to_distribution().unit(0).value_marginal.tolist()
-        return draw_marginal(sensitive.labels, marginal, f"{sensitive.name}: {self.n_records:,} records")
+        sensitive = self.schema.sensitive
+        marginal = self.to_distribution().face(0).value_marginal.tolist()
+        return draw_marginal(
+            sensitive.value_labels, marginal, f"{sensitive.name}: {self.n_records:,} records"
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -218,7 +222,7 @@ def estimate(
     with running(engine) as active:
         table = active.open(source, csv_format)
         if epsilon is not None and person is not None:
-            table = with_fewer_rows(table, described, person, rows_per_person)
+            table = with_fewer_rows(described.composed(table), described, person, rows_per_person)
         counted = count(table, described, unknown=unknown, show_values=show_values, progress=progress)
         if epsilon is None and person is not None:
             counted = count_persons(counted, person, progress)
@@ -284,13 +288,13 @@ def reordered(model: Model, schema: Schema) -> Model:
 
 def _moved_values(old: Schema, new: Schema, values: NDArray[Any]) -> NDArray[Any]:
     """Positions of sensitive values as positions of the other schema."""
-    if old.tied != new.tied or len(old.sensitives) != len(new.sensitives):
+    if len(old.sensitives) != len(new.sensitives):
         raise _other_schema("Their sensitive columns differ.")
     moved: NDArray[Any] = np.empty_like(values)
-    for before, after in zip(old.units, new.units, strict=True):
-        own = (values >= before.start) & (values < before.start + before.size)
-        places = zip(before.columns, after.columns, before.split(values[own]), strict=True)
-        moved[own] = after.join([_moved(*place) for place in places])
+    for place, (before, after) in enumerate(zip(old.value_slices, new.value_slices, strict=True)):
+        own = (values >= before.start) & (values < before.stop)
+        columns = old.sensitives[place], new.sensitives[place]
+        moved[own] = _moved(*columns, values[own] - before.start) + after.start
     return moved
 
 

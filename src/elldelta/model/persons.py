@@ -21,9 +21,12 @@ import numpy as np
 from elldelta.engines import sql
 from elldelta.errors import DataError, ParameterError
 from elldelta.model.counts import Counts
+from elldelta.schema.composite import with_parts
 from elldelta.schema.labels import MISSING_TOKENS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from elldelta.engines import Engine, Progress, Table
@@ -66,12 +69,11 @@ def count_persons(
         relations += [engine.put(pa.table(encoding.usable())) for encoding in counted.encodings]
         who = person_key(table, person)
         rows = sql.person_rows(table.relation, counted.keys, relations, schema.strides, who)
-        names = {name: f"v{place}" for place, name in enumerate(schema.sensitive_names)}
+        names = [f"v{place}" for place in range(len(schema.sensitives))]
         if schema.also_sensitive:
-            units = [[names[column.name] for column in unit.columns] for unit in schema.units]
-            query, told = sql.person_records(rows, units), (tuple(names.values()), "kept")
+            query, told = sql.person_records(rows, names), (names, "kept")
         else:
-            query, told = sql.person_values(rows), (("val",), "1")
+            query, told = sql.person_values(rows), (["val"], "1")
         relations.append(engine.store(query, progress))
         # An engine may run a stored query only when it is fetched, and then it needs all it was made from.
         by_cell = sql.persons_by_cell(relations[-1], *told)
@@ -95,15 +97,12 @@ def count_persons(
             remedy="Count it again when nobody writes to it; use a query that always gives the same records.",
         )
     total, kept = int(n_pairs.sum()), n_pairs > 0
-    joined = [
-        unit.join([values[list(names).index(column.name)][kept] for column in unit.columns])
-        for unit in schema.units
-    ]
+    numbered = [own[kept] + shown.start for own, shown in zip(values, schema.value_slices, strict=True)]
     counts = Counts.from_cells(
         schema,
-        np.tile(ranks[kept], len(joined)),
-        np.concatenate(joined),
-        np.tile(n_pairs[kept], len(joined)),
+        np.tile(ranks[kept], len(numbered)),
+        np.concatenate(numbered),
+        np.tile(n_pairs[kept], len(numbered)),
         replace(accounting, n_counted=total, n_repeated=accounting.n_counted - total),
     )
     if different is not None:
@@ -143,11 +142,11 @@ def person_key(table: Table, person: str) -> str:
     return f"({sql.present(expression, kind, MISSING_TOKENS)} || '')"
 
 
-def check_person(person: str, used: tuple[str, ...]) -> None:
+def check_person(person: str, used: Sequence[str]) -> None:
     """Refuses a column that is shown or known: it must not be published, and it tells persons apart."""
-    if person.casefold() in {name.casefold() for name in used}:
+    if person.casefold() in {name.casefold() for name in with_parts(used)}:
         raise ParameterError(
             f"The column {person!r} cannot tell persons apart here.",
-            found="It is a quasi-identifier, the sensitive column, or a column that is kept.",
+            found="It is a quasi-identifier, the sensitive column or a part of it, or a column that is kept.",
             remedy="Give a column that nobody publishes, such as a number of the patient.",
         )

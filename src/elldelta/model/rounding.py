@@ -41,7 +41,7 @@ def floored(masses: JointDistribution, step: int = STEP) -> JointDistribution:
     rungs = ladder(int(cells.max(initial=0)), step)
     low = rungs[np.searchsorted(rungs, cells, side="right") - 1]
     lower = table._replace(cells=frozen(low, np.int64)) if isinstance(table, SparseRows) else low
-    return JointDistribution(lower, masses.total, units=masses.units)
+    return JointDistribution(lower, masses.total, slices=masses.slices)
 
 
 def rounded(model: Model, random: np.random.Generator) -> Model:
@@ -51,9 +51,9 @@ def rounded(model: Model, random: np.random.Generator) -> Model:
     above = np.searchsorted(rungs, counts.n)  # n lies above the rung before, and not above this one
     low, high = rungs[np.maximum(above - 1, 0)], rungs[above]
     n = np.where(random.random(counts.n.size) * (high - low) < counts.n - low, high, low)
-    n = n if len(model.schema.units) == 1 else _balanced(counts, n)
+    n = n if len(model.schema.sensitives) == 1 else _balanced(counts, n)
     kept = n > 0
-    total = int(n[counts.values < model.schema.units[0].size].sum())
+    total = int(n[counts.values < model.schema.sensitive.size].sum())
     return Model(
         Counts.from_cells(
             model.schema,
@@ -71,17 +71,17 @@ def _balanced(counts: Counts, n: NDArray[np.int64]) -> NDArray[np.int64]:
     Only rounded counts are looked at, so nothing more is told. The first column decides how many records
     there are; a combination that has lost all records of a column is left out.
     """
-    units = counts.schema.units
-    unit_of = np.searchsorted([unit.start for unit in units], counts.values, side="right") - 1
-    sums = np.zeros((counts.n_combinations, len(units)), dtype=np.int64)
-    np.add.at(sums, (counts.rows, unit_of), n)
+    starts = [values.start for values in counts.schema.value_slices]
+    column_of = np.searchsorted(starts, counts.values, side="right") - 1
+    sums = np.zeros((counts.n_combinations, len(starts)), dtype=np.int64)
+    np.add.at(sums, (counts.rows, column_of), n)
     wanted = np.where((sums > 0).all(axis=1), sums[:, 0], 0)
-    scaled: NDArray[np.int64] = n * wanted[counts.rows] // np.maximum(sums[counts.rows, unit_of], 1)
-    short = np.repeat(wanted[:, np.newaxis], len(units), axis=1)
-    np.subtract.at(short, (counts.rows, unit_of), scaled)
+    scaled: NDArray[np.int64] = n * wanted[counts.rows] // np.maximum(sums[counts.rows, column_of], 1)
+    short = np.repeat(wanted[:, np.newaxis], len(starts), axis=1)
+    np.subtract.at(short, (counts.rows, column_of), scaled)
     # What is left over goes to the largest cell of the column there.
-    order = np.lexsort((-n, unit_of, counts.rows))
-    place = counts.rows[order] * len(units) + unit_of[order]
+    order = np.lexsort((-n, column_of, counts.rows))
+    place = counts.rows[order] * len(starts) + column_of[order]
     first = order[np.flatnonzero(np.diff(place, prepend=-1))]
-    scaled[first] += short[counts.rows[first], unit_of[first]]
+    scaled[first] += short[counts.rows[first], column_of[first]]
     return scaled

@@ -212,7 +212,7 @@ def _table(plan: Plan) -> MassTable:
 
 def _has_like_witnesses(plan: Plan) -> bool:
     """Whether a class of a plan counts two values of one group."""
-    groups = plan.schema.value_groups
+    groups = plan.schema.sensitive.value_groups
     if groups is None or plan.ell == 1:
         return False
     own = groups.tolist()

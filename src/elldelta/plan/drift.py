@@ -199,7 +199,9 @@ def _plan_drift(plan: Plan, *models: Model) -> PlanDrift:
 def _faces(model: Model) -> list[Model]:
     """The model of every sensitive column; mostly itself."""
     schema = model.schema
-    return [model.face(place) for place in range(len(schema.units))] if schema.also_sensitive else [model]
+    return (
+        [model.face(place) for place in range(len(schema.sensitives))] if schema.also_sensitive else [model]
+    )
 
 
 def _failing_in_any(chances: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -250,8 +252,8 @@ def unexpected(plan: Plan, n_failing: int, n_records: int) -> str:
     A model flatters the classes that were chosen with it, so twice as many are no surprise. For the same
     reason an owner with more records than were planned for is not expected to do better.
     """
-    if plan.guarantee != "certified" or not plan.promises_values or plan.schema.tied:
-        return ""  # of tuples, the witnesses are chosen among so many that a model flatters them far more
+    if plan.guarantee != "certified" or not plan.promises_values:
+        return ""
     fewer = min(n_records, plan.records)
     chances = (failing_chances(face, face.witness_cells, fewer) for face in plan.faces)
     expected = float(_failing_in_any(chances).sum())

@@ -127,8 +127,8 @@ class Plan(Shown):
 
     def __post_init__(self) -> None:
         self._check_types()
-        n_values = self.schema.units[0].size  # of the first sensitive column
-        check_ell(self.ell, n_values if self.schema.also_sensitive else self.schema.n_groups)
+        n_values = self.schema.sensitive.size  # of the first sensitive column
+        check_ell(self.ell, self.schema.sensitive.n_groups)
         check_releases(self.releases)
         check_whole("the number of records", self.records)
         if self.bound not in PLAN_BOUNDS:
@@ -204,7 +204,7 @@ class Plan(Shown):
 
     @property
     def ells(self) -> tuple[int, ...]:
-        """Ell of every sensitive column, or group of tied ones."""
+        """Ell of every sensitive column."""
         return (self.ell, *(face.ell for face in self.also))
 
     @cached_property
@@ -214,8 +214,7 @@ class Plan(Shown):
 
         if not self.also:
             return self.faces[0].terms
-        faces = zip(self.faces, self.schema.units, strict=True)
-        return joint([replace(face.terms, name=unit.name) for face, unit in faces])
+        return joint([replace(face.terms, name=face.schema.sensitive.name) for face in self.faces])
 
     @cached_property
     def terms(self) -> CertificateTerms:

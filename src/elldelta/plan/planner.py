@@ -22,7 +22,7 @@ from elldelta.plan.classes import Boxes, Runs, default_shape
 from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan
-from elldelta.plan.several import check_wish, together, wish_of
+from elldelta.plan.several import check_choices, together, wish_of
 from elldelta.plan.turnover import tables_of, with_expectation
 from elldelta.plan.wish import Wish, check_noisy, plan_groups, promised_ell
 
@@ -182,27 +182,25 @@ class Planner:
         progress: Progress | None = None,
         *,
         is_draft: bool = False,
-        widths: tuple[int, ...] = (),
     ) -> None:
         self.model, self.wish, self.notes = model, wish, notes
-        self.progress, self.is_draft, self.widths = progress, is_draft, widths
+        self.progress, self.is_draft = progress, is_draft
         self.movers = movers_of(wish, model.schema)
         if model.noise:
             check_noisy(wish)
         self.distribution, self._groups = plan_groups(model, wish)
         self.shape: ShapeName = wish.shape or default_shape(model.schema)
         if model.schema.also_sensitive:
-            check_wish(wish, model.schema, self.shape, self.movers)
+            check_choices(replace(wish, shape=self.shape), model.schema.sensitive_names)
         self._risk = wish.waiting_risk if wish.waiting_risk != "auto" else self._chosen_risk()
         self.columns: tuple[Planner, ...] = ()
         if model.schema.also_sensitive:
-            self.columns = tuple(self._column(place) for place in range(len(model.schema.units)))
+            self.columns = tuple(self._column(place) for place in range(len(model.schema.sensitives)))
 
     def _column(self, place: int) -> Planner:
-        """The planner of one of several sensitive columns, or of those that are tied together."""
+        """The planner of one of several sensitive columns."""
         wish = replace(wish_of(self.wish, self.model.schema, place), waiting_risk=self._risk)
-        face, widths = self.model.face(place), self.distribution.units[place].widths
-        return Planner(face, wish, self.notes, is_draft=self.is_draft, widths=widths)
+        return Planner(self.model.face(place), wish, self.notes, is_draft=self.is_draft)
 
     @property
     def bounds(self) -> tuple[PlanBound, ...]:
@@ -317,7 +315,6 @@ class Planner:
                 n_records,
                 None if self._risk is None else self._risk * share,
             ),
-            widths=self.widths,
         )
 
     def _excess(self, sharp: SharpPlan, failure: float) -> float:

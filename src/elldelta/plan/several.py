@@ -3,8 +3,7 @@
 Releases are *sliced*: inside a class they show the values of every column, but not which of them belong to
 one person. Then what linking tells about one column is what it would tell if the others were not there, and
 the promises hold side by side. So such a plan is several plans of one column each, its *faces*, with the same
-classes. Columns that are tied together are one composite column of tuples. Its witnesses differ from each
-other in every component, so that ell tuples are ell values of each column.
+classes.
 """
 
 from __future__ import annotations
@@ -13,19 +12,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from elldelta.choices import Movers, ShapeName
     from elldelta.model import Model
     from elldelta.plan.plan import Plan
     from elldelta.plan.wish import Wish
     from elldelta.schema.schema import Schema
-    from elldelta.schema.sensitive import SensitiveUnit
 
 OWN = ("ell", "failure_upper", "p", "waiting_risk", "witnesses", "witness_cells")
 """What each face says for itself, besides its closeness."""
@@ -45,9 +40,8 @@ def faces_of(plan: Plan) -> tuple[Plan, ...]:
 
 
 def check_faces(plan: Plan) -> None:
-    """Refuses faces of other classes or columns, and witnesses of tied columns that share a value."""
-    units = plan.schema.units
-    if len(plan.also) + 1 != len(units):
+    """Refuses faces of other classes or columns."""
+    if len(plan.also) + 1 != len(plan.schema.sensitives):
         raise ParameterError("A plan makes one promise for every sensitive column.")
     for place, face in enumerate(plan.also, start=1):
         shared = (
@@ -66,19 +60,6 @@ def check_faces(plan: Plan) -> None:
             for name in shared
         ):
             raise ParameterError("The promises of a plan are about other classes or columns.")
-    for unit, face in zip(units, (plan, *plan.also), strict=True):
-        _check_tied(unit, face.witnesses)
-
-
-def _check_tied(unit: SensitiveUnit, witnesses: Sequence[Sequence[int]]) -> None:
-    if len(unit.columns) == 1:
-        return
-    for values in witnesses:
-        places = unit.split(np.array(values, dtype=np.int64) + unit.start)
-        if any(np.unique(part).size < len(values) for part in places):
-            raise ParameterError(
-                "Witnesses of tied columns must differ in every one of them.", found="Two share a value."
-            )
 
 
 def face_to_dict(face: Plan) -> dict[str, Any]:
@@ -120,46 +101,18 @@ def face_from_dict(first: Plan, schema: Schema, document: Mapping[str, Any]) -> 
 
 def slicing_conditions(schema: Schema) -> tuple[str, ...]:
     """What must be true where there are several sensitive columns."""
-    tied = tuple(
-        f"The values of {unit.name!r} stay together and are linked as tuples; those that are counted differ "
-        "in every one of these columns."
-        for unit in schema.units
-        if len(unit.columns) > 1
-    )
-    return (*((APART,) if len(schema.units) > 1 else ()), *tied)
+    return (APART,) if schema.also_sensitive else ()
 
 
 def wish_of(wish: Wish, schema: Schema, place: int) -> Wish:
     """What a wish asks of one of several sensitive columns.
 
     Raises:
-        ParameterError: A number is given for some columns only, a name is not known, or tied columns have
-            fewer values than are asked for.
+        ParameterError: A number is given for some columns only, or a name is not known.
     """
-    unit = schema.units[place]
-    names = [unit.name for unit in schema.units]
+    names = schema.sensitive_names
     own = {name: own_of(name, getattr(wish, name), names)[place] for name in ("ell", "closeness")}
-    fewest = min(unit.columns, key=lambda column: column.size)
-    if len(unit.columns) > 1 and own["ell"] > fewest.size:
-        raise ParameterError(
-            f"{own['ell']} tuples of {unit.name!r} that differ in every column do not exist.",
-            found=f"Column {fewest.name!r} has {fewest.size} values.",
-            remedy=f"Ask for an ell of at most {fewest.size}, or do not tie {fewest.name!r} to the others.",
-        )
     return replace(wish, **own)
-
-
-def check_wish(wish: Wish, schema: Schema, shape: ShapeName, movers: Movers | None) -> None:
-    """Refuses what is not computed for several sensitive columns, and numbers that do not fit them."""
-    check_choices(replace(wish, shape=shape), schema.sensitive_names)
-    if movers is not None and schema.tied:
-        raise ParameterError(
-            "Plans for people who move have no tied sensitive columns.",
-            found=f"Tied are {', '.join('+'.join(group) for group in schema.tied)}.",
-            remedy="Let these columns be shown apart, or replace what changes by what does not.",
-        )
-    for place in range(len(schema.units)):
-        wish_of(wish, schema, place)
 
 
 def check_choices(wish: Wish, names: Sequence[str]) -> None:

@@ -160,7 +160,7 @@ def _drawn_apart(plan: Plan, model: Model, rng: np.random.Generator) -> NDArray[
     drawn = rng.multinomial(plan.records, totals / totals.sum())
     class_of = plan.class_of(model.ranks)
     parts = []
-    for table in model.schema.by_unit(model.counts.dense()):
+    for table in model.schema.by_column(model.counts.dense()):
         values = rng.multinomial(drawn, table / totals[:, np.newaxis])
         cells = np.zeros((plan.n_classes, table.shape[1]), dtype=np.int64)
         np.add.at(cells, class_of, values)

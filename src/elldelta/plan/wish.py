@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
+import numpy as np
+
 from elldelta.choices import (
     GUARANTEES,
     PLAN_BOUNDS,
@@ -30,15 +32,16 @@ from elldelta.core.checks import (
 from elldelta.core.closeness import as_limit
 from elldelta.core.like_values import one_of_each
 from elldelta.errors import ParameterError, RefusedError
+from elldelta.plan.several import wish_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
     from elldelta.model import Model
+    from elldelta.schema.column import Column
 
 USUAL_DELTA = 0.01
 """The failure probability of one release, where one is needed and none was given."""
@@ -391,16 +394,25 @@ def plan_groups(model: Model, wish: Wish) -> tuple[JointDistribution, NDArray[np
     Raises:
         ParameterError: The wish is for a plan that cannot count groups, or for more than there are.
     """
-    past, groups = model.to_distribution(), model.schema.value_groups
-    if groups is None or wish.ell == 1:  # closeness alone covers all groups at once
-        return past, None
+    past, schema = model.to_distribution(), model.schema
+    groups, counted = np.arange(schema.n_values), False
+    for place, (column, values) in enumerate(zip(schema.sensitives, schema.value_slices, strict=True)):
+        asked = wish_of(wish, schema, place)
+        if column.value_groups is None or asked.ell == 1:  # closeness alone covers all groups at once
+            continue
+        _check_groups(asked, column)
+        groups[values], counted = column.value_groups + values.start, True
+    return (one_of_each(past, groups), groups) if counted else (past, None)
+
+
+def _check_groups(wish: Wish, column: Column) -> None:
+    """Refuses a wish for more groups of values than there are, or for a plan that cannot count them."""
     if wish.bound != "sharp" or wish.closeness is not None or wish.history_confidence is not None:
         raise ParameterError(
             "A plan that counts groups of values uses the sharp bound, without closeness or a confidence in "
             "the history.",
-            found=f"The values of {model.schema.sensitive.name!r} have groups.",
+            found=f"The values of {column.name!r} have groups.",
             remedy="Closeness alone (without ell) covers every group of values at once. Otherwise leave that "
             "out, or the groups.",
         )
-    check_ell(wish.ell, model.schema.n_groups)
-    return one_of_each(past, groups), groups
+    check_ell(wish.ell, column.n_groups)

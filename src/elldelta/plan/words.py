@@ -32,7 +32,7 @@ def _sentences(plan: Plan) -> list[str]:
     several = t > 1 or plan.owners is not None
     moves = who_moves(plan.schema, plan.movers)
     who = f"every person who is in all of them{moves}" if several else "every person in it"
-    values = "values" if plan.schema.value_groups is None else "groups of values"
+    values = "values" if plan.schema.sensitive.value_groups is None else "groups of values"
     left = f"{who} among at least {plan.ell} {values} of {plan.schema.sensitive.name!r}"
     if plan.schema.sensitive.has_missing:
         left += " (a missing one counts as a value)"

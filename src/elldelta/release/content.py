@@ -152,15 +152,9 @@ def released_values(schema: Schema) -> list[Any]:
     """The sensitive values as releases show them; of several columns with the name of their own."""
     if not schema.also_sensitive:
         return list(schema.sensitive.released_values().to_pylist())
-    shown = []
-    for unit in schema.units:
-        places = unit.split(unit.start + np.arange(unit.size))
-        written = [
-            [column.released_values().to_pylist()[place] for place in own.tolist()]
-            for column, own in zip(unit.columns, places, strict=True)
-        ]
-        shown += [[unit.name, *values] for values in zip(*written, strict=True)]
-    return shown
+    return [
+        [column.name, value] for column in schema.sensitives for value in column.released_values().to_pylist()
+    ]
 
 
 def content_digest(

@@ -19,7 +19,7 @@ from elldelta.engines.table import ValueKind
 from elldelta.errors import ElldeltaError
 from elldelta.files import changed, is_digest, read_json, seal, unseal
 from elldelta.plan.classes import Classes, Merged, class_labels, classes_from_dict
-from elldelta.release.sliced import diversities_by_unit
+from elldelta.release.sliced import diversities_by_column
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -316,10 +316,10 @@ def _checked_closeness(closeness: Any) -> Mapping[str, Any] | None:  # noqa: ANN
 
 
 def _checked_also(also: Any, schema: Schema) -> tuple[Mapping[str, Any], ...]:  # noqa: ANN401 (from a file)
-    for unit, said in zip(schema.units[1:], also, strict=True):
+    for column, said in zip(schema.also_sensitive, also, strict=True):
         if (
             said.keys() != {"column", "ell", "diversity", "closeness"}
-            or said["column"] != unit.name
+            or said["column"] != column.name
             or type(said["ell"]) is not int
             or type(said["diversity"]) not in (int, type(None))
         ):
@@ -363,9 +363,9 @@ def _persons(content: Publishable) -> dict[str, int] | None:
 
 def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_digest: str) -> Manifest:
     """A manifest of counts with what follows from them and the plan, and nothing that only an owner knows."""
-    tables = plan.schema.by_unit(counts)
+    tables = plan.schema.by_column(counts)
     n_records = int(tables[0].sum())
-    first, *others = ([int(n) for n in own[own > 0]] for own in diversities_by_unit(plan.schema, counts))
+    first, *others = ([int(n) for n in own[own > 0]] for own in diversities_by_column(plan.schema, counts))
     return Manifest(
         schema=plan.schema,
         classes=classes,
@@ -438,7 +438,7 @@ def utility(
 
     Where the records lie inside their classes would make the classes look better, and give that away.
     """
-    sizes = schema.by_unit(counts)[0].sum(axis=1)
+    sizes = schema.by_column(counts)[0].sum(axis=1)
     if not sizes.any():
         return None
     lows, highs = classes.hulls(schema)

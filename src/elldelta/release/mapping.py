@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from elldelta.engines import TableColumn, sql
 from elldelta.errors import DataError, ParameterError
+from elldelta.schema.composite import is_composite, with_parts
 from elldelta.schema.domains import UNKNOWN
 
 if TYPE_CHECKING:
@@ -38,12 +39,20 @@ def mapped(
     if not columns and not values:
         return _complete(table, schema)
     table.require(columns)
-    unknown = sorted({*columns.values(), *values} - set(schema.columns))
+    known = {*schema.columns, *with_parts(schema.sensitive_names)}
+    unknown = sorted({*columns.values(), *values} - known)
     if unknown:
         raise ParameterError(
             f"The plan has no column {unknown[0]!r}.",
             found=f"Its columns are {', '.join(map(repr, schema.columns))}.",
             remedy="Map your columns and values to these.",
+        )
+    composite = [name for name in schema.sensitive_names if name in values and is_composite(name)]
+    if composite:
+        raise ParameterError(
+            f"The values of the composite column {composite[0]!r} cannot be mapped.",
+            found="Its values are made from those of its parts.",
+            remedy="Map the values of its parts.",
         )
     names = [columns.get(name, name) for name in table.names]
     twice = sorted(
@@ -77,6 +86,7 @@ def _complete(table: Table, schema: Schema) -> Table:
     """The table, if it has all columns of the schema; whoever lacks one may have it under another name."""
     problem: DataError | None = None
     try:
+        table = schema.composed(table)
         table.require(schema.columns)
     except DataError as error:
         problem = error

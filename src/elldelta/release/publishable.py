@@ -21,7 +21,7 @@ from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.plan.movers import common_of
 from elldelta.release.content import content_digest, released_values
-from elldelta.release.sliced import diversities_by_unit
+from elldelta.release.sliced import diversities_by_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,7 @@ class Publishable:
     @property
     def n_records(self) -> int:
         """The number of records that are released."""
-        return int(self.schema.by_unit(self.counts)[0].sum())
+        return int(self.schema.by_column(self.counts)[0].sum())
 
     @cached_property
     def persons_lower(self) -> NDArray[np.int64] | None:
@@ -292,7 +292,7 @@ def _as_planned(counts: Counts, plan: Plan) -> Publishable:
     """A probabilistic plan: N records, and every class must show ell values, or nothing is published."""
     _require_records(counts, plan)
     made = Publishable(counts, plan.class_of(counts.ranks), plan.classes, plan.labels)
-    shown = np.array(diversities_by_unit(made.schema, made.counts))
+    shown = np.array(diversities_by_column(made.schema, made.counts))
     n_below = int(((shown > 0) & (shown < np.array(plan.ells)[:, None])).any(axis=0).sum())
     verdict = certify_shown(made.counts, plan.all_terms, Partition(np.arange(plan.n_classes)))
     n_far = int(verdict.too_far.sum())

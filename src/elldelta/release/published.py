@@ -68,14 +68,14 @@ class Published:
     @property
     def n_records(self) -> int:
         """The number of records."""
-        return int(self.schema.by_unit(self.counts)[0].sum())
+        return int(self.schema.by_column(self.counts)[0].sum())
 
     def face(self, place: int) -> Published:
-        """What it shows of one of several sensitive columns, or of those that are tied together."""
+        """What it shows of one of several sensitive columns."""
         return replace(
             self,
             schema=self.schema.face(place),
-            counts=self.schema.by_unit(self.counts)[place],
+            counts=self.schema.by_column(self.counts)[place],
             manifest=self.manifest.face(place),
         )
 
@@ -124,11 +124,10 @@ def read_published(
     if None in known:
         raise not_as_described(name, f"{known.count(None)} sets of labels name no class of the manifest.")
     rows = np.array(known, dtype=np.int64)[class_of]
-    at = {
-        column.name: _positions(column, own, name)
-        for column, own in zip(schema.sensitives, coded, strict=True)
-    }
-    values = [unit.join([at[column.name] for column in unit.columns]) for unit in schema.units]
+    values = [
+        _positions(column, own, name) + places.start
+        for column, own, places in zip(schema.sensitives, coded, schema.value_slices, strict=True)
+    ]
     counts = np.zeros((classes.n_classes, schema.n_values), dtype=np.int64)
     for own in values:
         np.add.at(counts, (rows, own), n)

@@ -32,34 +32,19 @@ def sliced_rows(schema: Schema, labels: Sequence[tuple[str, ...]], counts: NDArr
             (name, classes, pa.array([row[place] for row in labels], pa.string()))
             for place, name in enumerate(schema.names)
         ),
-        tuple(
-            tuple(
-                (column.name, codes, column.released_values())
-                for column, codes in zip(
-                    unit.columns, unit.split(unit.start + np.arange(unit.size)), strict=True
-                )
-            )
-            for unit in schema.units
-        ),
-        tuple(schema.by_unit(counts)),
+        tuple((column.name, column.released_values()) for column in schema.sensitives),
+        tuple(schema.by_column(counts)),
     )
 
 
-def diversities_by_unit(schema: Schema, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """How many values every class shows, for each unit; of tied columns, of the one that shows fewest."""
-    if not schema.also_sensitive:
-        return [class_diversities(counts, schema.value_groups)]
-    found = []
-    for unit, own in zip(schema.units, schema.by_unit(counts), strict=True):
-        table = own.reshape(len(own), *unit.place.widths)
-        axes = range(1, table.ndim)
-        parts = [class_diversities(table.sum(axis=tuple(a for a in axes if a != axis))) for axis in axes]
-        found.append(np.min(parts, axis=0))
-    return found
+def diversities_by_column(schema: Schema, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """How many values, or groups of like values, every class shows of each sensitive column."""
+    tables = zip(schema.sensitives, schema.by_column(counts), strict=True)
+    return [class_diversities(own, column.value_groups) for column, own in tables]
 
 
 def made_rows(schema: Schema, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The class of every row that counts lead to, and its value in every unit, in the order of a release."""
+    """The class and the value in every sensitive column of the rows that counts lead to, in their order."""
     parts = [(numbers, *own) for numbers, own in sliced_rows(schema, (), counts).coded()]
     return [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
 
@@ -77,11 +62,11 @@ def is_sliced(
         schema: What the columns mean.
         counts: Records by class and sensitive value.
         classes: The class of every different row.
-        values: Its value in every unit, numbered among all values.
+        values: Its value in every sensitive column, numbered among all values.
         n: How often it occurs.
     """
     expected = made_rows(schema, counts)
-    found = [classes, *(own - unit.start for own, unit in zip(values, schema.units, strict=True))]
+    found = [classes, *(own - places.start for own, places in zip(values, schema.value_slices, strict=True))]
     keys = np.zeros(n.size + (expected[0].size if expected else 0), dtype=np.int64)
     for own, others in zip(found, expected, strict=True):
         both = np.concatenate([own, others])

@@ -18,7 +18,7 @@ from elldelta.plan.classes import Boxes, Merged, Runs
 from elldelta.plan.signature import given_plan
 from elldelta.release.manifest import TERMS, Manifest, closeness_shown, coarsened, utility
 from elldelta.release.published import Published, not_as_described, open_published
-from elldelta.release.sliced import diversities_by_unit
+from elldelta.release.sliced import diversities_by_column
 
 if TYPE_CHECKING:
     import os
@@ -116,7 +116,7 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
             found="The digest of the plan is not the one in the manifest.",
             remedy="Give the plan that the release was made with.",
         )
-    shown = [own[own > 0].tolist() for own in diversities_by_unit(published.schema, published.counts)]
+    shown = [own[own > 0].tolist() for own in diversities_by_column(published.schema, published.counts)]
     realised, *others = (min(own, default=None) for own in shown)
     n_classes = int(published.counts.any(axis=1).sum())
     _check_claims(published, manifest, n_classes, [realised, *others])
@@ -138,7 +138,7 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
         n_classes,
         manifest.ell,
         realised,
-        k_anonymity(published.schema.by_unit(published.counts)[0]),
+        k_anonymity(published.schema.by_column(published.counts)[0]),
         manifest.plan_digest,
         is_certified=plan is not None and plan.guarantee == "certified",
         claimed=_claimed(manifest, plan),
@@ -185,7 +185,7 @@ def _check_claims(
 
 def _can_be(persons: Mapping[str, int], published: Published, manifest: Manifest) -> bool:
     """Whether a release can show so many persons, each once per value, and as many as were asked for."""
-    sizes = published.schema.by_unit(published.counts)[0].sum(axis=1)
+    sizes = published.schema.by_column(published.counts)[0].sum(axis=1)
     ell = max(manifest.ell, *(unit["ell"] for unit in manifest.also), 1)
     return (
         persons["persons"] <= published.n_records
@@ -228,7 +228,7 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
     _check_coarsening(published, manifest, plan)
     certificate = certify_shown(published.counts, plan.all_terms, published.grouping)
     said = [manifest.closeness, *(unit["closeness"] for unit in manifest.also)]
-    tables = published.schema.by_unit(published.counts)
+    tables = published.schema.by_column(published.counts)
     near = [closeness_shown(face, classes, own) for face, own in zip(plan.faces, tables, strict=True)]
     if not all(_alike(*pair) for pair in zip(said, near, strict=True)):
         raise not_as_described(name, "The manifest is wrong about how close it is to the references.")

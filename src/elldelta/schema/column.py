@@ -80,6 +80,16 @@ class Column:
         return None if self._fitted is None else self._fitted.cut_tree(has_missing=self.has_missing)
 
     @property
+    def value_groups(self) -> NDArray[np.int64] | None:
+        """The group of every value that counts as one, by the first level of the hierarchy; None without."""
+        return None if self.cut_tree is None else self.cut_tree.levels[1]
+
+    @property
+    def n_groups(self) -> int:
+        """How many values count as different: groups of like values, or all of them."""
+        return self.size if self.value_groups is None else int(np.unique(self.value_groups).size)
+
+    @property
     def groups(self) -> dict[str, tuple[str, ...]]:
         """The values of the groups of the hierarchy, by their labels."""
         return {} if self._fitted is None else self._fitted.groups

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from elldelta.engines import sql
 from elldelta.errors import ParameterError, SchemaError
+from elldelta.schema.composite import first_parts, is_composite, with_composites, with_parts
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers
-from elldelta.schema.labels import missing_tokens, shows_nothing
+from elldelta.schema.hierarchy import HierarchyRows
+from elldelta.schema.labels import EVERYTHING, missing_tokens, shows_nothing
 from elldelta.schema.profile import DEFAULT_BINS, Profile, Profiler
 from elldelta.schema.schema import Column, NullPolicy, Schema
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from elldelta.engines import Progress, Table
-    from elldelta.schema.hierarchy import HierarchyRows
 
 MOST_CATEGORIES = 10_000
 _OPEN_ENDED = 20
@@ -95,13 +96,12 @@ def propose(
             found=f"They are of type {type(quasi_identifiers).__name__} and {type(sensitive).__name__}.",
             remedy='Give a list of names, such as ["age", "sex"], and one name or a list.',
         )
-    # A name may hold a plus itself.
-    groups = [(entry,) if entry in table.names else tuple(entry.split("+")) for entry in entries]
-    hidden = tuple(name for group in groups for name in group)
-    names = (*quasi_identifiers, *hidden)
-    table.require((*names, *kept))
     bins, hierarchies, widen = dict(bins or {}), dict(hierarchies or {}), dict(widen or {})
     na, not_na = dict(na or {}), dict(not_na or {})
+    names = (*quasi_identifiers, *entries)
+    tokens_of = {name: missing_tokens(na.get(name, ()), not_na.get(name, ())) for name in names}
+    table = with_composites(table, {name: tokens_of[name] for name in entries})
+    table.require((*names, *kept))
     for given, what in ((bins, "bins"), (na, "missing values"), (not_na, "values"), (widen, "ends")):
         _check_known(given, names, f"A column without a role has {what}.", what)
     _check_known(
@@ -113,7 +113,7 @@ def propose(
     columns, profiles, warnings = [], [], list[str]()
     for place, name in enumerate(names):
         is_sensitive = place >= len(quasi_identifiers)
-        tokens = missing_tokens(na.get(name, ()), not_na.get(name, ()))
+        tokens = tokens_of[name]
         profiler = Profiler(table, name, tokens)
         profile = profiler.profile(bins.get(name), most_categories)
         if is_sensitive and name not in bins and _is_amount(profile):
@@ -140,6 +140,11 @@ def propose(
         if name in hierarchies:
             # Nobody has read the proposed values yet: one may be a slip with a person's name in it.
             column = replace(column, hierarchy=hierarchies[name].checked(profile.domain, naming=False))
+        elif is_sensitive and is_composite(name) and isinstance(profile.domain, Categories):
+            values = profile.domain.values
+            groups = zip(values, first_parts(name, values), strict=True)
+            rows = HierarchyRows(tuple((value, group, EVERYTHING) for value, group in groups))
+            column = replace(column, hierarchy=rows.checked(profile.domain, naming=False))
         columns.append(column)
         profiles.append(profile)
         told = [" ".join(filter(None, words)) for words in own]
@@ -151,9 +156,8 @@ def propose(
         tuple(columns[:first]),
         columns[first],
         tuple(kept),
-        _dropped(table, (*names, *kept)),
+        _dropped(table, (*quasi_identifiers, *with_parts(entries), *kept)),
         also_sensitive=tuple(columns[first + 1 :]),
-        tied=tuple(group for group in groups if len(group) > 1),
     )
     return Proposal(schema, tuple(profiles), (*warnings, *repeated_people(table, (*kept, *schema.dropped))))
 

@@ -11,6 +11,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from elldelta.errors import ParameterError, SchemaError
 from elldelta.files import digest
 from elldelta.pages.page import Shown
 from elldelta.schema.column import Column, NullPolicy, check_name, column_to_dict
+from elldelta.schema.composite import with_composites, with_parts
 from elldelta.schema.domains import NULL, UNKNOWN, Bins, Categories, Dates, Integers
-from elldelta.schema.sensitive import SensitiveUnit, sensitive_units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from elldelta.engines import Engine, Progress
+    from elldelta.engines import Engine, Progress, Table
     from elldelta.files import CsvFormat
     from elldelta.schema.hierarchy import HierarchyRows
 
@@ -50,8 +51,6 @@ class Schema(Shown):
         dropped: Columns that were seen and are not used, listed for the record.
         also_sensitive: Further columns that must not be learnt. Each has its own promise, and releases do not
             tell which of their values belong to one person.
-        tied: Groups of sensitive columns whose values stay together in releases: each group is one composite
-            column, whose values are tuples.
     """
 
     quasi_identifiers: tuple[Column, ...]
@@ -59,10 +58,8 @@ class Schema(Shown):
     kept: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     also_sensitive: tuple[Column, ...] = ()
-    tied: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tied", tuple(tuple(group) for group in self.tied))
         for name in ("quasi_identifiers", "kept", "dropped", "also_sensitive"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not self.quasi_identifiers:
@@ -78,14 +75,8 @@ class Schema(Shown):
         if self.n_values >= 2**31:
             raise SchemaError(
                 "There are too many sensitive values to number them.",
-                found=f"{self.n_values} with all tuples of tied columns; 2^31 is the limit.",
-                remedy="Tie fewer columns, or put their values into bins.",
-            )
-        if self.also_sensitive and any(column.hierarchy is not None for column in self.sensitives):
-            raise SchemaError(
-                "Groups of like values go with one sensitive column.",
-                found=f"There are {len(self.sensitives)}, and one of them has a hierarchy.",
-                remedy="Remove the hierarchy, or declare one sensitive column.",
+                found=f"{self.n_values}; 2^31 is the limit.",
+                remedy="Put them into bins.",
             )
         if self.kept and self.also_sensitive:
             raise SchemaError(
@@ -94,7 +85,7 @@ class Schema(Shown):
                 remedy="Keep none, or declare one sensitive column.",
             )
         seen: set[str] = set()
-        for name in (*self.columns, *self.dropped):
+        for name in (*self.names, *with_parts(self.sensitive_names), *self.kept, *self.dropped):
             # Engines disagree on whether upper and lower case differ in names, so names must differ by more.
             if name.casefold() in seen:
                 raise SchemaError(
@@ -134,7 +125,7 @@ class Schema(Shown):
         """What is worth knowing at a glance."""
         return {
             "quasi-identifiers": ", ".join(self.names),
-            "sensitive": "; ".join(f"{unit.name}, {unit.size:,} values" for unit in self.units),
+            "sensitive": "; ".join(f"{column.name}, {column.size:,} values" for column in self.sensitives),
             "kept": ", ".join(self.kept) or None,
             "dropped": ", ".join(self.dropped) or None,
             "combinations": self.n_combinations,
@@ -193,34 +184,25 @@ class Schema(Shown):
     @property
     def n_values(self) -> int:
         """|S|: the number of sensitive values, seen or not: those of the first column, then of the next."""
-        return sum(unit.size for unit in self.units)
+        return sum(column.size for column in self.sensitives)
 
     @cached_property
-    def units(self) -> tuple[SensitiveUnit, ...]:
-        """What has a promise of its own: every sensitive column, or those that are tied together."""
-        return sensitive_units(self.sensitives, self.tied)
+    def value_slices(self) -> tuple[slice, ...]:
+        """Where the values of each sensitive column stand among all: one column after the other."""
+        ends = accumulate((column.size for column in self.sensitives), initial=0)
+        return tuple(slice(start, stop) for start, stop in pairwise(ends))
 
     def face(self, place: int) -> Schema:
-        """The schema of a table that shows one unit only: tied columns are one column of tuples."""
-        columns = self.units[place].columns
-        column = columns[0]
-        if len(columns) > 1:
-            column = Column(self.units[place].name, Categories(self.units[place].labels))
-        return Schema(self.quasi_identifiers, column, self.kept)
+        """The schema of a table that shows one sensitive column only."""
+        return Schema(self.quasi_identifiers, self.sensitives[place], self.kept)
 
-    def by_unit(self, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """A table of counts by sensitive value, cut into those of every unit; each holds all records."""
-        return [counts[..., unit.place.values] for unit in self.units]
+    def composed(self, table: Table) -> Table:
+        """A table with the composite columns of the schema, made where it has their parts."""
+        return with_composites(table, {column.name: column.missing for column in self.sensitives})
 
-    @cached_property
-    def value_groups(self) -> NDArray[np.int64] | None:
-        """The group of every sensitive value, by the first level of its hierarchy; None without one."""
-        return self.units[0].countings[0] if len(self.sensitives) == 1 else None
-
-    @property
-    def n_groups(self) -> int:
-        """How many sensitive values count as different: groups of like values, or all of them."""
-        return self.n_values if self.value_groups is None else int(np.unique(self.value_groups).size)
+    def by_column(self, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """A table of counts by sensitive value, cut into those of every column; each holds all records."""
+        return [counts[..., values] for values in self.value_slices]
 
     def ranks(self, positions: ArrayLike) -> NDArray[np.int64]:
         """The lexicographic rank of each combination, given as one row of positions.
@@ -271,7 +253,6 @@ class Schema(Shown):
         """The schema as plain JSON values; `from_dict` is the inverse."""
         return {
             "format": FORMAT_VERSION,
-            "tied": [list(group) for group in self.tied],
             "quasi_identifiers": [column_to_dict(column) for column in self.quasi_identifiers],
             "sensitive": [column_to_dict(column) for column in self.sensitives],
             "kept": list(self.kept),
@@ -301,8 +282,8 @@ class Schema(Shown):
         Args:
             source: Files, folders, globs, or a table in memory (pandas, Polars, Arrow).
             quasi_identifiers: Columns that an outsider may know, in the order of comparison.
-            sensitive: The column that must not be learnt, or several. Columns that stay tied together are one
-                entry, with a plus between them: "disease+stage".
+            sensitive: The column that must not be learnt, or several. "disease+stage" is a composite column:
+                see `elldelta.schema.composite`.
             kept: Columns that a release shows unchanged.
             bins: For columns of numbers: "width:10000", "quantile:8", "edges:0,10,20", or "values" for one
                 position per value that occurs.

@@ -60,7 +60,6 @@ _DOCUMENT_KEYS = {
     "sensitive": True,
     "kept": False,
     "dropped": False,
-    "tied": False,
 }
 
 
@@ -159,11 +158,8 @@ class _Reader:
         sensitives = self.sensitives(document["sensitive"])
         names = {key: self.names(document.get(key, ()), key) for key in ("kept", "dropped")}
         also = tuple(column for column, _ in sensitives[1:])
-        with self.at("tied"):
-            groups = _sequence(document.get("tied", ()), "tied")
-            tied = tuple(_sequence(group, "A group of tied columns") for group in groups)
         with self.at(*_place_of_clash(columns, sensitives, names)):
-            return Schema(columns, sensitives[0][0], also_sensitive=also, tied=tied, **names)
+            return Schema(columns, sensitives[0][0], also_sensitive=also, **names)
 
     def sensitives(self, given: Any) -> list[tuple[Column, Path]]:  # noqa: ANN401
         """The sensitive columns and where they stand."""
@@ -332,9 +328,6 @@ def _lines(schema: Schema) -> Iterator[str]:
     yield f"kept = {_toml(list(schema.kept))}"
     yield "# Columns that were found and are never used."
     yield f"dropped = {_toml(list(schema.dropped))}"
-    if schema.tied:
-        yield "# Sensitive columns whose values stay together in releases; others are shuffled apart."
-        yield f"tied = {_toml([list(group) for group in schema.tied])}"
     for column in schema.quasi_identifiers:
         yield ""
         yield "[[quasi_identifiers]]"

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from elldelta.model import Model
     from elldelta.schema.schema import Column
-    from elldelta.schema.sensitive import SensitiveUnit
 
 _Asked = ParamSpec("_Asked")
 _Found = TypeVar("_Found")
@@ -237,8 +236,8 @@ def paper_cost(content: bytes, secret: bytes, wishes: dict[str, Any], most_cells
     model, wish = _rounded(content, secret), Wish.from_dict(wishes)
     is_searched = len(model.ranks) * model.schema.n_values <= most_cells
     if model.schema.also_sensitive:
-        units = range(len(model.schema.units))
-        faces = [(model.face(place), wish_of(wish, model.schema, place)) for place in units]
+        places = range(len(model.schema.sensitives))
+        faces = [(model.face(place), wish_of(wish, model.schema, place)) for place in places]
     else:
         faces = [(model, wish)]
     found = [_paper_cost(*face, is_searched=is_searched) for face in faces]
@@ -299,7 +298,9 @@ def _summary(model: Model) -> dict[str, Any]:
     return {
         "quasi_identifiers": [_column(column) for column in schema.quasi_identifiers],
         "sensitive": _column(schema.sensitive),
-        **({"sensitives": [_unit(unit) for unit in schema.units]} if schema.also_sensitive else {}),
+        **(
+            {"sensitives": [_column(column) for column in schema.sensitives]} if schema.also_sensitive else {}
+        ),
         "combinations": schema.n_combinations,
         "combinations_with_records": told(len(model.ranks)),
         "past_records": told(model.n_records),
@@ -311,12 +312,6 @@ def two_digits(number: int, *, up: bool = False) -> int:
     """A number with two digits and zeros."""
     step = int(10 ** max(0, len(str(number)) - 2))
     return -(-number // step) * step if up else number // step * step
-
-
-def _unit(unit: SensitiveUnit) -> dict[str, Any]:
-    """One of several sensitive columns; of tied ones as many values count as the smallest has."""
-    values = min(column.size for column in unit.columns)
-    return {**_column(unit.columns[0]), "name": unit.name, "values": values}
 
 
 def _column(column: Column) -> dict[str, Any]:

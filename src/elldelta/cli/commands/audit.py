@@ -36,8 +36,8 @@ class Columns:
     sensitive: Annotated[
         str | None,
         typer.Option(
-            help="The sensitive column, if nothing describes the releases. Several columns that rows tie "
-            "together are linked as tuples: disease,income.",
+            help="The sensitive column, if nothing describes the releases. Columns that rows tie "
+            "together are linked as tuples: disease+stage.",
         ),
     ] = None
     names: Annotated[
@@ -98,7 +98,7 @@ class Columns:
         mapped = list(options.mappings(self.names, "b.csv:alter=age or alter=age"))
         return ForeignColumns(
             quasi_identifiers=tuple(filter(None, options.names(self.qi or ""))),
-            sensitive="+".join(options.names(self.sensitive or "")),
+            sensitive=self.sensitive or "",
             names=tuple(each for each in mapped if each[1]),
             absent=tuple((release, common) for release, own, common in mapped if not own),
             rules={column: ColumnRules(**said) for column, said in rules.items()},

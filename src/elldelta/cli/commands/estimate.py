@@ -93,11 +93,8 @@ def _run(
         _print_protected(model, target, as_json=json)
         return
     totals = np.bincount(counts.values, counts.n, counts.schema.n_values)
-    for unit, own in zip(counts.schema.units, counts.schema.by_unit(totals), strict=True):
-        parts = unit.split(unit.start + np.arange(unit.size))
-        for column, places in zip(unit.columns, parts, strict=True):
-            n = np.bincount(places, own, column.size)
-            output.print_note(*(f"WARNING  {said}" for said in warned_of(column, n)))
+    for column, own in zip(counts.schema.sensitives, counts.schema.by_column(totals), strict=True):
+        output.print_note(*(f"WARNING  {said}" for said in warned_of(column, own)))
     output.print_result(
         {
             "model": str(target),

@@ -29,8 +29,7 @@ def _infer(
     sensitive: Annotated[
         list[str],
         typer.Option(
-            help="The sensitive column, or several: disease,income. Columns whose values stay together in "
-            "releases: disease+stage.",
+            help="The sensitive column, or several: disease,income. A composite column: disease+stage.",
         ),
     ],
     target: options.Output,
@@ -104,7 +103,7 @@ def _document(proposal: Proposal) -> dict[str, Any]:
     schema = proposal.schema
     return {
         "quasi_identifiers": dict(zip(schema.names, schema.sizes, strict=True)),
-        "sensitive": {unit.name: unit.size for unit in schema.units},
+        "sensitive": {column.name: column.size for column in schema.sensitives},
         "kept": list(schema.kept),
         "dropped": list(schema.dropped),
         "combinations": schema.n_combinations,

@@ -114,7 +114,6 @@ class SharpBound:
             any dependence (Theorem C).
         eta: The error of P in total variation, paid for once.
         closeness: How close classes must stay to their references besides; ell = 1 then asks for nothing.
-        widths: If values are tuples of tied columns: how many values each of these has (`ValueUnit`).
     """
 
     ell: int
@@ -126,7 +125,6 @@ class SharpBound:
     shared_records: int | None = None
     eta: float = 0.0
     closeness: ClosenessBound | None = None
-    widths: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_whole("the number of records", self.n_records)
@@ -178,7 +176,6 @@ class SharpBound:
                 total=classes.total,
                 certifiable=self.certifiable,
                 shared_records_upper=self.shared_records,
-                widths=self.widths,
             )
             if self.asks_values
             else no_witnesses(classes.n_quasi_identifiers)
@@ -261,7 +258,7 @@ class JointBound:
 
     def evaluate(self, classes: JointDistribution) -> JointPlan:
         """Every column by itself."""
-        found = [part.evaluate(classes.unit(place)) for place, part in enumerate(self.parts)]
+        found = [part.evaluate(classes.face(place)) for place, part in enumerate(self.parts)]
         return JointPlan(self, tuple(found))
 
     def with_records(self, n_records: int) -> JointBound:

@@ -175,7 +175,7 @@ class _Search:
         )
         self.spare = 0.0
         # Several sensitive columns would be given up together: none is.
-        if not isinstance(criterion, Admissible) and criterion.closeness and len(distribution.units) == 1:
+        if not isinstance(criterion, Admissible) and criterion.closeness and len(distribution.slices) == 1:
             self.spare = criterion.closeness.spare
         marginal, weights = weighed or (distribution.quasi_identifier_marginal, position_weights(sizes))
         self.occupied = np.flatnonzero(marginal > 0.0)
@@ -322,7 +322,6 @@ class _Search:
                 kernels.Rule(
                     0,
                     distribution.n_values,
-                    np.empty(0, dtype=np.int64),
                     kernels.CELLS,
                     limit,
                     1.0,
@@ -346,9 +345,8 @@ class _Search:
             mode, limit, threshold = kernels.NEAR, 1.0 - slack, math.log(limit / len(criterion.parts))
         return tuple(
             kernels.Rule(
-                unit.start,
-                unit.start + unit.size,
-                np.array(part.widths, dtype=np.int64),
+                values.start,
+                values.stop,
                 mode,
                 limit,
                 1.0 / distribution.total,
@@ -363,7 +361,7 @@ class _Search:
                 (part.closeness or ClosenessBound(0.0, 1)).nearness(part.releases)._replace(spare=self.spare),
                 *shared,
             )
-            for part, unit in zip(criterion.parts, distribution.units, strict=True)
+            for part, values in zip(criterion.parts, distribution.slices, strict=True)
         )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elldelta.core.closeness_kernels import Nearness, failure_of, likely_distance
 from elldelta.core.kernels import compiled
-from elldelta.core.occupancy_kernels import class_failure, keep_matching
+from elldelta.core.occupancy_kernels import class_failure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,6 @@ class Rule(NamedTuple):
 
     start: int  # the values of this sensitive column, of which there may be several
     stop: int
-    widths: NDArray[np.int64]  # of tied columns the number of values of each; else empty
     mode: int  # TOTAL, EACH, CELLS or NEAR
     limit: float  # of the sum of the strains, or of each
     scale: float  # turns a mass into a probability
@@ -83,29 +82,23 @@ def strain_of(
     """
     strain, price = 0.0, 0.0
     for rule in rules:
-        own = cells[rule.start : rule.stop]
-        if rule.widths.size > 1:
-            own = own.copy()
-            keep_matching(own, rule.widths)
-        found, added = column_strain(own, cells[rule.start : rule.stop], rule, enough, scratch)
+        found, added = column_strain(cells[rule.start : rule.stop], rule, enough, scratch)
         strain = max(strain, found) if rule.mode in (NEAR, CELLS) else strain + found
         price += added
     return strain, price
 
 
 @compiled
-def column_strain(
-    counted: NDArray[Any], cells: NDArray[Any], rule: Rule, enough: float, scratch: Scratch
-) -> tuple[float, float]:
-    """The same of one sensitive column; of its cells only some may be counted as witnesses."""
+def column_strain(cells: NDArray[Any], rule: Rule, enough: float, scratch: Scratch) -> tuple[float, float]:
+    """The same of one sensitive column."""
     if rule.mode == CELLS:
-        cell = ell_th_cell(counted, rule.ell, scratch.tails)
+        cell = ell_th_cell(cells, rule.ell, scratch.tails)
         return (rule.threshold / cell if cell > 0.0 else inf), 0.0
     failure = 0.0
     ranks = scratch.ranks[rule.start : rule.stop]
     if rule.ell > 0:
         failure, _ = class_failure(
-            counted,
+            cells,
             ranks,
             rule.scale,
             rule.n_records,
@@ -122,7 +115,7 @@ def column_strain(
         return with_nearness(cells, failure, rule), 0.0
     if rule.eta == 0.0:
         return failure, 0.0
-    peak = counted[ranks[0]] * rule.scale
+    peak = cells[ranks[0]] * rule.scale
     return failure, (failure * expm1(rule.n_records * rule.eta / (1.0 - peak)) if peak < 1.0 else inf)
 
 

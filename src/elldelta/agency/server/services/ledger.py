@@ -171,13 +171,13 @@ def run_audit(agency: Agency, plan_digest: str, linked: Sequence[int], releases:
 
 
 def _audited(plan: Plan, place: int, published: Sequence[Published]) -> Audit:
-    """What linking releases tells about a sensitive column, or about columns that are tied together."""
+    """What linking releases tells about a sensitive column."""
     face = plan.faces[place]
     asked = None if face.closeness is None else Asked.of(None, face)
     if plan.schema.also_sensitive:
         published = [item.face(place) for item in published]
     evidence = Evidence.from_published(published, face if asked else None)
-    return summarize(evidence.of_unit(plan.schema.units[place]), face.ell, closeness=asked)
+    return summarize(evidence, face.ell, closeness=asked)
 
 
 def last_lines(session: Session, population_id: int) -> LastLines:

@@ -143,14 +143,14 @@ def show_plan(agency: Agency, plan_digest: str) -> PlanDetails:
         conditions=plan.conditions,
         notes=plan.notes,
         quasi_identifiers=plan.schema.names,
-        sensitive=", ".join(unit.name for unit in plan.schema.units),
+        sensitive=", ".join(plan.schema.sensitive_names),
         columns=tuple(
             ColumnPromise(
-                name=unit.name,
+                name=name,
                 ell=face.ell,
                 closeness=None if face.closeness is None else face.closeness.limit,
             )
-            for unit, face in zip(plan.schema.units, plan.faces, strict=True)
+            for name, face in zip(plan.schema.sensitive_names, plan.faces, strict=True)
             if plan.also
         ),
         key_id=key_id,

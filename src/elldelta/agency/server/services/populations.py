@@ -60,7 +60,7 @@ class ModelView(View):
     sensitives: tuple[ColumnView, ...] = Field(
         default=(),
         validation_alias=AliasPath("summary", "sensitives"),
-        description="All of them, if there are several; tied columns are one.",
+        description="All of them, if there are several.",
     )
     combinations: int = Field(validation_alias=AliasPath("summary", "combinations"))
     combinations_with_records: int = Field(validation_alias=AliasPath("summary", "combinations_with_records"))

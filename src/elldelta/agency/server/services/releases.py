@@ -51,7 +51,7 @@ from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.errors import ElldeltaError, ParameterError, RefusedError, counted
 from elldelta.files import digest
-from elldelta.release.sliced import diversities_by_unit
+from elldelta.release.sliced import diversities_by_column
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
@@ -471,7 +471,7 @@ class _Case:
         )
         counts = packed(examined.counts)
         schema = self.plan.schema
-        diversities = np.min(diversities_by_unit(schema, examined.counts), axis=0)
+        diversities = np.min(diversities_by_column(schema, examined.counts), axis=0)
         registered = RegistrationRow(
             line=line,
             party_id=self.caller.id,
@@ -480,7 +480,7 @@ class _Case:
             counts=counts,
             n_bytes=len(counts),
             facts={
-                "records": int(schema.by_unit(examined.counts)[0].sum()),
+                "records": int(schema.by_column(examined.counts)[0].sum()),
                 "classes": int((diversities > 0).sum()),
                 "diversity": int(diversities[diversities > 0].min()),
                 "merged_classes": len(entry.merged),
