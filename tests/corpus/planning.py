@@ -1,0 +1,18 @@
+"""The one place of the corpus that asks for a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import elldelta as ed
+
+KINDS = {
+    "certified": {"shape": "boxes"},
+    "probabilistic": {"guarantee": "probabilistic", "shape": "boxes"},
+    "paper": {"guarantee": "probabilistic", "bound": "paper", "shape": "runs"},
+}
+
+
+def planned(model: ed.Model, kind: str, **wish: Any) -> ed.Plan:
+    """A plan of a kind."""
+    return ed.plan(model, **KINDS[kind], **wish)
