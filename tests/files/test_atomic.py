@@ -7,7 +7,7 @@ import pytest
 
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import AtomicFiles
-from elldelta.ledger.pending import StagedFiles
+from elldelta.ledger.pending import Pending
 
 
 def names(folder):
@@ -105,7 +105,6 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path):
     code = """
 import resource, sys
 from elldelta.files import AtomicFiles
-from elldelta.ledger.pending import StagedFiles
 from elldelta.errors import FileError
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
@@ -212,7 +211,7 @@ def test_a_ledger_places_takes_back_and_discards_folders_like_files(tmp_path):
         temporary = tmp_path / f".{name}.x.part"
         temporary.mkdir()
         write_parts(temporary, "1")
-        return StagedFiles.staged({temporary: tmp_path / name}, overwrite=True)
+        return Pending.of(tmp_path / "ledger", 0, "", {temporary: tmp_path / name}, overwrite=True)
 
     waiting = staged("a.csv")
     assert all(file.is_ours for file in waiting.files)

@@ -17,7 +17,7 @@ from elldelta.errors import FileError, InternalError, ParameterError, RefusedErr
 from elldelta.ledger.chain import parse_chain
 from elldelta.ledger.ledger import OpenLedger, verify_ledger
 from elldelta.ledger.lines import VoidLine, line_bytes
-from elldelta.ledger.pending import Pending, StagedFiles, pending_path
+from elldelta.ledger.pending import Pending, pending_path
 
 PLAN = "sha256:" + "1" * 64
 TERMS = CertificateTerms.from_lists([[0, 1, 2, 3], [1, 2, 3, 4]], 5, ell=2, releases=2)
@@ -405,7 +405,7 @@ class TestCommit:
         if moment == "append":
             monkeypatch.setattr(os, "pwrite", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         else:
-            place, calls = StagedFiles.place, []
+            place, calls = Pending.place, []
 
             def interrupted(self):
                 calls.append(1)
@@ -413,7 +413,7 @@ class TestCommit:
                     raise KeyboardInterrupt
                 return place(self)
 
-            monkeypatch.setattr(StagedFiles, "place", interrupted)
+            monkeypatch.setattr(Pending, "place", interrupted)
         with pytest.raises(KeyboardInterrupt):
             publish(path, without(), staged=stage(tmp_path, "a.csv"))
         assert verify_ledger(path).n_releases == (moment == "place")
@@ -429,8 +429,7 @@ class TestRecovery:
         staged = {**stage(tmp_path, "a.json", "manifest"), **stage(tmp_path, "a.csv")}
         with OpenLedger.open(path, PLAN, TERMS) as ledger:
             admission = ledger.check(without((0, 0), (0, 1)), owner="A", content_digest=content(7))
-            files = StagedFiles.staged(staged, overwrite=False)
-            Pending(path, ledger.chain.n_bytes, admission.entry.hash, files).write()
+            Pending.of(path, ledger.chain.n_bytes, admission.entry.hash, staged, overwrite=False).write()
             line, _ = line_bytes(admission.entry.to_dict(), ledger.chain.head)
         with path.open("ab") as file:
             file.write(line[: round(share * len(line))])

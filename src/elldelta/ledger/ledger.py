@@ -41,7 +41,7 @@ from elldelta.ledger.chain import (
     parse_chain,
 )
 from elldelta.ledger.lines import LedgerEntry, LedgerHeader, VoidLine, line_bytes
-from elldelta.ledger.pending import Pending, StagedFiles, pending_path
+from elldelta.ledger.pending import Pending, pending_path
 from elldelta.plan.wish import MOST_OWNERS
 
 if TYPE_CHECKING:
@@ -158,8 +158,7 @@ class OpenLedger(ReadLedger):
             raise InternalError("The ledger is closed.")
         if admission.is_new and admission.previous != self.chain.head:
             raise InternalError("The ledger has changed since the release was checked.")
-        files = StagedFiles.staged(staged, overwrite=overwrite)
-        pending = Pending(self.path, self.chain.n_bytes, admission.entry.hash, files)
+        pending = Pending.of(self.path, self.chain.n_bytes, admission.entry.hash, staged, overwrite=overwrite)
         pending.write()
         if admission.is_new:
             try:
@@ -173,15 +172,15 @@ class OpenLedger(ReadLedger):
                 # Interrupted: the line is whole or it is not, and the chain tells which.
                 self._load()
                 if self.chain.head == admission.entry.hash:
-                    files.place()
+                    pending.place()
                 pending.remove()
                 raise
         try:
-            files.place()
+            pending.place()
         except FileError as problem:
             raise self._taken_back(admission, pending, problem) from None
         except BaseException:
-            files.place()
+            pending.place()
             pending.remove()
             raise
         pending.remove()
@@ -189,7 +188,7 @@ class OpenLedger(ReadLedger):
 
     def _taken_back(self, admission: Admission, pending: Pending, error: FileError) -> FileError:
         """Takes back a release whose files cannot get their names, and returns the error to raise."""
-        if not pending.files.take_back():
+        if not pending.take_back():
             return FileError(
                 "The release is in the ledger, but not all of its files have their names yet.",
                 found=error.problem,
@@ -214,9 +213,9 @@ class OpenLedger(ReadLedger):
         if pending is None:
             return
         if any(pending.hash == entry.hash for entry in self.chain.active):
-            self.recovered = "incomplete" if pending.files.place() else "completed"
+            self.recovered = "incomplete" if pending.place() else "completed"
         else:
-            pending.files.discard()
+            pending.discard()
             self.recovered = "undone"
         pending.remove()
 

@@ -70,14 +70,19 @@ class StagedFile:
 
 
 @dataclass(frozen=True)
-class StagedFiles:
-    """The files of one release."""
+class Pending:
+    """The pending file: which line is about to be added, and which files of a release wait for it."""
 
+    ledger: Path
+    n_bytes: int
+    hash: str
     files: tuple[StagedFile, ...]
     overwrite: bool
 
     @classmethod
-    def staged(cls, staged: Mapping[Path, Path], *, overwrite: bool) -> StagedFiles:
+    def of(
+        cls, ledger: Path, n_bytes: int, line_hash: str, staged: Mapping[Path, Path], *, overwrite: bool
+    ) -> Pending:
         """Brings temporary files to the disk and refuses final names that are in the way."""
         files = []
         for temporary, final in staged.items():
@@ -94,7 +99,31 @@ class StagedFiles:
         if len({file.final for file in files}) < len(files):
             raise ParameterError("Two files cannot have one name.")
         folders_to_disk(file.temporary.parent for file in files)
-        return cls(tuple(files), overwrite)
+        return cls(ledger, n_bytes, line_hash, tuple(files), overwrite)
+
+    def write(self) -> None:
+        """Puts the pending file beside the ledger, whole, and on the disk."""
+        content: dict[str, Any] = {
+            "n_bytes": self.n_bytes,
+            "hash": self.hash,
+            "overwrite": self.overwrite,
+            "files": [[str(file.temporary), str(file.final), *file.mark] for file in self.files],
+        }
+        target = pending_path(self.ledger)
+        temporary = target.with_name(target.name + ".part")
+        try:
+            # A leftover, or a link that somebody has put there, is not written through.
+            temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as file:
+                file.write(as_bytes(seal(PENDING_KIND, PENDING_VERSION, content)))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except OSError as problem:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise unwritable(target, problem) from None
+        folders_to_disk([target.parent])
 
     def place(self) -> tuple[Path, ...]:
         """Renames what is not yet renamed; may be repeated. Returns final names whose file is nowhere."""
@@ -141,40 +170,6 @@ class StagedFiles:
             if file.is_at(file.temporary):
                 remove(file.temporary)
 
-
-@dataclass(frozen=True)
-class Pending:
-    """The pending file: which line is about to be added, and which files wait for it."""
-
-    ledger: Path
-    n_bytes: int
-    hash: str
-    files: StagedFiles
-
-    def write(self) -> None:
-        """Puts the pending file beside the ledger, whole, and on the disk."""
-        content: dict[str, Any] = {
-            "n_bytes": self.n_bytes,
-            "hash": self.hash,
-            "overwrite": self.files.overwrite,
-            "files": [[str(file.temporary), str(file.final), *file.mark] for file in self.files.files],
-        }
-        target = pending_path(self.ledger)
-        temporary = target.with_name(target.name + ".part")
-        try:
-            # A leftover, or a link that somebody has put there, is not written through.
-            temporary.unlink(missing_ok=True)
-            with temporary.open("xb") as file:
-                file.write(as_bytes(seal(PENDING_KIND, PENDING_VERSION, content)))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except OSError as problem:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise unwritable(target, problem) from None
-        folders_to_disk([target.parent])
-
     @classmethod
     def read(cls, ledger: Path) -> Pending | None:
         """The pending file beside a ledger, or None."""
@@ -188,7 +183,7 @@ class Pending:
                 StagedFile(Path(temporary), Path(final), (int(one), int(two), int(three)))
                 for temporary, final, one, two, three in content["files"]
             )
-            found = cls(ledger, content["n_bytes"], content["hash"], StagedFiles(files, content["overwrite"]))
+            found = cls(ledger, content["n_bytes"], content["hash"], files, content["overwrite"])
         except (KeyError, TypeError, ValueError):
             raise changed(source) from None
         if not _is_trusted(target, ledger) or not all(file.is_ours for file in files):
