@@ -134,7 +134,7 @@ async def file(agency: CurrentAgency, digest: Digest) -> Response:
     responses={
         200: answer(
             "The signature document.",
-            {"kind": "elldelta plan signature", "format": 2, "key_id": DIGEST, "signature": "c2lnbmF0dXJl"},
+            {"kind": "elldelta plan signature", "format": 1, "key_id": DIGEST, "signature": "c2lnbmF0dXJl"},
         )
     },
 )
