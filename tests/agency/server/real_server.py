@@ -32,13 +32,6 @@ DATABASES = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 PATIENCE = 240.0
 """Seconds after which a server that does not start or end fails its test; never a measurement."""
 
-UNLIMITED = {
-    f"ELLDELTA_SERVER_{name}_{kind}": "1000000"
-    for name in ("PRINCIPAL", "ADDRESS")
-    for kind in ("RATE", "BURST")
-}
-"""All clients of a test come from one address."""
-
 
 @contextlib.contextmanager
 def own_settings(kind, request, folder):
@@ -75,7 +68,7 @@ class RealServer:
             f"--workers={workers}",
             *more,
         ]
-        self._environment = {**os.environ, **UNLIMITED, **(limits or {})}
+        self._environment = {**os.environ, **(limits or {})}
         self._process = None
         self.url = None
 

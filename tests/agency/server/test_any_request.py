@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from tests.agency.registrations import full, make_plan
+from tests.agency.server.expected_rights import API
 from tests.agency.server.service import POPULATION, WISH
 from tests.switch import quick_or_all
 
@@ -22,15 +23,12 @@ CHECKS = (
     "response_headers_conformance",
     "response_schema_conformance",
 )
-UNLIMITED = {
-    f"{who}_{what}": 1e9 for who in ("principal", "address", "login") for what in ("rate", "burst")
-} | {"jobs_waiting": 10**9}
 
 
 @pytest.fixture
 def filled(make_service):
     """A service in which something of everything is there."""
-    service = make_service(**UNLIMITED)
+    service = make_service(jobs_waiting=10**9)
     service.add_model()
     plan = service.issue(make_plan())
     service.add("victim", "owner")
@@ -88,7 +86,7 @@ def test_whatever_is_sent_the_answer_is_one_that_is_described(filled, mode):
         )
         @given(
             case=operation.as_strategy(generation_mode=mode),
-            role=st.sampled_from([*operation.definition.raw.get("x-roles", ()), *ROLES, None]),
+            role=st.sampled_from([*(API[operation.method.upper(), operation.path] or ()), *ROLES, None]),
             is_there=st.booleans(),
         )
         def check(case, role, is_there):

@@ -26,15 +26,9 @@ from elldelta.ledger.ledger import verify_ledger
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import verified_signature
 
-UNLIMITED = {f"{who}_{what}": 1e9 for who in ("principal", "address", "login") for what in ("rate", "burst")}
 JSON = {"Content-Type": "application/json"}
 OWN = {"Origin": "http://agency.test"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded", **OWN}
-
-
-@pytest.fixture
-def open_service(make_service):
-    return make_service(**UNLIMITED)
 
 
 def is_error_of_ours(answer):
@@ -66,12 +60,12 @@ BAD_JSON = {
 }
 
 
-def test_bad_json_is_told_and_changes_nothing(open_service):
-    plan = open_service.issue()
+def test_bad_json_is_told_and_changes_nothing(service):
+    plan = service.issue()
     path = f"/plans/{plan.digest}/progress"
     for content in BAD_JSON.values():
-        assert is_error_of_ours(open_service.ask("owner", "PUT", path, content=content, headers=JSON))
-        answer = open_service.ask(
+        assert is_error_of_ours(service.ask("owner", "PUT", path, content=content, headers=JSON))
+        answer = service.ask(
             "owner",
             "POST",
             f"/plans/{plan.digest}/releases",
@@ -79,14 +73,14 @@ def test_bad_json_is_told_and_changes_nothing(open_service):
             headers={**JSON, "Idempotency-Key": "a"},
         )
         assert is_error_of_ours(answer)
-    assert open_service.get("owner", path).json()["own"] is None
+    assert service.get("owner", path).json()["own"] is None
 
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("text", ["\ud800", "a\0b", "\u202e", "x" * 1001])
-def test_texts_that_cannot_be_kept_are_refused(open_service, text):
+def test_texts_that_cannot_be_kept_are_refused(service, text):
     """Some databases cannot store them, and nobody should read them."""
-    plan = open_service.issue()
+    plan = service.issue()
     for who, path, document in (
         ("agency", "/parties", {"name": text, "role": "owner"}),
         ("agency", "/parties/owner/tokens", {"note": text}),
@@ -96,16 +90,16 @@ def test_texts_that_cannot_be_kept_are_refused(open_service, text):
         ("client", "/requests", {**WISH, "population": text}),
     ):
         content = json.dumps(document)  # spells half characters as escapes
-        assert is_error_of_ours(open_service.ask(who, "POST", path, content=content, headers=JSON)), path
+        assert is_error_of_ours(service.ask(who, "POST", path, content=content, headers=JSON)), path
 
 
 @pytest.mark.parametrize("charset", ["idna", "unicode_escape", "utf-7", "punycode", "undefined", "utf-16"])
-def test_forms_come_in_the_encoding_of_browsers(open_service, charset):
+def test_forms_come_in_the_encoding_of_browsers(service, charset):
     """Anybody may send the form to sign in: another codec must not even be tried."""
     part = b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
     content = part % (b"token", b"\\ud800+2AA-") + part % (b"wanted", b"xn--a..\\ud800") + b"--XX--\r\n"
     kind = f"multipart/form-data; boundary=XX; charset={charset}"
-    answer = open_service.send("POST", "/sign-in", content=content, headers={"Content-Type": kind, **OWN})
+    answer = service.send("POST", "/sign-in", content=content, headers={"Content-Type": kind, **OWN})
     assert answer.status_code == 415
     assert set(map(str.lower, HEADERS)) <= set(answer.headers)
 
@@ -131,19 +125,16 @@ def test_forms_come_in_the_encoding_of_browsers(open_service, charset):
         "/api/v1/requests/1%0a",
     ],
 )
-def test_tricks_in_addresses_lead_nowhere(open_service, path):
+def test_tricks_in_addresses_lead_nowhere(service, path):
     for who in (None, "agency"):
-        headers = {} if who is None else {"Authorization": f"Bearer {open_service.tokens[who]}"}
-        answer = open_service.send("GET", path, headers=headers)
+        headers = {} if who is None else {"Authorization": f"Bearer {service.tokens[who]}"}
+        answer = service.send("GET", path, headers=headers)
         assert 400 <= answer.status_code < 500
         assert set(map(str.lower, HEADERS)) <= set(answer.headers)
 
 
 def test_every_kind_of_error_carries_every_header(make_service, monkeypatch):
-    n_others = 8
-    service = make_service(
-        **UNLIMITED | {"body_bytes": 100, "address_rate": 0.001, "address_burst": n_others}
-    )
+    service = make_service(body_bytes=100)
     monkeypatch.setattr("elldelta.agency.server.services.plans.list_plans", lambda *_: 1 // 0)
     answers = {
         401: service.send("GET", "/api/v1/me"),
@@ -155,8 +146,6 @@ def test_every_kind_of_error_carries_every_header(make_service, monkeypatch):
         422: service.ask("agency", "POST", "/parties", content=b"{}", headers=JSON),
         500: service.ask("owner", "GET", "/plans"),
     }
-    assert len(answers) == n_others
-    answers[429] = service.send("GET", "/api/v1/key")
     for status, answer in answers.items():
         assert answer.status_code == status
         for name, value in HEADERS.items():
@@ -165,9 +154,8 @@ def test_every_kind_of_error_carries_every_header(make_service, monkeypatch):
         assert "server" not in answer.headers
 
 
-def test_nobody_finds_what_is_somebody_elses(open_service):
+def test_nobody_finds_what_is_somebody_elses(service):
     """Everything that one owner and one client do, and then every address that others can read."""
-    service = open_service
     plan = service.issue(make_plan())
     service.add_model()
     for name, role in (("curious-owner", "owner"), ("curious-client", "client")):
@@ -208,8 +196,7 @@ def test_nobody_finds_what_is_somebody_elses(open_service):
     assert mine["owner"] == "curious-owner"  # another owner's key is another key
 
 
-def test_what_was_tampered_with_on_its_way_is_detected(open_service, tmp_path):
-    service = open_service
+def test_what_was_tampered_with_on_its_way_is_detected(service, tmp_path):
     plan = service.issue(make_plan())
     service.register("owner", plan, full(plan), key="1", status=201)
     service.add("second-owner", "owner")
@@ -301,9 +288,8 @@ def test_a_small_file_that_unpacks_to_a_huge_one_is_not_unpacked(make_service):
     assert service.get("agency", f"/populations/{POPULATION}").json()["model"] is None
 
 
-def test_slow_clients_do_not_hold_up_others(make_service):
-    """More slow bodies than there are threads: others are served meanwhile, and then they are cut off."""
-    service = make_service(**UNLIMITED, body_seconds=3.0)
+def test_slow_clients_do_not_hold_up_others(service):
+    """More slow bodies than there are threads: others are served meanwhile; the proxy cuts them off."""
     token = service.tokens["agency"]
     with listening(service.app) as address, contextlib.ExitStack() as stack:
         slow = [stack.enter_context(contextlib.closing(RawConnection(address))) for _ in range(60)]
@@ -313,7 +299,6 @@ def test_slow_clients_do_not_hold_up_others(make_service):
         with contextlib.closing(RawConnection(address)) as other:
             other.head("GET", "/api/v1/me", Authorization=f"Bearer {token}")
             assert other.answer() == (200, {"name": "agency", "role": "agency"})
-        assert {connection.answer()[0] for connection in slow} == {408}
 
 
 def test_heads_that_are_too_large_or_broken_end_their_connection_only(service):
@@ -340,9 +325,8 @@ def test_heads_that_are_too_large_or_broken_end_their_connection_only(service):
             assert connection.answer() == (200, {"status": "ok"})
 
 
-def test_how_long_a_refusal_takes_tells_nothing(make_service):
+def test_how_long_a_refusal_takes_tells_nothing(service):
     """Times of the processor, as medians in turn: a token whose number exists costs what another costs."""
-    service = make_service(**UNLIMITED)
     prefix, number, secret = service.tokens["owner"].split("_", 2)
     other = service.tokens["client"].split("_", 2)[2]
 
@@ -365,9 +349,8 @@ def ratio(one, other, repeats):
     return max(first, second) / min(first, second)
 
 
-def test_no_route_logs_what_it_is_sent(open_service):
+def test_no_route_logs_what_it_is_sent(service):
     """Every address with a canary in every place, from a caller who may and from one who is unknown."""
-    service = open_service
     canary = "canary" + secrets.token_hex(8)
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)

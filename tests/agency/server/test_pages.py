@@ -19,8 +19,6 @@ from elldelta.agency.server.services.progress import Report, report_progress
 
 WRONG = "wrong horse battery"
 
-GENEROUS = {f"{who}_{kind}": 1e6 for who in ("principal", "address", "login") for kind in ("rate", "burst")}
-
 
 @contextlib.contextmanager
 def browsers(service):
@@ -34,7 +32,7 @@ def browsers(service):
 @pytest.fixture
 def pages(make_service):
     """The service, with everybody's browser."""
-    with browsers(make_service(**GENEROUS)) as service:
+    with browsers(make_service()) as service:
         yield service
 
 
@@ -48,7 +46,7 @@ def played(pages):
 def shown(request, tmp_path_factory):
     """One where the protocol was played, for all tests that only look."""
     folder = tmp_path_factory.mktemp("shown")
-    with lasting_service(request, folder, **GENEROUS) as service, browsers(service) as pages:
+    with lasting_service(request, folder) as service, browsers(service) as pages:
         yield play(pages)
 
 

@@ -14,7 +14,7 @@ from elldelta.agency.server.services.parties import create_token
 SIZE, N = 2, 5
 
 
-LIMITS = {"page_size": SIZE, "principal_rate": 1e6, "principal_burst": 1e6}
+LIMITS = {"page_size": SIZE}
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])

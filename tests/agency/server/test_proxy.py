@@ -22,7 +22,10 @@ NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: apt install nginx)")
 
-CONNECTIONS = int(re.search(r"limit_conn agency_connections (\d+);", SHIPPED.read_text())[1])
+CONNECTIONS, UPLOADS = (
+    int(re.search(rf"limit_conn agency_{name} (\d+);", SHIPPED.read_text())[1])
+    for name in ("connections", "uploads")
+)
 
 
 class Proxy:
@@ -228,6 +231,21 @@ def test_one_address_has_only_so_many_requests_under_way(behind):
     finally:
         for one in held:
             one.close()
+
+
+def test_one_address_has_only_a_few_uploads_under_way(behind):
+    """Large bodies take memory once they are complete."""
+    head = (
+        f"POST /api/v1/plans/{behind.plan.digest}/releases HTTP/1.1\r\nHost: agency.example\r\n"
+        f"Authorization: {bearer(behind.token)['Authorization']}\r\nContent-Type: application/json\r\n"
+        "Content-Length: 50\r\n\r\n"
+    ).encode()
+    with contextlib.ExitStack() as stack:
+        for _ in range(UPLOADS):
+            stack.enter_context(behind.connect("127.0.0.11")).sendall(head)
+        wait_until(lambda: behind.send(head + b" " * 50, source="127.0.0.11")[0] == 429)
+        assert behind.get("/api/v1/key", source="127.0.0.11")[0] == 200
+        assert behind.send(head + b" " * 50, source="127.0.0.12")[0] == 422
 
 
 def test_too_many_requests_are_refused_before_they_reach_the_service(behind):

@@ -110,7 +110,7 @@ class TestSubtraction:
 
     @pytest.fixture
     def shared(self, make_service):
-        service = make_service(principal_rate=1e6, principal_burst=1e6)
+        service = make_service()
         service.add("spy", "owner")
         for number in self.guesses:
             service.add(f"spy-{number}", "owner")

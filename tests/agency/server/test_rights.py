@@ -1,13 +1,13 @@
 """Default deny: every route, for every role, and for nobody."""
 
 import pytest
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import iter_route_contexts
 from starlette.routing import Route
 from tests.agency.server.expected_rights import API, EXPECTED
 
-from elldelta.agency.server.guarded_route import GuardedRoute, check_all_guarded
-from elldelta.agency.server.rights import ROLES, allow, allow_anybody
+from elldelta.agency.server.guard import allow, allow_anybody, check_all_guarded
+from elldelta.agency.server.rights import ROLES
 from elldelta.errors import InternalError
 
 SAMPLE = {"name": "region", "id": "1", "digest": "sha256:" + "5e" * 32}
@@ -36,8 +36,7 @@ def test_every_route_has_an_expectation_and_every_expectation_a_route(service):
     assert routes_of(service.app) == set(EXPECTED)
 
 
-def test_every_route_for_every_role_and_for_nobody(make_service):
-    service = make_service(principal_rate=1e6, principal_burst=1e6, address_rate=1e6, address_burst=1e6)
+def test_every_route_for_every_role_and_for_nobody(service):
     for (method, path), allowed in API.items():
         statuses = {who: call(service, who, method, path).status_code for who in (None, *ROLES)}
         for who, status in statuses.items():
@@ -71,31 +70,16 @@ def test_nobody_is_told_whether_a_body_would_fit(service):
         assert answer.status_code == 401
 
 
-def test_an_endpoint_that_declares_nothing_cannot_become_a_route():
-    router = APIRouter(route_class=GuardedRoute)
-
-    with pytest.raises(InternalError, match="who may call"):
-
-        @router.get("/secret")
-        def secret():
-            return "everything"
-
-
 @pytest.mark.parametrize("kind", ["framework", "starlette"])
-def test_an_application_with_another_kind_of_route_does_not_start(kind):
+def test_an_application_with_a_route_that_declares_nothing_does_not_start(kind):
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    guarded = APIRouter(route_class=GuardedRoute)
-
-    @guarded.get("/open")
-    @allow_anybody()
-    def opened():
-        return "nothing"
-
+    guarded = APIRouter()
+    guarded.get("/open", dependencies=[allow_anybody()])(lambda: "nothing")
     app.include_router(guarded)
     check_all_guarded(app)
     if kind == "framework":
         other = APIRouter()
-        other.get("/secret")(lambda: "everything")
+        other.get("/secret", dependencies=[Depends(lambda: None)])(lambda: "everything")
         app.include_router(other)
     else:
         app.router.routes.append(Route("/secret", lambda request: None))

@@ -214,12 +214,11 @@ def test_a_limit_from_the_environment_that_is_no_number_is_bad_input(run):
     assert (code, "ELLDELTA_SERVER_BODY_BYTES" in said) == (2, True)
 
 
-def test_on_an_address_that_others_reach_it_says_what_must_stand_in_front(start, tmp_path):
-    process, url = start("--host", "0.0.0.0")  # noqa: S104
-    wait_until_ready(url.replace("0.0.0.0", "127.0.0.1"))  # noqa: S104
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(300) == 0
-    assert "web server in front" in (tmp_path / "log-0").read_text()
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "agency.example"])  # noqa: S104
+def test_on_an_address_that_others_reach_it_needs_a_proxy(run, tmp_path, host):
+    code, said = run("--host", host)
+    assert (code, "--behind-proxy" in said, host in said) == (2, True, True)
+    assert not (tmp_path / "data").exists()
 
 
 def test_without_its_packages_the_command_says_what_to_install(monkeypatch, capsys):

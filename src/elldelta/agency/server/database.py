@@ -13,8 +13,6 @@ import sqlite3
 import stat
 import threading
 import time
-from collections import namedtuple
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +27,9 @@ from elldelta.agency.server.errors import BusyError, DatabaseError
 from elldelta.errors import ElldeltaError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
-    from sqlalchemy import Connection, Dialect, Engine, Select
+    from sqlalchemy import Connection, Engine
 
 POOL_SIZE = 16
 """Connections that one process may hold; as many as requests are handled at a time."""
@@ -86,10 +84,6 @@ class Database:
         self.engine: Engine = self._sqlite() if self.is_sqlite else self._postgresql()
         self._writing_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_WRITE)
         self._noting_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_NOTE)
-        self._looking_engine = self.engine.execution_options(isolation_level="AUTOCOMMIT", elldelta_begin=())
-        self._kept = threading.local()
-        self._all_kept: list[Connection] = []
-        self._spelt: dict[Select[*tuple[Any, ...]], _Spelt] = {}
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
@@ -137,31 +131,6 @@ class Database:
                 connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
             yield connection
 
-    def look_up(self, statement: Select[*tuple[Any, ...]], values: Mapping[str, str]) -> Any | None:  # noqa: ANN401
-        """The one row of a query, or None: as fast as it goes, for what every request asks.
-
-        Args:
-            statement: The query, the same object every time; at most one row fits it.
-            values: Texts for its parameters.
-
-        Returns:
-            The row, its columns by name.
-        """
-        if not self.is_sqlite:
-            with _translated(), self._looking_engine.connect() as connection:
-                return connection.execute(statement, values).one_or_none()
-        # A file is always there: every thread that asks keeps its connection, outside of any transaction.
-        kept: Connection | None = getattr(self._kept, "connection", None)
-        with _translated():
-            if kept is None:
-                kept = self._kept.connection = self._looking_engine.connect()
-                self._kept.driver = kept.connection.driver_connection
-                self._all_kept.append(kept)
-            spelt = self._spelt.get(statement)
-            if spelt is None:
-                spelt = self._spelt[statement] = _Spelt.of(statement, self.engine.dialect)
-            return spelt.one_or_none(self._kept.driver, values)
-
     def check_writable(self) -> None:
         """Finds out whether something could be written now, by writing something now and then.
 
@@ -181,8 +150,6 @@ class Database:
 
     def close(self) -> None:
         """Gives all connections back."""
-        for connection in self._all_kept:
-            connection.close()
         self.engine.dispose()
 
     @contextlib.contextmanager
@@ -220,7 +187,7 @@ class Database:
             self.url,
             poolclass=QueuePool,
             pool_size=POOL_SIZE,
-            max_overflow=POOL_SIZE,  # threads keep one for what every request asks
+            max_overflow=0,
             pool_timeout=self._timeout,
             hide_parameters=True,
             connect_args={"timeout": self._timeout, "check_same_thread": False},
@@ -261,35 +228,6 @@ class Database:
                 "options": f"-c lock_timeout={milliseconds} -c statement_timeout={milliseconds} "
                 f"-c idle_in_transaction_session_timeout={4 * milliseconds} -c timezone=UTC",
             },
-        )
-
-
-@dataclass(frozen=True)
-class _Spelt:
-    """A query for SQLite's own driver: what surrounds it otherwise takes ten times as long as the answer."""
-
-    text: str
-    parameters: tuple[str, ...]
-    read: tuple[Callable[[Any], Any] | None, ...]
-    row: Callable[[Iterable[Any]], Any]
-
-    @classmethod
-    def of(cls, statement: Select[*tuple[Any, ...]], dialect: Dialect) -> _Spelt:
-        compiled = statement.compile(dialect=dialect)
-        columns = tuple(statement.selected_columns)
-        return cls(
-            str(compiled),
-            tuple(getattr(compiled, "positiontup", None) or ()),
-            tuple(column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns),
-            namedtuple("Found", [column.key for column in columns])._make,  # type: ignore[attr-defined,misc]
-        )
-
-    def one_or_none(self, driver: sqlite3.Connection, values: Mapping[str, str]) -> Any | None:  # noqa: ANN401
-        found = driver.execute(self.text, [values[name] for name in self.parameters]).fetchall()
-        if not found:
-            return None
-        return self.row(
-            [value if read is None else read(value) for read, value in zip(self.read, found[0], strict=True)]
         )
 
 

@@ -63,19 +63,6 @@ class TooLargeError(HttpError):
     status = 413
 
 
-class TooSlowError(HttpError):
-    """A body took too long to arrive."""
-
-    status = 408
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The request took too long to arrive.",
-            found="Its body was not complete in time.",
-            remedy="Send it again over a faster connection.",
-        )
-
-
 class WrongTypeError(HttpError):
     """A body is of another kind than is expected."""
 

@@ -5,11 +5,9 @@ Every process counts for itself: with several of them a caller can get as many t
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 import threading
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
@@ -17,7 +15,7 @@ from cachetools import LRUCache
 from elldelta.agency.server.errors import BusyError, TooManyError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator
 
 MOST_KEYS = 50_000
 """Callers that are remembered; whoever was longest away is forgotten, which gives them a full bucket."""
@@ -77,62 +75,6 @@ class ConcurrencyLimit:
             yield
         finally:
             self._free.release()
-
-
-class InFlight:
-    """Large requests on their way, in one event loop: a few of each party, and a few of all.
-
-    Whoever waits has no thread, and its body has not been read yet.
-
-    Args:
-        of_party: How many of one party.
-        of_all: How many are handled at a time, once their bodies are there.
-        seconds: How long another one waits.
-    """
-
-    def __init__(self, of_party: int, of_all: int, seconds: float) -> None:
-        self._of_party = of_party
-        self._seconds = seconds
-        self._parties: dict[int, asyncio.Semaphore] = {}
-        self._waiting: Counter[int] = Counter()
-        self._all = asyncio.Semaphore(of_all)
-
-    @contextlib.asynccontextmanager
-    async def of(self, party: int) -> AsyncIterator[None]:
-        """Waits for one of the party's own slots, and has it.
-
-        Raises:
-            BusyError: There was none in time.
-        """
-        slots = self._parties.setdefault(party, asyncio.Semaphore(self._of_party))
-        self._waiting[party] += 1
-        try:
-            async with self._slot(slots):
-                yield
-        finally:
-            self._waiting[party] -= 1
-            if not self._waiting[party]:
-                del self._waiting[party], self._parties[party]
-
-    def handled(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Waits for one of the slots of all, and has it.
-
-        Raises:
-            BusyError: There was none in time.
-        """
-        return self._slot(self._all)
-
-    @contextlib.asynccontextmanager
-    async def _slot(self, slots: asyncio.Semaphore) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout(self._seconds):
-                await slots.acquire()
-        except TimeoutError:
-            raise BusyError("Too much is on its way; nothing was changed.") from None
-        try:
-            yield
-        finally:
-            slots.release()
 
 
 class StripedLock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import secrets
 import time
 from functools import partial
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from elldelta._version import __version__
 from elldelta.agency.admission import LedgerDamagedError
@@ -22,22 +25,22 @@ from elldelta.agency.server.errors import (
     BusyError,
     DatabaseError,
     HttpError,
-    TooManyError,
+    TooLargeError,
     document_of,
     status_of,
     told,
     unforeseen,
 )
-from elldelta.agency.server.guarded_route import (
+from elldelta.agency.server.guard import (
     CurrentAgency,
-    GuardedRoute,
+    allow_anybody,
     check_all_guarded,
     cookie_name,
+    guard_of,
 )
 from elldelta.agency.server.migrations import is_current
-from elldelta.agency.server.rights import allow_anybody
 from elldelta.agency.server.routes import parties, plans, populations, releases, rendering, requests, sign_in
-from elldelta.agency.server.routes.description import answer, describe
+from elldelta.agency.server.routes.description import answer
 from elldelta.agency.server.services.progress import Batcher, report_batch
 from elldelta.agency.server.state import Agency
 from elldelta.errors import ElldeltaError, InputError
@@ -67,9 +70,13 @@ HTTPS_ONLY = "max-age=31536000"
 MOST_NAMED = 5
 """Fields that an answer names when a request cannot be used."""
 
-_UNLIMITED = frozenset({"/health", "/ready"})
+_LARGE = {
+    "registration_bytes": re.compile(r"(/api/v1)?/plans/[^/]+/(releases|register)"),
+    "model_bytes": re.compile(r"(/api/v1)?/populations/[^/]+/model"),
+}
+"""The limits of bodies that may be larger than others, by address, as in `deploy/nginx.conf`."""
 
-health = APIRouter(route_class=GuardedRoute, tags=["health"])
+health = APIRouter(tags=["health"])
 
 
 def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (those of Agency.open)
@@ -116,12 +123,11 @@ def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (
         flow = f"{cookie_name(agency)}-flow"
         oidc.add_provider(app, settings.oidc, cookie=flow, is_https=settings.behind_proxy)
     app.add_middleware(Envelope, agency=agency)
-    describe(app)
     return app
 
 
 class Envelope:
-    """What surrounds every request: its number, the rate of its address, headers, its line in the log.
+    """What surrounds every request: its number, the limit of its body, headers, its line in the log.
 
     Plain ASGI, outermost, so that also what goes wrong in the framework becomes an answer without details.
     """
@@ -154,12 +160,14 @@ class Envelope:
             await send(message)
 
         try:
-            if scope["path"] not in _UNLIMITED:
-                self._agency.by_address.take(scope["client"][0] if scope.get("client") else "")
-            await self._app(scope, receive, send_with_headers)
-        except TooManyError as error:
-            refusal = JSONResponse(document_of(error), error.status, rendering.retry_header(error))
-            await refusal(scope, receive, send_with_headers)
+            most = self._most_bytes(scope["path"])
+            announced = Headers(scope=scope).get("content-length", "")
+            if announced.isdigit() and int(announced) > most:
+                refusal = JSONResponse(document_of(too_large(most)), TooLargeError.status)
+                await refusal(scope, receive, send_with_headers)
+            else:
+                limited = RequestBodyLimitMiddleware(self._app, max_body_size=most)
+                await limited(scope, receive, send_with_headers)
         except RecursionError as error:  # what was sent is nested deeper than the parser goes
             logs.log_bug("nested too deeply", error, request=number, route=_template(scope))
             if status:
@@ -182,13 +190,28 @@ class Envelope:
                 principal=scope.get("elldelta.principal"),
             )
 
+    def _most_bytes(self, path: str) -> int:
+        """The largest body of an address."""
+        limits = self._agency.limits
+        found = [getattr(limits, name) for name, pattern in _LARGE.items() if pattern.fullmatch(path)]
+        return int(found[0]) if found else limits.body_bytes
+
+
+def too_large(most_bytes: int) -> TooLargeError:
+    """A body is larger than its address takes."""
+    return TooLargeError(
+        "The request is too large.",
+        found=f"It is larger than {most_bytes} bytes.",
+        remedy="Send less, or ask whoever runs the service for a larger limit.",
+    )
+
 
 @health.get(
     "/health",
     summary="Whether the process answers",
     responses={200: answer("It answers.", {"status": "ok"})},
+    dependencies=[allow_anybody()],
 )
-@allow_anybody(is_limited=False)
 async def is_alive() -> dict[str, str]:
     """Answers as long as the process can answer anything."""
     return {"status": "ok"}
@@ -201,8 +224,8 @@ async def is_alive() -> dict[str, str]:
         200: answer("They can.", {"status": "ready"}),
         503: answer("Not now.", {"status": "database not current"}),
     },
+    dependencies=[allow_anybody()],
 )
-@allow_anybody(is_limited=False)
 def is_ready(agency: CurrentAgency) -> Response:
     """Answers 200 if the database can be reached, has the newest schema and can be written."""
     try:
@@ -221,8 +244,7 @@ def is_ready(agency: CurrentAgency) -> Response:
     return JSONResponse({"status": status}, 200 if status == "ready" else 503)
 
 
-@health.get("/openapi.json", include_in_schema=False)
-@allow_anybody()
+@health.get("/openapi.json", include_in_schema=False, dependencies=[allow_anybody()])
 async def description(request: Request) -> dict[str, Any]:
     """What the interface offers, as an OpenAPI document."""
     return dict(request.app.openapi())
@@ -249,6 +271,9 @@ async def _invalid(request: Request, error: Exception) -> Response:
     """The answer to a request that does not fit its description: names of fields, no values."""
     if not isinstance(error, RequestValidationError):
         raise error
+    guard = guard_of(request.scope.get("route"))
+    if guard is not None and not hasattr(request.state, "caller"):
+        await guard.check(request)  # a body that is no JSON is noticed before anybody has asked who sends it
     found = "; ".join(f"{_field(item['loc'])}: {item['msg'][:200]}" for item in error.errors()[:MOST_NAMED])
     problem = InputError(
         "The request does not fit its description.",
@@ -263,7 +288,11 @@ async def _http(request: Request, error: Exception) -> Response:
     """The answer to what the framework refuses: unknown paths, wrong verbs, unreadable bodies."""
     if not isinstance(error, HTTPException):
         raise error
-    words = {404: "There is no such page.", 405: "This verb cannot be used here."}
+    words = {
+        404: "There is no such page.",
+        405: "This verb cannot be used here.",
+        413: "The request is too large.",
+    }
     problem = InputError(words.get(error.status_code, "The request cannot be read."))
     return _rendered(request, error.status_code, problem, error.headers or {})
 

@@ -11,6 +11,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from elldelta.agency.http import is_loopback
 from elldelta.agency.server import logs
 from elldelta.agency.server.main import create_app
 from elldelta.agency.server.services.parties import NewToken, create_party, create_token
@@ -53,11 +54,18 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
         ready: Is told the address as soon as connections are accepted.
 
     Raises:
-        InputError: The address cannot be listened on, or a process did not start.
+        InputError: The address cannot be listened on, or needs a proxy, or a process did not start.
     """
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
+    if not settings.behind_proxy and not is_loopback(settings.host):
+        raise ParameterError(
+            "Other machines would reach the service without https and without limits.",
+            found=f"It would listen on {settings.host}, and no proxy stands in front of it.",
+            remedy="Put a web server in front of it (deploy/nginx.conf) and start with --behind-proxy, or "
+            "leave --host out.",
+        )
     prepare(settings)
     logs.configure(settings.log_level)
     with _listening(settings) as sockets, JobWorkers(settings), _signals_kept():

@@ -33,12 +33,6 @@ class Limits(BaseSettings):
         registration_bytes: The largest registration: a manifest and class counts.
         model_bytes: The largest model file.
         model_cells: The largest table of a model: combinations with a record x sensitive values.
-        body_seconds: How long an ordinary body may take to arrive.
-        model_seconds: How long a model may take to arrive.
-        principal_rate: Requests a second that one party may make in the long run.
-        principal_burst: Requests that it may make at once.
-        address_rate: The same for one network address, whoever calls from there.
-        address_burst: Requests that one address may make at once.
         cost_rate: Questions a second that a client may ask about what wishes cost, in the long run.
         cost_burst: Questions that it may ask at once.
         database_seconds: How long a request waits for the database, or for others who write.
@@ -65,12 +59,6 @@ class Limits(BaseSettings):
     registration_bytes: PositiveInt = 16 * MIB
     model_bytes: PositiveInt = 64 * MIB
     model_cells: PositiveInt = 20_000_000
-    body_seconds: PositiveFloat = 20.0
-    model_seconds: PositiveFloat = 300.0
-    principal_rate: PositiveFloat = 50.0
-    principal_burst: PositiveFloat = 200.0
-    address_rate: PositiveFloat = 200.0
-    address_burst: PositiveFloat = 600.0
     cost_rate: PositiveFloat = 0.02
     cost_burst: PositiveFloat = 200.0
     database_seconds: PositiveFloat = 15.0

@@ -20,7 +20,7 @@ from sqlalchemy.engine import make_url
 
 from elldelta.agency.server.checking import CheckedLedger, CheckPool, PaperCost
 from elldelta.agency.server.database import Database
-from elldelta.agency.server.limits import InFlight, RateLimit, StripedLock
+from elldelta.agency.server.limits import RateLimit, StripedLock
 from elldelta.agency.server.migrations import is_empty, migrate
 from elldelta.agency.server.settings import MIB
 from elldelta.agency.server.tables import Secret
@@ -54,12 +54,6 @@ STATE_BYTES = 256 * MIB
 
 CHECK_SECONDS = 60.0
 """How long somebody waits until what they have sent is checked; the first one waits until processes begin."""
-
-MOST_OF_PARTY = 2
-"""Large requests of one party at a time; others of it wait before their bodies are read."""
-
-MOST_IN_FLIGHT = 8
-"""Large requests that are handled at a time: fewer than threads, so that some are left for reads."""
 
 MOST_DECIDING = 4
 """Populations of which releases are checked at a time."""
@@ -122,10 +116,7 @@ class Agency:
             those before it: whoever trusts one of them can follow these to the others.
         clock: The moment, in UTC; an argument, so that tests need not wait.
         random: Random bytes, for secrets.
-        by_principal: The rate of each party.
-        by_address: The rate of each network address.
         checks: Processes that read what strangers have sent.
-        in_flight: Large requests, of each party and of all.
         by_client: The rate at which a client may ask what wishes cost.
         deciding: For deciding about releases, by population: one that has waited here knows the lines of
             those before it, and need not be checked twice.
@@ -146,11 +137,8 @@ class Agency:
     key_links: tuple[Mapping[str, Any], ...]
     clock: Callable[[], dt.datetime]
     random: Callable[[int], bytes]
-    by_principal: RateLimit
-    by_address: RateLimit
     by_client: RateLimit
     checks: CheckPool
-    in_flight: InFlight
     deciding: StripedLock
     models: Cache[int, Model] = field(default_factory=lambda: Cache(4))
     plans: Cache[str, Plan] = field(default_factory=lambda: Cache(32))
@@ -183,11 +171,8 @@ class Agency:
             key_links=_key_links(settings, key, former),
             clock=clock,
             random=random,
-            by_principal=RateLimit(limits.principal_rate, limits.principal_burst, monotonic),
-            by_address=RateLimit(limits.address_rate, limits.address_burst, monotonic),
             by_client=RateLimit(limits.cost_rate, limits.cost_burst, monotonic),
             checks=checks or CheckPool(CHECK_SECONDS),
-            in_flight=InFlight(MOST_OF_PARTY, MOST_IN_FLIGHT, CHECK_SECONDS),
             deciding=StripedLock(MOST_DECIDING, limits.database_seconds),
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -133,7 +132,7 @@ def _serve(
         return
     if demo:
         _fill_demo(settings)
-    serve(settings, ready=partial(_tell, host))
+    serve(settings, ready=_tell)
 
 
 def _confirm_empty(settings: Settings) -> None:
@@ -151,17 +150,9 @@ def _confirm_empty(settings: Settings) -> None:
     )
 
 
-def _tell(host: str, url: str) -> None:
-    from elldelta.agency.http import is_loopback
-
+def _tell(url: str) -> None:
     output.print_text(f"Serving on {url} (end with Ctrl-C)")
     sys.stdout.flush()  # whoever waits for this line may read it from a pipe
-    if not is_loopback(host):
-        output.print_note(
-            "Other machines can reach this address, and the service speaks plain http and waits for slow "
-            "callers. Put a web server in front of it that ends https and gives the head of a request a time "
-            "limit, and start with --behind-proxy."
-        )
 
 
 def _fill_demo(settings: Settings) -> None:

@@ -7,17 +7,17 @@ from typing import Any, cast
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from elldelta.agency.server.guarded_route import CurrentAgency, CurrentVisit, GuardedRoute, Visit
+from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
 from elldelta.agency.server.paging import BEGINNING, NameWindow, NumberWindow, TokenWindow, Window, part_of
-from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, ROLES, Role, allow
-from elldelta.agency.server.routes.description import Body, Name, TokenId
+from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, ROLES, Role
+from elldelta.agency.server.routes.description import ERRORS, Body, Name, TokenId
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
 from elldelta.agency.server.services import parties, sign_in
 from elldelta.agency.server.services.parties import NewToken, PartyView, TokenView, TrailView
 from elldelta.agency.server.tables import NAME_PATTERN, View
 
-api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["parties"])
-pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["parties"])
+pages = APIRouter(include_in_schema=False)
 
 CHOICE = (OWNER, CLIENT, AUDITOR, AGENCY)
 """Roles as the form offers them: the most frequent one first."""
@@ -44,64 +44,70 @@ class TokenWish(Body):
     expires_in_days: int = Field(default=90, ge=1, le=3660)
 
 
-@api.get("/me", summary="Who I am")
-@allow(*ROLES)
+@api.get("/me", summary="Who I am", dependencies=[allow(*ROLES)])
 def me(visit: CurrentVisit) -> Me:
     """Tells the caller's name and role."""
     return Me.model_validate(visit.caller)
 
 
-@api.post("/parties", status_code=201, summary="Let somebody in")
-@allow(AGENCY)
+@api.post("/parties", status_code=201, summary="Let somebody in", dependencies=[allow(AGENCY)])
 def create(agency: CurrentAgency, body: NewParty) -> PartyView:
     """Adds a party. Make a token for it: it is for programs, and for signing in to the pages."""
     return parties.create_party(agency, body.name, body.role)
 
 
-@api.get("/parties", summary="All parties", response_model=part_of("parties", PartyView))
-@allow(AGENCY)
+@api.get(
+    "/parties",
+    summary="All parties",
+    response_model=part_of("parties", PartyView),
+    dependencies=[allow(AGENCY)],
+)
 def index(agency: CurrentAgency, window: NameWindow) -> Any:  # noqa: ANN401
     """Lists all parties."""
     return parties.list_parties(agency, window).document("parties")
 
 
-@api.delete("/parties/{name}", summary="Let somebody in no longer")
-@allow(AGENCY, body="none")
+@api.delete("/parties/{name}", summary="Let somebody in no longer", dependencies=[allow(AGENCY)])
 def disable(agency: CurrentAgency, name: Name) -> PartyView:
     """Disables a party: its tokens and logins end. What it has done stays."""
     return parties.disable_party(agency, name)
 
 
-@api.post("/parties/{name}/tokens", status_code=201, summary="Make a token")
-@allow(AGENCY)
+@api.post("/parties/{name}/tokens", status_code=201, summary="Make a token", dependencies=[allow(AGENCY)])
 def create_token(agency: CurrentAgency, name: Name, body: TokenWish) -> NewToken:
     """Makes a token for a party. It is shown in this answer and never again."""
     return parties.create_token(agency, name, body.note, body.expires_in_days)
 
 
-@api.get("/parties/{name}/tokens", summary="Tokens of a party", response_model=part_of("tokens", TokenView))
-@allow(AGENCY)
+@api.get(
+    "/parties/{name}/tokens",
+    summary="Tokens of a party",
+    response_model=part_of("tokens", TokenView),
+    dependencies=[allow(AGENCY)],
+)
 def list_tokens(agency: CurrentAgency, name: Name, window: TokenWindow) -> Any:  # noqa: ANN401
     """Lists the tokens of a party, without their secrets, which nobody has."""
     return parties.list_tokens(agency, name, window).document("tokens")
 
 
-@api.delete("/tokens/{id}", summary="Revoke a token")
-@allow(AGENCY, body="none")
+@api.delete("/tokens/{id}", summary="Revoke a token", dependencies=[allow(AGENCY)])
 def revoke_token(agency: CurrentAgency, id: TokenId) -> TokenView:  # noqa: A002 (its name in the address)
     """Revokes a token, at once and for ever."""
     return parties.revoke_token(agency, id)
 
 
-@api.get("/trail", summary="Who did what", response_model=part_of("trail", TrailView))
-@allow(AGENCY, AUDITOR)
+@api.get(
+    "/trail",
+    summary="Who did what",
+    response_model=part_of("trail", TrailView),
+    dependencies=[allow(AGENCY, AUDITOR)],
+)
 def trail(agency: CurrentAgency, window: NumberWindow) -> Any:  # noqa: ANN401
     """Lists what was done and who tried to sign in, the newest first. Nothing of it can be changed."""
     return parties.list_trail(agency, window).document("trail")
 
 
-@pages.get("/trail")
-@allow(AGENCY, AUDITOR)
+@pages.get("/trail", dependencies=[allow(AGENCY, AUDITOR)])
 def trail_page(visit: CurrentVisit, window: NumberWindow) -> Response:
     """Lists the same."""
     return page(visit.request, "trail.html", trail=parties.list_trail(visit.agency, window))
@@ -111,15 +117,13 @@ def _all(visit: Visit, posted: Posted = NOTHING, window: Window = BEGINNING, **_
     return {"typed": posted.typed, "roles": CHOICE, "parties": parties.list_parties(visit.agency, window)}
 
 
-@pages.get("/parties")
-@allow(AGENCY)
+@pages.get("/parties", dependencies=[allow(AGENCY)])
 def index_page(visit: CurrentVisit, window: NameWindow) -> Response:
     """Lists parties."""
     return page(visit.request, "parties.html", **_all(visit, window=window))
 
 
-@pages.post("/parties")
-@allow(AGENCY)
+@pages.post("/parties", dependencies=[allow(AGENCY)])
 @or_form("parties.html", _all)
 def add(visit: CurrentVisit, posted: PostedForm) -> Response:
     """Adds a party; its page then makes a token for it."""
@@ -140,15 +144,13 @@ def _one(
     }
 
 
-@pages.get("/parties/{name}")
-@allow(AGENCY)
+@pages.get("/parties/{name}", dependencies=[allow(AGENCY)])
 def show_page(visit: CurrentVisit, name: Name, window: TokenWindow) -> Response:
     """Shows a party and its tokens, never a secret."""
     return page(visit.request, "party.html", **_one(visit, name, window=window))
 
 
-@pages.post("/parties/{name}/tokens")
-@allow(AGENCY)
+@pages.post("/parties/{name}/tokens", dependencies=[allow(AGENCY)])
 @or_form("party.html", _one)
 def add_token(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Makes a token and shows it at once: it must not travel in an address, nor be kept to show later."""
@@ -157,16 +159,14 @@ def add_token(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     return page(visit.request, "party.html", status=201, **_one(visit, name) | {"new": new})
 
 
-@pages.post("/parties/{name}/tokens/{id}/revoke")
-@allow(AGENCY)
+@pages.post("/parties/{name}/tokens/{id}/revoke", dependencies=[allow(AGENCY)])
 @or_form("party.html", _one)
 def revoke(visit: CurrentVisit, name: Name, id: TokenId) -> Response:  # noqa: A002
     """Revokes a token."""
     return see(f"/parties/{parties.revoke_token(visit.agency, id).party}", "token-revoked")
 
 
-@pages.post("/parties/{name}/subject")
-@allow(AGENCY)
+@pages.post("/parties/{name}/subject", dependencies=[allow(AGENCY)])
 @or_form("party.html", _one)
 def subject(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Says what the identity provider calls somebody who signs in there."""
@@ -178,15 +178,13 @@ def _disabling(visit: Visit, name: str, **_: object) -> dict[str, Any]:
     return {"party": parties.show_party(visit.agency, name)}
 
 
-@pages.get("/parties/{name}/disable")
-@allow(AGENCY)
+@pages.get("/parties/{name}/disable", dependencies=[allow(AGENCY)])
 def disable_page(visit: CurrentVisit, name: Name) -> Response:
     """Says what disabling means, and asks once more."""
     return page(visit.request, "disable.html", **_disabling(visit, name))
 
 
-@pages.post("/parties/{name}/disable")
-@allow(AGENCY)
+@pages.post("/parties/{name}/disable", dependencies=[allow(AGENCY)])
 @or_form("disable.html", _disabling)
 def disable_party(visit: CurrentVisit, name: Name) -> Response:
     """Disables a party."""

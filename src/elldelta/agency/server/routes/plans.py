@@ -9,16 +9,16 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
-from elldelta.agency.server.guarded_route import (
+from elldelta.agency.server.guard import (
     CurrentAgency,
     CurrentVisit,
-    GuardedRoute,
     Visit,
-    current_caller,
+    allow,
+    allow_anybody,
 )
 from elldelta.agency.server.paging import BEGINNING, DigestWindow, NumberWindow, Window, part_of
-from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES, allow, allow_anybody
-from elldelta.agency.server.routes.description import DIGEST, Body, Digest, answer
+from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES
+from elldelta.agency.server.routes.description import DIGEST, ERRORS, Body, Digest, answer
 from elldelta.agency.server.routes.pictures import frontier_words, picture
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
 from elldelta.agency.server.services import plans
@@ -39,8 +39,8 @@ from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, View
 from elldelta.errors import ParameterError
 from elldelta.files import PublicKey
 
-api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["plans"])
-pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["plans"])
+pages = APIRouter(include_in_schema=False)
 
 MOST_REFUSALS = 10
 """Refusals on the page of a plan, the newest; all are on a page of their own."""
@@ -83,8 +83,7 @@ class NewProgress(Body):
     records: int = Field(ge=0, le=MOST_RECORDS)
 
 
-@api.get("/key", summary="The agency's public key")
-@allow_anybody()
+@api.get("/key", summary="The agency's public key", dependencies=[allow_anybody()])
 async def key(agency: CurrentAgency) -> OwnKey:
     """Shows the key. Compare its id by another way than this one before you trust it.
 
@@ -93,8 +92,7 @@ async def key(agency: CurrentAgency) -> OwnKey:
     return OwnKey(**dict(KeyView.of(agency.key.public_key)), links=agency.key_links)
 
 
-@api.get("/plans", summary="Plans", response_model=part_of("plans", PlanView))
-@allow(*ROLES)
+@api.get("/plans", summary="Plans", response_model=part_of("plans", PlanView), dependencies=[allow(*ROLES)])
 def index(
     agency: CurrentAgency,
     window: DigestWindow,
@@ -104,8 +102,7 @@ def index(
     return plans.list_plans(agency, population, window).document("plans")
 
 
-@api.get("/plans/{digest}", summary="A plan")
-@allow(*ROLES)
+@api.get("/plans/{digest}", summary="A plan", dependencies=[allow(*ROLES)])
 def show(agency: CurrentAgency, digest: Digest) -> PlanDetails:
     """Shows a plan: whether it counts, what it promises, and under which conditions."""
     return plans.show_plan(agency, digest)
@@ -118,8 +115,8 @@ def show(agency: CurrentAgency, digest: Digest) -> PlanDetails:
     responses={
         200: answer("The exact file; its digest is its name.", {"kind": "elldelta plan", "format": 1})
     },
+    dependencies=[allow(*ROLES)],
 )
-@allow(*ROLES)
 async def file(agency: CurrentAgency, digest: Digest) -> Response:
     """Gives the plan file, byte for byte as it was issued and signed."""
     content = agency.plan_files.peek(digest)
@@ -137,8 +134,8 @@ async def file(agency: CurrentAgency, digest: Digest) -> Response:
             {"kind": "elldelta plan signature", "format": 1, "key_id": DIGEST, "signature": "c2lnbmF0dXJl"},
         )
     },
+    dependencies=[allow(*ROLES)],
 )
-@allow(*ROLES)
 def signature(agency: CurrentAgency, digest: Digest) -> dict[str, Any]:
     """Gives the signature, which can be checked offline with the agency's public key.
 
@@ -147,53 +144,45 @@ def signature(agency: CurrentAgency, digest: Digest) -> dict[str, Any]:
     return plans.plan_signature(agency, digest)
 
 
-@api.get("/plans/{digest}/key", summary="The key that has signed a plan")
-@allow(*ROLES)
+@api.get("/plans/{digest}/key", summary="The key that has signed a plan", dependencies=[allow(*ROLES)])
 def signing_key(agency: CurrentAgency, digest: Digest) -> KeyView:
     """Shows the agency's key of that time. It is another one than today's if the agency has a new key."""
     return KeyView.of(plans.plan_key(agency, digest))
 
 
-@api.post("/plans/{digest}/supersede", summary="Put another plan in its place")
-@allow(AGENCY)
+@api.post("/plans/{digest}/supersede", summary="Put another plan in its place", dependencies=[allow(AGENCY)])
 def supersede(agency: CurrentAgency, digest: Digest, body: Successor) -> PlanView:
     """Ends a plan in favour of another one about the same population."""
     return plans.supersede_plan(agency, digest, body.by)
 
 
-@api.post("/plans/{digest}/withdraw", summary="Withdraw a plan")
-@allow(AGENCY)
+@api.post("/plans/{digest}/withdraw", summary="Withdraw a plan", dependencies=[allow(AGENCY)])
 def withdraw(agency: CurrentAgency, digest: Digest, body: Reason) -> PlanView:
     """Ends a plan. What it admitted stays in its ledger and still counts."""
     return plans.withdraw_plan(agency, digest, body.reason)
 
 
-@api.put("/plans/{digest}/progress", summary="Report how many records I have")
-@allow(OWNER)
+@api.put("/plans/{digest}/progress", summary="Report how many records I have", dependencies=[allow(OWNER)])
 async def report(request: Request, digest: Digest, body: NewProgress) -> ProgressView:
     """Takes an owner's own number; a later one replaces it."""
     # Owners report often, and each would need a thread and the database for itself.
     reports: Batcher[Report, ProgressView] = request.app.state.reports
-    caller = await current_caller(request)  # a dependency would take longer
-    return await reports.submit(Report(caller, digest, body.records))
+    return await reports.submit(Report(request.state.caller, digest, body.records))
 
 
-@api.get("/plans/{digest}/progress", summary="How far owners are")
-@allow(*ROLES)
+@api.get("/plans/{digest}/progress", summary="How far owners are", dependencies=[allow(*ROLES)])
 def progress(visit: CurrentVisit, digest: Digest) -> ProgressView:
     """Shows every owner to the agency and to auditors, and to others only how many have reached N."""
     return show_progress(visit.agency, visit.caller, digest)
 
 
-@pages.get("/key.pem")
-@allow_anybody()
+@pages.get("/key.pem", dependencies=[allow_anybody()])
 async def key_file(agency: CurrentAgency) -> Response:
     """Gives the agency's public key as a file."""
     return _key_file(agency.key.public_key)
 
 
-@pages.get("/plans/{digest}/key.pem")
-@allow(*ROLES)
+@pages.get("/plans/{digest}/key.pem", dependencies=[allow(*ROLES)])
 def signing_key_file(agency: CurrentAgency, digest: Digest) -> Response:
     """Gives the key that has signed a plan, which may be a former one."""
     return _key_file(plans.plan_key(agency, digest))
@@ -204,8 +193,7 @@ def _key_file(key: PublicKey) -> Response:
     return Response(key.to_pem(), media_type="application/x-pem-file", headers=headers)
 
 
-@pages.get("/plans")
-@allow(*ROLES)
+@pages.get("/plans", dependencies=[allow(*ROLES)])
 def index_page(visit: CurrentVisit, window: DigestWindow) -> Response:
     """Lists plans."""
     return page(visit.request, "plans.html", plans=plans.list_plans(visit.agency, window=window))
@@ -234,15 +222,13 @@ def _one(
     }
 
 
-@pages.get("/plans/{digest}")
-@allow(*ROLES)
+@pages.get("/plans/{digest}", dependencies=[allow(*ROLES)])
 def show_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Response:
     """Shows a plan."""
     return page(visit.request, "plan.html", **_one(visit, digest, window=window))
 
 
-@pages.post("/plans/{digest}/progress")
-@allow(OWNER)
+@pages.post("/plans/{digest}/progress", dependencies=[allow(OWNER)])
 @or_form("plan.html", _one)
 def report_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Takes an owner's number."""
@@ -251,8 +237,7 @@ def report_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Resp
     return see(f"/plans/{digest}", "reported")
 
 
-@pages.post("/plans/{digest}/frontier")
-@allow(AGENCY)
+@pages.post("/plans/{digest}/frontier", dependencies=[allow(AGENCY)])
 @or_form("plan.html", _one)
 def compute_frontier(visit: CurrentVisit, digest: Digest) -> Response:
     """Begins to compute the frontier of a plan that was issued without a preview."""
@@ -260,15 +245,13 @@ def compute_frontier(visit: CurrentVisit, digest: Digest) -> Response:
     return see(f"/plans/{digest}")
 
 
-@pages.get("/plans/{digest}/frontier-{width}.svg")
-@allow(*ROLES)
+@pages.get("/plans/{digest}/frontier-{width}.svg", dependencies=[allow(*ROLES)])
 def frontier_picture(visit: CurrentVisit, digest: Digest, width: Width) -> Response:
     """Gives the picture of the frontier."""
     return picture(visit.agency, chart_of(show_frontier(visit.agency, digest).drawn_by, "frontier"), width)
 
 
-@pages.get("/plans/{digest}/classes-{width}.svg")
-@allow(*ROLES)
+@pages.get("/plans/{digest}/classes-{width}.svg", dependencies=[allow(*ROLES)])
 def classes_picture(visit: CurrentVisit, digest: Digest, width: Width) -> Response:
     """Gives the map of classes."""
     return picture(visit.agency, map_of(digest), width)
@@ -285,15 +268,13 @@ def _ending(visit: Visit, digest: str, posted: Posted = NOTHING, **_: object) ->
     }
 
 
-@pages.get("/plans/{digest}/withdraw")
-@allow(AGENCY)
+@pages.get("/plans/{digest}/withdraw", dependencies=[allow(AGENCY)])
 def withdraw_page(visit: CurrentVisit, digest: Digest) -> Response:
     """Says what withdrawing means, and asks for the reason."""
     return page(visit.request, "withdraw.html", **_ending(visit, digest))
 
 
-@pages.post("/plans/{digest}/withdraw")
-@allow(AGENCY)
+@pages.post("/plans/{digest}/withdraw", dependencies=[allow(AGENCY)])
 @or_form("withdraw.html", _ending)
 def withdraw_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Withdraws a plan."""
@@ -301,15 +282,13 @@ def withdraw_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Re
     return see(f"/plans/{digest}", "withdrawn")
 
 
-@pages.get("/plans/{digest}/supersede")
-@allow(AGENCY)
+@pages.get("/plans/{digest}/supersede", dependencies=[allow(AGENCY)])
 def supersede_page(visit: CurrentVisit, digest: Digest) -> Response:
     """Says what superseding means, and asks for the plan that takes the place."""
     return page(visit.request, "supersede.html", **_ending(visit, digest))
 
 
-@pages.post("/plans/{digest}/supersede")
-@allow(AGENCY)
+@pages.post("/plans/{digest}/supersede", dependencies=[allow(AGENCY)])
 @or_form("supersede.html", _ending)
 def supersede_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Supersedes a plan."""

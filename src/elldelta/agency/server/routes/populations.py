@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from elldelta.agency.server.guarded_route import CurrentAgency, CurrentVisit, GuardedRoute, Visit
+from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
 from elldelta.agency.server.paging import BEGINNING, DigestWindow, NameWindow, Window, part_of
-from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES, allow
-from elldelta.agency.server.routes.description import Body, Name, error_answer, file_body
+from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES
+from elldelta.agency.server.routes.description import ERRORS, Body, Name, file_body
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
 from elldelta.agency.server.services import populations
 from elldelta.agency.server.services.planning import Cost, quick_cost
@@ -23,8 +23,8 @@ from elldelta.agency.server.tables import NAME_PATTERN
 from elldelta.core.checks import MOST_RECORDS
 from elldelta.plan.wish import MOST_OWNERS, by_column
 
-api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["populations"])
-pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["populations"])
+pages = APIRouter(include_in_schema=False)
 
 MOST_OWN = 20
 """Plans, or requests, that the first page shows as waiting, the newest; all are on a page of their own."""
@@ -46,22 +46,24 @@ class NewPopulation(Body):
     title: str = Field(default="", max_length=200)
 
 
-@api.get("/populations", summary="All populations", response_model=part_of("populations", PopulationView))
-@allow(*ROLES)
+@api.get(
+    "/populations",
+    summary="All populations",
+    response_model=part_of("populations", PopulationView),
+    dependencies=[allow(*ROLES)],
+)
 def index(agency: CurrentAgency, window: NameWindow) -> Any:  # noqa: ANN401
     """Lists all populations, with a summary of their models and no count of them."""
     return populations.list_populations(agency, window).document("populations")
 
 
-@api.post("/populations", status_code=201, summary="Add a population")
-@allow(AGENCY)
+@api.post("/populations", status_code=201, summary="Add a population", dependencies=[allow(AGENCY)])
 def create(agency: CurrentAgency, body: NewPopulation) -> PopulationView:
     """Adds a population; it has no model yet."""
     return populations.create_population(agency, body.name, body.title)
 
 
-@api.get("/populations/{name}", summary="A population")
-@allow(*ROLES)
+@api.get("/populations/{name}", summary="A population", dependencies=[allow(*ROLES)])
 def show(agency: CurrentAgency, name: Name) -> PopulationView:
     """Shows a population, with a summary of its model and no count of it."""
     return populations.show_population(agency, name)
@@ -77,15 +79,18 @@ def show(agency: CurrentAgency, name: Name) -> PopulationView:
             "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         }
     },
+    dependencies=[allow(AGENCY)],
 )
-@allow(AGENCY, body="model")
 def upload(visit: CurrentVisit, name: Name, content: ModelFile) -> PopulationView:
     """Takes a model; requests are planned with it from now on. It never leaves the service again."""
     return populations.upload_model(visit.agency, visit.caller, name, content)
 
 
-@api.get("/populations/{name}/cost", summary="What a wish costs", responses={409: error_answer(409)})
-@allow(CLIENT, AGENCY)
+@api.get(
+    "/populations/{name}/cost",
+    summary="What a wish costs",
+    dependencies=[allow(CLIENT, AGENCY)],
+)
 def cost(
     visit: CurrentVisit,
     name: Name,
@@ -121,15 +126,13 @@ def _home(visit: Visit, posted: Posted = NOTHING, window: Window = BEGINNING, **
     }
 
 
-@pages.get("/")
-@allow(*ROLES)
+@pages.get("/", dependencies=[allow(*ROLES)])
 def home(visit: CurrentVisit, window: NameWindow) -> Response:
     """Populations, and what waits for the caller."""
     return page(visit.request, "home.html", **_home(visit, window=window))
 
 
-@pages.post("/populations")
-@allow(AGENCY)
+@pages.post("/populations", dependencies=[allow(AGENCY)])
 @or_form("home.html", _home)
 def add(visit: CurrentVisit, posted: PostedForm) -> Response:
     """Adds a population."""
@@ -146,15 +149,13 @@ def _one(visit: Visit, name: str, window: Window = BEGINNING, **_: object) -> di
     }
 
 
-@pages.get("/populations/{name}")
-@allow(*ROLES)
+@pages.get("/populations/{name}", dependencies=[allow(*ROLES)])
 def show_page(visit: CurrentVisit, name: Name, window: DigestWindow) -> Response:
     """A population: its columns and plans, never a count."""
     return page(visit.request, "population.html", **_one(visit, name, window))
 
 
-@pages.post("/populations/{name}/model")
-@allow(AGENCY, body="model")
+@pages.post("/populations/{name}/model", dependencies=[allow(AGENCY)])
 @or_form("population.html", _one)
 def upload_form(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Takes the model of a population."""

@@ -8,16 +8,16 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.guarded_route import CurrentVisit, GuardedRoute, Visit
+from elldelta.agency.server.guard import CurrentVisit, Visit, allow
 from elldelta.agency.server.paging import NumberWindow, part_of
-from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER, ROLES, allow
+from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER, ROLES
 from elldelta.agency.server.routes.description import (
     DIGEST,
+    ERRORS,
     Body,
     Digest,
     Name,
     answer,
-    error_answer,
     file_body,
 )
 from elldelta.agency.server.routes.pictures import picture
@@ -31,8 +31,8 @@ from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, ReleaseS
 from elldelta.errors import FileError, ParameterError
 from elldelta.pages.charts import curve_words, histogram_words
 
-api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["releases"])
-pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["releases"])
+pages = APIRouter(include_in_schema=False)
 
 _REGISTRATION = {
     "required": True,
@@ -131,8 +131,8 @@ class Refused(View):
         409: {"model": Refused, "description": "Refused, with the reason."},
     },
     openapi_extra={"requestBody": _REGISTRATION},
+    dependencies=[allow(OWNER)],
 )
-@allow(OWNER, body="registration")
 def register(visit: CurrentVisit, digest: Digest, key: IdempotencyKey, content: RegistrationFile) -> Response:
     """Checks everything again and admits the release, or refuses it with the reason; all or nothing."""
     told = releases.register_release(visit.agency, visit.caller, digest, key, content)
@@ -140,9 +140,11 @@ def register(visit: CurrentVisit, digest: Digest, key: IdempotencyKey, content: 
 
 
 @api.get(
-    "/plans/{digest}/releases", summary="Registered releases", response_model=part_of("releases", ReleaseView)
+    "/plans/{digest}/releases",
+    summary="Registered releases",
+    response_model=part_of("releases", ReleaseView),
+    dependencies=[allow(*ROLES)],
 )
-@allow(*ROLES)
 def index(
     visit: CurrentVisit,
     digest: Digest,
@@ -154,8 +156,11 @@ def index(
     return found.document("releases")
 
 
-@api.put("/plans/{digest}/releases/{content}/state", summary="Say that my release is published, or never was")
-@allow(OWNER)
+@api.put(
+    "/plans/{digest}/releases/{content}/state",
+    summary="Say that my release is published, or never was",
+    dependencies=[allow(OWNER)],
+)
 def tell_state(visit: CurrentVisit, digest: Digest, content: Digest, body: NewState) -> StateView:
     """Takes an owner's word about its release: "published", or "voided", which takes it back for ever."""
     told = publications.tell_state(visit.agency, visit.caller, digest, content, body.state)
@@ -165,9 +170,8 @@ def tell_state(visit: CurrentVisit, digest: Digest, content: Digest, body: NewSt
 @api.get(
     "/plans/{digest}/releases/{content}/receipt",
     summary="The receipt of my release",
-    responses={409: error_answer(409)},
+    dependencies=[allow(OWNER)],
 )
-@allow(OWNER)
 def receipt(visit: CurrentVisit, digest: Digest, content: Digest) -> Admitted:
     """Gives the receipt of a release that the caller has registered, unless it has taken it back."""
     return Admitted(**releases.show_receipt(visit.agency, visit.caller, digest, content))
@@ -177,8 +181,8 @@ def receipt(visit: CurrentVisit, digest: Digest, content: Digest) -> Admitted:
     "/plans/{digest}/refusals",
     summary="Refused registrations",
     response_model=part_of("refusals", RefusalView),
+    dependencies=[allow(AGENCY, OWNER, AUDITOR)],
 )
-@allow(AGENCY, OWNER, AUDITOR)
 def refusals(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Any:  # noqa: ANN401
     """Lists refused registrations with their reasons; an owner sees its own."""
     return releases.list_refusals(visit.agency, visit.caller, digest, window).document("refusals")
@@ -195,8 +199,8 @@ def refusals(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Any: 
             "application/x-ndjson",
         )
     },
+    dependencies=[allow(*ROLES)],
 )
-@allow(*ROLES)
 def export(visit: CurrentVisit, digest: Digest) -> Response:
     """Gives the ledger of a plan, byte for byte a ledger file; lines of what is not published are sealed."""
     content = ledger.export_ledger(visit.agency, visit.caller, digest)
@@ -208,10 +212,9 @@ def export(visit: CurrentVisit, digest: Digest) -> Response:
     summary="Link everything that is registered",
     responses={
         202: {"model": JobView, "description": "The job that computes it."},
-        409: error_answer(409),
     },
+    dependencies=[allow(*ROLES)],
 )
-@allow(*ROLES)
 def audit(visit: CurrentVisit, digest: Digest, response: Response) -> JobView:
     """Gives the exact linkage audit of what is registered now, or the job that is computing it."""
     found = ledger.ask_audit(visit.agency, visit.caller, digest)
@@ -230,15 +233,13 @@ def _registering(visit: Visit, digest: str, **_: object) -> dict[str, Any]:
     }
 
 
-@pages.get("/plans/{digest}/register")
-@allow(OWNER)
+@pages.get("/plans/{digest}/register", dependencies=[allow(OWNER)])
 def register_page(visit: CurrentVisit, digest: Digest) -> Response:
     """Shows both ways: by the command line, or by uploading the registration that it has made."""
     return page(visit.request, "register.html", **_registering(visit, digest))
 
 
-@pages.post("/plans/{digest}/register")
-@allow(OWNER, body="registration")
+@pages.post("/plans/{digest}/register", dependencies=[allow(OWNER)])
 @or_form("register.html", _registering)
 def register_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Registers a release. A form that is sent twice gets the same answer twice."""
@@ -252,8 +253,7 @@ def register_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Re
     return see(f"/plans/{digest}", "registered-before" if told.status == KNOWN else "registered")
 
 
-@pages.post("/plans/{digest}/releases/{content}/state")
-@allow(OWNER)
+@pages.post("/plans/{digest}/releases/{content}/state", dependencies=[allow(OWNER)])
 def state_form(visit: CurrentVisit, digest: Digest, content: Digest, posted: PostedForm) -> Response:
     """Takes an owner's word about its release."""
     state = posted.choice("state", ("published", "voided"))
@@ -263,8 +263,7 @@ def state_form(visit: CurrentVisit, digest: Digest, content: Digest, posted: Pos
     return see(f"/plans/{digest}", f"release-{told}")
 
 
-@pages.get("/plans/{digest}/series/{name}")
-@allow(*ROLES)
+@pages.get("/plans/{digest}/series/{name}", dependencies=[allow(*ROLES)])
 def series_page(visit: CurrentVisit, digest: Digest, name: Name, window: NumberWindow) -> Response:
     """Shows how an owner has published its table again and again: what changed, waits and is withheld."""
     found = releases.list_releases(visit.agency, visit.caller, digest, window, owner=name)
@@ -273,16 +272,14 @@ def series_page(visit: CurrentVisit, digest: Digest, name: Name, window: NumberW
     )
 
 
-@pages.get("/plans/{digest}/refusals")
-@allow(AGENCY, OWNER, AUDITOR)
+@pages.get("/plans/{digest}/refusals", dependencies=[allow(AGENCY, OWNER, AUDITOR)])
 def refusals_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Response:
     """Lists registrations that were refused; an owner sees its own."""
     found = releases.list_refusals(visit.agency, visit.caller, digest, window)
     return page(visit.request, "refusals.html", plan=show_plan(visit.agency, digest).plan, refusals=found)
 
 
-@pages.get("/plans/{digest}/ledger")
-@allow(*ROLES)
+@pages.get("/plans/{digest}/ledger", dependencies=[allow(*ROLES)])
 def ledger_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Response:
     """Shows the ledger, line by line, after checking every line of it."""
     problem, room = None, None
@@ -308,8 +305,7 @@ def ledger_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Re
     )
 
 
-@pages.get("/plans/{digest}/audit")
-@allow(*ROLES)
+@pages.get("/plans/{digest}/audit", dependencies=[allow(*ROLES)])
 def audit_page(visit: CurrentVisit, digest: Digest) -> Response:
     """Shows what linking everything that is registered gives away; or that it is being computed."""
     content: dict[str, Any] = {"plan": show_plan(visit.agency, digest).plan, "job": None, "audit": None}
@@ -325,8 +321,7 @@ def audit_page(visit: CurrentVisit, digest: Digest) -> Response:
     return page(visit.request, "audit.html", **content)
 
 
-@pages.get("/plans/{digest}/audit/{number}/{what}-{width}.svg")
-@allow(*ROLES)
+@pages.get("/plans/{digest}/audit/{number}/{what}-{width}.svg", dependencies=[allow(*ROLES)])
 def audit_picture(
     visit: CurrentVisit, digest: Digest, number: int, what: Literal["histogram", "curve"], width: Width
 ) -> Response:

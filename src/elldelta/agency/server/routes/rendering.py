@@ -18,11 +18,12 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
+from starlette.requests import ClientDisconnect
 
-from elldelta.agency.server.errors import NotFoundError, status_of, told
-from elldelta.agency.server.guarded_route import GuardedRoute
-from elldelta.agency.server.rights import allow_anybody
+from elldelta.agency.server.errors import HttpError, NotFoundError, WrongTypeError, status_of, told
+from elldelta.agency.server.guard import allow_anybody
 from elldelta.errors import ElldeltaError, InputError, ParameterError, RefusedError
 from elldelta.pages.page import environment_of
 from elldelta.plan.wish import by_column
@@ -41,7 +42,7 @@ ONE_IN_A_MILLION = 1e-6
 FOR_EVER = "public, max-age=31536000, immutable"
 """A changed file has another name, so a browser need not ask again."""
 
-pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+pages = APIRouter(include_in_schema=False)
 
 _STATIC = Path(__file__).parent.parent / "static"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -132,7 +133,14 @@ NOTHING = Posted({}, {})
 
 
 async def _posted(request: Request) -> AsyncIterator[Posted]:
-    form = await request.form()
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind == b"multipart/form-data" and options.get(b"charset", b"utf-8").lower() != b"utf-8":
+        # The framework would decode it with any codec: some make characters that cannot be written anywhere.
+        raise WrongTypeError("A form is sent in UTF-8.", found="It names another encoding.")
+    try:
+        form = await request.form()
+    except ClientDisconnect:
+        raise HttpError("The request ended before its body was complete.", remedy="Send it again.") from None
     texts, files = {}, {}
     for name, value in form.multi_items():
         if isinstance(value, UploadFile):
@@ -244,8 +252,7 @@ def sign_in_content(request: Request, *, wanted: str = "/") -> dict[str, Any]:
     return {"wanted": wanted, "logins": logins, "has_oidc": agency.settings.oidc is not None}
 
 
-@pages.get("/static/{name}")
-@allow_anybody()
+@pages.get("/static/{name}", dependencies=[allow_anybody()])
 async def asset(name: str) -> Response:
     """Gives a file by the name that pages use for it."""
     for public, content in _assets().values():

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from elldelta.agency.server.errors import NotFoundError
-from elldelta.agency.server.guarded_route import CurrentAgency, CurrentVisit, GuardedRoute, Visit
+from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
 from elldelta.agency.server.paging import LARGEST, NumberWindow, part_of
-from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, ROLES, allow
-from elldelta.agency.server.routes.description import Body, JobId, Name, Number
+from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, ROLES
+from elldelta.agency.server.routes.description import ERRORS, Body, JobId, Name, Number
 from elldelta.agency.server.routes.pictures import frontier_words, picture
 from elldelta.agency.server.routes.plans import Reason
 from elldelta.agency.server.routes.rendering import (
@@ -41,8 +41,8 @@ from elldelta.choices import Bound, ClosenessTo, Guarantee, Movers, ShapeName
 from elldelta.core.checks import MOST_RECORDS
 from elldelta.plan.wish import MOST_OWNERS
 
-api = APIRouter(prefix="/api/v1", route_class=GuardedRoute, tags=["requests"])
-pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["requests"])
+pages = APIRouter(include_in_schema=False)
 
 BEGIN = {"ell": "3", "releases": "2", "records": "10000"}
 """What the form shows first."""
@@ -98,8 +98,7 @@ class PlanningWish(Body):
     )
 
 
-@api.post("/requests", status_code=201, summary="Ask for a plan")
-@allow(CLIENT)
+@api.post("/requests", status_code=201, summary="Ask for a plan", dependencies=[allow(CLIENT)])
 def create(visit: CurrentVisit, body: NewRequest) -> RequestView:
     """Files a request; the agency decides about it."""
     asked = body.model_dump(exclude={"population"})
@@ -107,43 +106,47 @@ def create(visit: CurrentVisit, body: NewRequest) -> RequestView:
     return requests.file_request(visit.agency, visit.caller, body.population, wish)
 
 
-@api.get("/requests", summary="Requests", response_model=part_of("requests", RequestView))
-@allow(CLIENT, AGENCY, AUDITOR)
+@api.get(
+    "/requests",
+    summary="Requests",
+    response_model=part_of("requests", RequestView),
+    dependencies=[allow(CLIENT, AGENCY, AUDITOR)],
+)
 def index(visit: CurrentVisit, window: NumberWindow) -> Any:  # noqa: ANN401
     """Lists a client's own requests; the agency and auditors see all."""
     return requests.list_requests(visit.agency, visit.caller, window).document("requests")
 
 
-@api.get("/requests/{id}", summary="A request")
-@allow(CLIENT, AGENCY, AUDITOR)
+@api.get("/requests/{id}", summary="A request", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
 def show(visit: CurrentVisit, id: Number) -> RequestView:  # noqa: A002
     """Shows a request."""
     return requests.show_request(visit.agency, visit.caller, id)
 
 
-@api.post("/requests/{id}/preview", status_code=202, summary="See what a request would get")
-@allow(AGENCY)
+@api.post(
+    "/requests/{id}/preview",
+    status_code=202,
+    summary="See what a request would get",
+    dependencies=[allow(AGENCY)],
+)
 def preview(visit: CurrentVisit, id: Number, body: PlanningWish | None = None) -> JobView:  # noqa: A002
     """Starts a job; its result holds the frontier and the plan at the records asked for."""
     return requests.begin_job(visit.agency, visit.caller, id, "preview", (body or PlanningWish()).fewest_past)
 
 
-@api.post("/requests/{id}/plan", status_code=202, summary="Plan and issue")
-@allow(AGENCY)
+@api.post("/requests/{id}/plan", status_code=202, summary="Plan and issue", dependencies=[allow(AGENCY)])
 def plan(visit: CurrentVisit, id: Number, body: PlanningWish | None = None) -> JobView:  # noqa: A002
     """Starts a job that makes the plan, signs it and issues it; its result names the digest."""
     return requests.begin_job(visit.agency, visit.caller, id, "plan", (body or PlanningWish()).fewest_past)
 
 
-@api.post("/requests/{id}/decline", summary="Decline a request")
-@allow(AGENCY)
+@api.post("/requests/{id}/decline", summary="Decline a request", dependencies=[allow(AGENCY)])
 def decline(agency: CurrentAgency, id: Number, body: Reason) -> RequestView:  # noqa: A002
     """Declines a request, with a reason that the client sees."""
     return requests.decline_request(agency, id, body.reason)
 
 
-@api.get("/jobs/{id}", summary="A job")
-@allow(*ROLES)
+@api.get("/jobs/{id}", summary="A job", dependencies=[allow(*ROLES)])
 def job(visit: CurrentVisit, id: JobId) -> JobView:  # noqa: A002
     """Shows how far a job is, and what came out of it."""
     return show_job(visit.agency, visit.caller, id)
@@ -153,8 +156,7 @@ def _asking(visit: Visit, name: str, posted: Posted, **_: object) -> dict[str, A
     return {"population": show_population(visit.agency, name), "typed": BEGIN | posted.typed, "cost": None}
 
 
-@pages.get("/populations/{name}/ask")
-@allow(CLIENT)
+@pages.get("/populations/{name}/ask", dependencies=[allow(CLIENT)])
 def ask_page(visit: CurrentVisit, name: Name) -> Response:
     """Shows the form, with what its first values cost."""
     about = _asking(visit, name, NOTHING)
@@ -169,8 +171,7 @@ def ask_page(visit: CurrentVisit, name: Name) -> Response:
     return page(visit.request, "request_form.html", **about)
 
 
-@pages.post("/populations/{name}/ask")
-@allow(CLIENT)
+@pages.post("/populations/{name}/ask", dependencies=[allow(CLIENT)])
 @or_form("request_form.html", _asking)
 def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Files a request; or, without a script, only tells what it would cost."""
@@ -206,8 +207,7 @@ def _numbers(posted: Posted) -> dict[str, Any]:
     }
 
 
-@pages.get("/requests")
-@allow(CLIENT, AGENCY, AUDITOR)
+@pages.get("/requests", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
 def index_page(visit: CurrentVisit, window: NumberWindow) -> Response:
     """Lists requests."""
     return page(
@@ -226,16 +226,14 @@ def _one(visit: Visit, id: int, posted: Posted = NOTHING, **_: object) -> dict[s
     return content | {"fewest_past": FEWEST_PAST, "typed": posted.typed}
 
 
-@pages.get("/requests/{id}")
-@allow(CLIENT, AGENCY, AUDITOR)
+@pages.get("/requests/{id}", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
 def show_page(visit: CurrentVisit, id: Number) -> Response:  # noqa: A002
     """Shows a request; to the agency also what it would get."""
     return page(visit.request, "request.html", **_one(visit, id))
 
 
-@pages.post("/requests/{id}/preview")
-@pages.post("/requests/{id}/plan")
-@allow(AGENCY)
+@pages.post("/requests/{id}/preview", dependencies=[allow(AGENCY)])
+@pages.post("/requests/{id}/plan", dependencies=[allow(AGENCY)])
 @or_form("request.html", _one)
 def begin(visit: CurrentVisit, id: Number, posted: PostedForm) -> Response:  # noqa: A002
     """Begins to compute what the request would get, or to make the plan, which the job issues."""
@@ -245,8 +243,7 @@ def begin(visit: CurrentVisit, id: Number, posted: PostedForm) -> Response:  # n
     return see(f"/requests/{id}")
 
 
-@pages.post("/requests/{id}/decline")
-@allow(AGENCY)
+@pages.post("/requests/{id}/decline", dependencies=[allow(AGENCY)])
 @or_form("request.html", _one)
 def decline_form(visit: CurrentVisit, id: Number, posted: PostedForm) -> Response:  # noqa: A002
     """Declines the request, with a reason."""
@@ -254,8 +251,7 @@ def decline_form(visit: CurrentVisit, id: Number, posted: PostedForm) -> Respons
     return see(f"/requests/{id}", "declined")
 
 
-@pages.get("/jobs/{id}/frontier-{width}.svg")
-@allow(AGENCY)
+@pages.get("/jobs/{id}/frontier-{width}.svg", dependencies=[allow(AGENCY)])
 def frontier_picture(visit: CurrentVisit, id: JobId, width: Width) -> Response:  # noqa: A002
     """Gives the picture of a preview's frontier."""
     found = show_job(visit.agency, visit.caller, id)

@@ -9,15 +9,16 @@ from starlette.concurrency import run_in_threadpool
 
 from elldelta.agency.server import oidc
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.guarded_route import (
+from elldelta.agency.server.guard import (
     CurrentAgency,
     CurrentVisit,
-    GuardedRoute,
     PossibleCaller,
     address_of,
+    allow,
+    allow_anybody,
     cookie_name,
 )
-from elldelta.agency.server.rights import ROLES, allow, allow_anybody
+from elldelta.agency.server.rights import ROLES
 from elldelta.agency.server.routes.rendering import (
     Posted,
     PostedForm,
@@ -30,22 +31,20 @@ from elldelta.agency.server.routes.rendering import (
 from elldelta.agency.server.services import sign_in
 from elldelta.agency.server.state import Agency
 
-pages = APIRouter(route_class=GuardedRoute, include_in_schema=False)
+pages = APIRouter(include_in_schema=False)
 
 
 def _signing_in(request: Request, posted: Posted, **_: object) -> dict[str, Any]:
     return sign_in_content(request, wanted=local_path(posted.text("wanted")))
 
 
-@pages.get("/sign-in")
-@allow_anybody()
+@pages.get("/sign-in", dependencies=[allow_anybody()])
 def sign_in_page(request: Request, caller: PossibleCaller) -> Response:
     """Shows the form; somebody who is signed in is sent on."""
     return page(request, "sign_in.html", **sign_in_content(request)) if caller is None else see("/")
 
 
-@pages.post("/sign-in")
-@allow_anybody(body="ordinary")
+@pages.post("/sign-in", dependencies=[allow_anybody()])
 @or_form("sign_in.html", _signing_in)
 def begin(request: Request, agency: CurrentAgency, caller: PossibleCaller, posted: PostedForm) -> Response:
     """Begins a login and goes on to the page that was wanted."""
@@ -55,8 +54,7 @@ def begin(request: Request, agency: CurrentAgency, caller: PossibleCaller, poste
     return _signed_in(agency, cookie, local_path(posted.text("wanted")))
 
 
-@pages.get("/sign-in/elsewhere")
-@allow_anybody()
+@pages.get("/sign-in/elsewhere", dependencies=[allow_anybody()])
 async def elsewhere(request: Request, agency: CurrentAgency) -> Response:
     """Sends the browser to the identity provider."""
     if agency.settings.oidc is None:
@@ -64,8 +62,7 @@ async def elsewhere(request: Request, agency: CurrentAgency) -> Response:
     return await oidc.begin(request, agency.settings.oidc)
 
 
-@pages.get("/sign-in/elsewhere/back")
-@allow_anybody()
+@pages.get("/sign-in/elsewhere/back", dependencies=[allow_anybody()])
 async def back(request: Request, agency: CurrentAgency) -> Response:
     """Somebody comes back from the identity provider: begins their login if what it says holds."""
     if agency.settings.oidc is None:
@@ -76,8 +73,7 @@ async def back(request: Request, agency: CurrentAgency) -> Response:
     return _signed_in(agency, cookie, "/")
 
 
-@pages.post("/sign-out")
-@allow(*ROLES)
+@pages.post("/sign-out", dependencies=[allow(*ROLES)])
 def sign_out(visit: CurrentVisit) -> Response:
     """Ends the login."""
     name = cookie_name(visit.agency)

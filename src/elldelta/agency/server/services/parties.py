@@ -229,7 +229,8 @@ def identify_token(agency: Agency, text: str) -> Caller:
             somebody who does not hold the secret.
     """
     found = _TOKEN.match(text)
-    row = found and agency.database.look_up(_KNOWN_TOKEN, {"token": found[1]})
+    with agency.database.reading() as session:
+        row = found and session.execute(_KNOWN_TOKEN, {"token": found[1]}).one_or_none()
     if found is None or row is None or not hmac.compare_digest(digest_of_secret(found[2]), row.digest):
         raise NotLoggedInError("The token is not known.")
     if row.revoked_at is not None or row.disabled_at is not None:

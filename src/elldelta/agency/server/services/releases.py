@@ -45,7 +45,6 @@ from elldelta.agency.server.services.publications import (
     packed,
     registered_by,
 )
-from elldelta.agency.server.settings import KIB
 from elldelta.agency.server.tables import Answer, LedgerLine, Refusal, ReleaseState, View
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
@@ -66,12 +65,6 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
 
 CREATED, KNOWN, REFUSED = 201, 200, 409
-
-CELL_BYTES = 40
-"""The most that a count takes in a registration: with its class, its value, and commas."""
-
-OTHER_BYTES = 64 * KIB
-"""What a registration needs beside its counts and what it repeats of its plan, or the form that brings it."""
 
 
 @dataclass(frozen=True)
@@ -164,15 +157,6 @@ def show_receipt(agency: Agency, caller: Caller, plan_digest: str, content_diges
             raise _taken_back()
         told = _admission(row.plan_digest, caller, row, row.line.hash, is_new=False)
     return _signed(agency, population, told).document
-
-
-def largest_registration(agency: Agency, plan_digest: str) -> int:
-    """The bytes that a registration of a plan can need: the plan's columns and classes, and its counts."""
-    plan = load_plan(agency, plan_digest)
-    n_cells = plan.n_classes * plan.schema.n_values
-    # What is shown; and of a table that is published again also who came and who went.
-    needed = len(plan_file(agency, plan_digest)) + OTHER_BYTES + 3 * CELL_BYTES * n_cells
-    return min(needed, agency.limits.registration_bytes)
 
 
 def list_releases(

@@ -68,7 +68,8 @@ def identify_login(agency: Agency, cookie: str) -> Caller | None:
     """Who sends a cookie; None if the login has ended, or the token that it is a session of."""
     if not cookie.isascii() or len(cookie) > 100:
         return None
-    row = agency.database.look_up(_KNOWN_LOGIN, {"login": digest_of_secret(cookie)})
+    with agency.database.reading() as session:
+        row = session.execute(_KNOWN_LOGIN, {"login": digest_of_secret(cookie)}).one_or_none()
     if row is None or row.disabled_at is not None or row.revoked_at is not None:
         return None
     return None if row.expires_at <= agency.clock() else Caller(row.id, row.name, row.role, has_login=True)
