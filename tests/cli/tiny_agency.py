@@ -14,7 +14,7 @@ from elldelta.agency.admission import ledger_export
 from elldelta.agency.receipt import sign_admission
 from elldelta.agency.registration import Registration
 from elldelta.errors import ElldeltaError, RefusedError
-from elldelta.files import PrivateKey, as_bytes, link_keys
+from elldelta.files import PrivateKey, TrustedKeys, as_bytes
 from elldelta.plan.signature import sign_plan
 
 TOKENS = {"token-of-hospital-a": "A", "token-of-hospital-b": "B", "token-of-hospital-c": "C"}
@@ -23,7 +23,7 @@ TOKENS = {"token-of-hospital-a": "A", "token-of-hospital-b": "B", "token-of-hosp
 class TinyAgency:
     def __init__(self, *plans):
         self.key = PrivateKey.create()
-        self.links, self.former = [], []
+        self.former = []
         self.status, self.expires = "issued", None
         self.plans = {plan.digest: plan for plan in plans}
         self.agency = Agency(*plans)
@@ -39,11 +39,8 @@ class TinyAgency:
         """The status and the content of an answer."""
         path, _, query = address.partition("?")
         if path == "/api/v1/key":
-            public = self.key.public_key
-            return 200, {
-                "id": public.id, "algorithm": "Ed25519", "public_key": public.to_pem().decode(),
-                "links": [*self.links, *(link_keys(self.key, k.public_key, "former") for k in self.former)],
-            }  # fmt: skip
+            keys = TrustedKeys(tuple(key.public_key for key in (self.key, *self.former)))
+            return 200, {"id": self.key.id, "algorithm": "Ed25519", "public_keys": keys.to_pem().decode()}
         owner = TOKENS.get(headers.get("authorization", "").removeprefix("Bearer "))
         if owner is None:
             return 401, error("You have to say who you are.", "The token is not known.", "Send a valid one.")
@@ -93,12 +90,10 @@ class TinyAgency:
     def _get_ledger(self, plan, owner, headers, body):
         return 200, ledger_export(plan, self.agency.lines(plan))
 
-    def renew_key(self, *, is_linked=True):
-        """Makes a new key; each vouches for the other, as the real agency's do."""
-        old, self.key = self.key, PrivateKey.create()
-        if is_linked:
-            self.former.append(old)
-            self.links.append(link_keys(old, self.key.public_key, "successor"))
+    def renew_key(self):
+        """Makes a new key; the old one is told with it, as the real agency does."""
+        self.former.insert(0, self.key)
+        self.key = PrivateKey.create()
 
     def _put_state(self, plan, owner, headers, body):
         self.states.append((owner, json.loads(body)["state"]))

@@ -3,7 +3,6 @@
 import base64
 import copy
 import datetime as dt
-import itertools
 import json
 import os
 import subprocess
@@ -26,17 +25,14 @@ from tests.switch import quick_or_all
 from elldelta.core.tiling import Tiling
 from elldelta.errors import FileError, InputError, RefusedError
 from elldelta.files import (
-    AtomicFiles,
     PrivateKey,
     PublicKey,
     TrustedKeys,
     as_bytes,
     canonical_json,
     digest_of_parts,
-    link_keys,
     read_private_key,
-    read_public_key,
-    stage_links,
+    read_public_keys,
     trusted,
     write_key,
 )
@@ -222,59 +218,35 @@ def test_the_second_signature_of_the_same_bytes_does_not_hold():
         verify(PLAN, {**SIGNED, "signature": base64.b64encode(other).decode()}, KEY.public_key)
 
 
-class TestLinks:
-    """A key that is trusted leads to others, and nothing else does."""
+class TestBundles:
+    """A file with several keys: each of them is trusted, and nothing else."""
 
-    KEYS = [PrivateKey.create() for _ in range(4)]
-    CHAIN = [link_keys(one, other.public_key, "successor") for one, other in itertools.pairwise(KEYS)]
+    KEYS = [PrivateKey.create() for _ in range(3)]
+    BUNDLE = TrustedKeys(tuple(key.public_key for key in KEYS))
 
-    def follow(self, links):
-        return set(TrustedKeys.of(self.KEYS[0].public_key, links).keys.values())
+    def test_it_survives_a_file(self, tmp_path):
+        write_key(self.BUNDLE, tmp_path / "agency.pem")
+        assert trusted(tmp_path / "agency.pem") == self.BUNDLE
+        by_hand = b"\n".join(key.to_pem() for key in (*self.BUNDLE.keys, self.BUNDLE.keys[0]))
+        assert TrustedKeys.from_pem(by_hand) == self.BUNDLE
 
-    def test_a_chain_is_followed_in_whatever_order_it_comes(self):
-        for links in itertools.permutations(self.CHAIN):
-            assert self.follow(links) == {key.public_key for key in self.KEYS}
+    def test_each_of_its_keys_is_trusted_and_no_other(self):
+        for key in self.KEYS:
+            assert self.BUNDLE.named(key.id) == key.public_key
+            verify(PLAN, sign_plan(PLAN, key), self.BUNDLE)
+        with pytest.raises(RefusedError, match="another key"):
+            verify(PLAN, sign_plan(PLAN, PrivateKey.create()), self.BUNDLE)
+        forged = {**sign_plan(PLAN, PrivateKey.create()), "key_id": self.KEYS[1].id}
+        with pytest.raises(RefusedError, match="does not hold"):
+            verify(PLAN, forged, self.BUNDLE)
 
-    def test_a_chain_without_a_link_ends_there(self):
-        assert self.follow(self.CHAIN[1:]) == {self.KEYS[0].public_key}
-        assert self.follow([self.CHAIN[0], self.CHAIN[2]]) == {key.public_key for key in self.KEYS[:2]}
-
-    @pytest.mark.parametrize("name", sorted(CHAIN[0]))
-    def test_a_link_that_was_changed_leads_nowhere(self, name):
-        thief = PrivateKey.create()
-        forged = link_keys(thief, thief.public_key, "former")
-        for link in ({**self.CHAIN[0], name: forged[name]}, {**forged, name: self.CHAIN[0][name]}):
-            if link not in self.CHAIN:
-                assert self.follow([link]) == {self.KEYS[0].public_key}
-        for value in (None, True, 7, [], {}, "é"):
-            assert self.follow([{**self.CHAIN[0], name: value}]) == {self.KEYS[0].public_key}
-
-    def test_what_is_no_link(self):
-        assert self.follow([None, 3, [], {}, "x", {"key_id": self.KEYS[0].id}]) == {self.KEYS[0].public_key}
-
-    def test_from_a_former_key_nothing_is_followed(self):
-        """The second key was stolen. Whoever trusts the last one is not led to it by the first one."""
-        last = TrustedKeys.of(
-            self.KEYS[3].public_key,
-            [link_keys(self.KEYS[3], self.KEYS[0].public_key, "former"), *self.CHAIN,
-             link_keys(self.KEYS[0], self.KEYS[1].public_key, "former")],
-        )  # fmt: skip
-        assert set(last.keys.values()) == {self.KEYS[3].public_key, self.KEYS[0].public_key}
-
-    def test_a_signature_of_a_plan_is_no_link(self):
-        forged = {**self.CHAIN[0], "signature": sign_plan(PLAN, self.KEYS[0])["signature"]}
-        assert self.follow([forged]) == {self.KEYS[0].public_key}
-
-    def test_links_that_lie_beside_the_key_are_followed_offline(self, tmp_path):
-        path = tmp_path / "agency.pem"
-        write_key(self.KEYS[0].public_key, path)
-        assert len(trusted(path).keys) == 1
-        with AtomicFiles(overwrite=True) as files:
-            stage_links(files, path, TrustedKeys.of(self.KEYS[0].public_key, self.CHAIN))
-        assert trusted(path).named(self.KEYS[3].id) == self.KEYS[3].public_key
-        (tmp_path / "agency.pem.links").write_text("{}")
-        with pytest.raises(FileError, match="key links"):
-            trusted(path)
+    @pytest.mark.parametrize(
+        "more", [b"x", b"-----BEGIN PUBLIC KEY-----\n", KEYS[0].to_pem(), b"-----END PUBLIC KEY-----\n"]
+    )
+    def test_what_is_more_than_keys_is_refused(self, more):
+        for content in (self.BUNDLE.to_pem() + more, more, b""):
+            with pytest.raises(FileError, match="key"):
+                TrustedKeys.from_pem(content)
 
 
 class TestKeys:
@@ -282,7 +254,7 @@ class TestKeys:
         write_key(KEY, tmp_path / "agency.key")
         write_key(KEY.public_key, tmp_path / "agency.pem")
         assert read_private_key(tmp_path / "agency.key").id == KEY.id
-        assert read_public_key(tmp_path / "agency.pem") == KEY.public_key
+        assert read_public_keys(tmp_path / "agency.pem").keys == (KEY.public_key,)
         assert PublicKey.from_pem(KEY.public_key.to_pem()).id == KEY.id
         assert (tmp_path / "agency.key").stat().st_mode & 0o777 == 0o600
         with pytest.raises(FileError, match="exists"):

@@ -101,7 +101,7 @@ class Receipt:
             problem,
             found=found,
             remedy="Ask the agency, by another way than this one, which key is theirs; 'elldelta remote "
-            "receipt' fetches the receipt once more.",
+            "key' fetches its keys, 'elldelta remote receipt' the receipt once more.",
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from elldelta.agency.http import MOST_FILE_BYTES, shown, unexpected
-from elldelta.agency.key_file import KeyFile
+from elldelta.agency.key_file import chosen_keys
 from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
 from elldelta.core.checks import check_whole
@@ -25,6 +25,7 @@ from elldelta.files import (
     is_digest,
     json_object,
     record_from,
+    trusted,
 )
 from elldelta.ledger import check_plan, parse_chain
 from elldelta.plan.plan import Plan
@@ -132,8 +133,8 @@ def fetch_plan(
         server: The agency's server.
         plan_digest: Which plan.
         output: Where the plan is to lie; its signature lies beside it.
-        agency_key: The agency's public key, which came by another way; one that it vouches for will do.
-        trust_first_key: A file for the key. If it is not there, the server's key is believed this once and
+        agency_key: A file of the agency's public keys, which came by another way.
+        trust_first_key: A file for the keys. If it is not there, the server's are believed this once and
             written into it; if it is, it counts like `agency_key`.
         overwrite: Whether existing files may be replaced; never the file of the key.
 
@@ -144,10 +145,10 @@ def fetch_plan(
     check_plan_digest(plan_digest)
     for path in (output, signature_path(output)):
         check_writable(path, overwrite=overwrite)
-    ring = KeyFile.chosen(server, agency_key, trust_first_key)
+    keys, is_first = chosen_keys(server, agency_key, trust_first_key)
     signature = server.get("plans", plan_digest, "signature").json()
     source = "The signature of the server"
-    signed = verified_signature(signature, ring.keys, source=source)
+    signed = verified_signature(signature, keys, source=source)
     if signed.plan_digest != plan_digest:
         raise other_plan(source)
     told = _plan_told(server, plan_digest)
@@ -159,10 +160,11 @@ def fetch_plan(
         raise unexpected("It is no plan, or another one than the one that was asked for.")
     plan = Plan.from_dict(document, source="The plan of the server")
     with AtomicFiles(overwrite=overwrite) as files:
-        ring.stage(files)
+        if is_first and trust_first_key is not None:
+            files.stage(trust_first_key).write_bytes(keys.to_pem())
         files.stage(signature_path(output)).write_bytes(as_bytes(signature))
         files.stage(output).write_bytes(content)
-    return FetchedPlan(plan, signed, told, ring.is_first)
+    return FetchedPlan(plan, signed, told, is_first)
 
 
 def list_plans(server: AgencyServer, population: str | None = None) -> tuple[RemotePlan, ...]:
@@ -262,8 +264,8 @@ def register_release(
             after the agency has admitted it.
         RemoteError: There is no answer, or it is about something else, or it is not signed by the agency.
     """
-    ring = None if agency_key is None else KeyFile.followed(server, agency_key)
-    known, _ = given_plan(plan, None if ring is None else ring.keys, to_use=False)
+    keys = None if agency_key is None else trusted(agency_key)
+    known, _ = given_plan(plan, keys, to_use=False)
     registration = registration_of(release, known, state=state, progress=progress)
     if keep_receipt:
         _check_receipt(receipt_path(release), registration, overwrite=overwrite)
@@ -280,7 +282,7 @@ def register_release(
             remedy="Run the same command again; a release is never registered twice.",
         ) from None
     receipt, is_new = _receipt(answer, server, registration.digest, registration)
-    _keep_receipt(receipt, receipt_path(release) if keep_receipt else None, ring)
+    _keep_receipt(receipt, receipt_path(release) if keep_receipt else None, keys)
     return receipt, is_new
 
 
@@ -301,10 +303,10 @@ def fetch_receipt(
     path = receipt_path(release)
     check_writable(path, overwrite=overwrite)
     manifest = read_manifest(manifest_path(release))
-    ring = None if agency_key is None else KeyFile.followed(server, agency_key)
+    keys = None if agency_key is None else trusted(agency_key)
     named = ("plans", manifest.plan_digest, "releases", manifest.content_digest, "receipt")
     receipt, _ = _receipt(server.get(*named), server, None, manifest)
-    _keep_receipt(receipt, path, ring)
+    _keep_receipt(receipt, path, keys)
     return receipt
 
 
@@ -396,20 +398,18 @@ def _listed(server: AgencyServer, *path: str, query: Mapping[str, str] | None = 
     raise unexpected(f"Its list of {path[-1]} does not end.")
 
 
-def _keep_receipt(receipt: Receipt, path: Path | None, ring: KeyFile | None) -> None:
+def _keep_receipt(receipt: Receipt, path: Path | None, keys: TrustedKeys | None) -> None:
     """Keeps the receipt, also one that cannot be checked, which is then said: the release has its line."""
     problem: ElldeltaError | None = None
-    if ring is not None:
+    if keys is not None:
         try:
-            receipt.verify(ring.keys, source="The receipt of the server")
+            receipt.verify(keys, source="The receipt of the server")
         except ElldeltaError as error:
             problem = error
-            if path is not None and _is_signed(path, ring.keys):
+            if path is not None and _is_signed(path, keys):
                 path = None  # the one that is there is better
-    with AtomicFiles(overwrite=True) as files:
-        if ring is not None and problem is None:
-            ring.stage(files)
-        if path is not None:
+    if path is not None:
+        with AtomicFiles(overwrite=True) as files:
             files.stage(path).write_bytes(receipt.to_bytes())
     if problem is not None:
         kept = f" Its receipt is kept in {path}." if path is not None else ""

@@ -27,7 +27,6 @@ from elldelta.files.csv_format import (
     transcode,
     wrong_encoding,
 )
-from elldelta.files.key_links import TrustedKeys, link_keys, stage_links, trusted
 from elldelta.files.records import MisfitError, dotted, record_from
 from elldelta.files.sealed_json import (
     as_bytes,
@@ -51,11 +50,13 @@ from elldelta.files.signatures import (
     ALGORITHM,
     PrivateKey,
     PublicKey,
+    TrustedKeys,
     damaged_signature,
     holds,
     read_private_key,
-    read_public_key,
+    read_public_keys,
     sign,
+    trusted,
     write_key,
     write_key_pair,
 )

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 ALGORITHM = "Ed25519"
 
 MOST_KEY_BYTES = 10_000
-"""A key file is a few lines; a larger one is something else."""
+"""A file of keys is a few lines; a larger one is something else."""
 
 _SIGNATURE_BYTES = 64
+_END = b"-----END PUBLIC KEY-----"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +95,52 @@ class PublicKey:
 
     def __hash__(self) -> int:
         return hash(self.raw)
+
+
+@dataclass(frozen=True)
+class TrustedKeys:
+    """Keys of one agency that came by a way that is trusted: the present one first, then former ones.
+
+    A file of them is a PEM bundle, one block after the other. Nothing leads from one key to another: whoever
+    is to trust a new key is given it, as they were given the first one.
+    """
+
+    keys: tuple[PublicKey, ...]
+
+    @classmethod
+    def from_pem(cls, content: bytes, *, source: str = "The key") -> Self:
+        """Reads a bundle.
+
+        Raises:
+            FileError: One of its blocks is no public Ed25519 key, or there is none.
+        """
+        *blocks, rest = _checked_size(content, source).split(_END)
+        if not blocks or rest.strip():
+            PublicKey.from_pem(rest, source=source)  # which says what else it is
+            raise _no_key(source, "public")
+        keys = [PublicKey.from_pem(block + _END, source=source) for block in blocks]
+        return cls(tuple(dict.fromkeys(keys)))
+
+    def to_pem(self) -> bytes:
+        """The keys as a PEM bundle."""
+        return b"".join(key.to_pem() for key in self.keys)
+
+    def named(self, key_id: str) -> PublicKey | None:
+        """The key of this name, or None."""
+        return next((key for key in self.keys if key.id == key_id), None)
+
+    @property
+    def words(self) -> str:
+        """The names of the keys, for messages."""
+        more = len(self.keys) - 1
+        return self.keys[0].id + (f", and {more} more in its file" if more else "")
+
+
+def trusted(key: PublicKey | TrustedKeys | str | os.PathLike[str]) -> TrustedKeys:
+    """Trusted keys, from one key, or from a file."""
+    if isinstance(key, TrustedKeys):
+        return key
+    return TrustedKeys((key,)) if isinstance(key, PublicKey) else read_public_keys(key)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,10 +246,10 @@ def damaged_signature(source: str) -> FileError:
     )
 
 
-def read_public_key(path: str | os.PathLike[str]) -> PublicKey:
-    """Reads a public key from a file."""
+def read_public_keys(path: str | os.PathLike[str]) -> TrustedKeys:
+    """Reads one public key, or several, from a file."""
     content = read_bytes(path, "key", MOST_KEY_BYTES + 1)
-    return PublicKey.from_pem(content, source=f"The key {os.fspath(path)}")
+    return TrustedKeys.from_pem(content, source=f"The key {os.fspath(path)}")
 
 
 def read_private_key(path: str | os.PathLike[str]) -> PrivateKey:
@@ -223,7 +270,9 @@ def read_private_key(path: str | os.PathLike[str]) -> PrivateKey:
     return PrivateKey.from_pem(content, source=f"The key {path}")
 
 
-def write_key(key: PrivateKey | PublicKey, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def write_key(
+    key: PrivateKey | PublicKey | TrustedKeys, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
     """Writes a key, whole or not at all; a private one readable by nobody else."""
     with AtomicFiles(overwrite=overwrite) as files:
         files.stage(path, private=isinstance(key, PrivateKey)).write_bytes(key.to_pem())

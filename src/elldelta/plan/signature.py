@@ -133,9 +133,8 @@ class PlanSignature:
             raise RefusedError(
                 f"{source} was made with another key.",
                 found=f"It names the key {self.key_id}; the agency's key is {known.words}.",
-                remedy="If the agency has a new key, let 'elldelta remote plan' fetch the plan again: it "
-                "follows the old key to the new one. Otherwise ask the agency, by another way than this "
-                "one, which key is theirs.",
+                remedy="If the agency has a new key, fetch its keys with 'elldelta remote key', and compare "
+                "the new name with the agency by another way than this one, for example on the telephone.",
             )
         if not holds(key, _PURPOSE, self._said(), self.signature, source):
             raise RefusedError(

@@ -46,7 +46,6 @@ API = {
     ("GET", "/api/v1/plans/{digest}/releases/{content}/receipt"): {OWNER},
     ("PUT", "/api/v1/plans/{digest}/releases/{content}/state"): {OWNER},
     ("GET", "/api/v1/plans/{digest}/refusals"): {AGENCY, OWNER, AUDITOR},
-    ("GET", "/api/v1/plans/{digest}/key"): ALL,
     ("GET", "/api/v1/plans/{digest}/ledger"): ALL,
     ("GET", "/api/v1/plans/{digest}/audit"): ALL,
 }
@@ -70,7 +69,6 @@ PAGES = {
     ("POST", "/requests/{id}/decline"): {AGENCY},
     ("GET", "/jobs/{id}/frontier-{width}.svg"): {AGENCY},
     ("GET", "/plans"): ALL,
-    ("GET", "/plans/{digest}/key.pem"): ALL,
     ("GET", "/plans/{digest}"): ALL,
     ("POST", "/plans/{digest}/progress"): {OWNER},
     ("POST", "/plans/{digest}/frontier"): {AGENCY},

@@ -21,7 +21,7 @@ from tests.agency.server.service import POPULATION, WISH
 from elldelta.agency.server import logs
 from elldelta.agency.server.main import HEADERS
 from elldelta.errors import ElldeltaError
-from elldelta.files import PublicKey
+from elldelta.files import TrustedKeys
 from elldelta.ledger.ledger import verify_ledger
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import verified_signature
@@ -201,7 +201,7 @@ def test_what_was_tampered_with_on_its_way_is_detected(service, tmp_path):
     service.register("owner", plan, full(plan), key="1", status=201)
     service.add("second-owner", "owner")
     service.register("second-owner", plan, full(plan, n=4), key="2", status=201)
-    key = PublicKey.from_pem(service.get(None, "/key").json()["public_key"].encode())
+    key = TrustedKeys.from_pem(service.get(None, "/key").json()["public_keys"].encode())
     plan_file = service.get("owner", f"/plans/{plan.digest}/file").content
     signature = service.get("owner", f"/plans/{plan.digest}/signature").content
     ledger = service.get("agency", f"/plans/{plan.digest}/ledger").content

@@ -12,7 +12,7 @@ from tests.agency.server.service import POPULATION, WISH, make_model, model_file
 from elldelta.agency.registration import registration_of
 from elldelta.agency.server.services.populations import upload_model
 from elldelta.errors import ElldeltaError
-from elldelta.files import PublicKey
+from elldelta.files import TrustedKeys
 from elldelta.ledger.ledger import verify_ledger
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import verified_signature
@@ -38,7 +38,7 @@ def fetched(service, who, digest):
     """What an owner does with a plan: fetch it, and check the signature with the agency's key."""
     content = service.get(who, f"/plans/{digest}/file").content
     plan = Plan.from_dict(json.loads(content))
-    key = PublicKey.from_pem(service.get(None, "/key").json()["public_key"].encode())
+    key = TrustedKeys.from_pem(service.get(None, "/key").json()["public_keys"].encode())
     assert (
         verified_signature(service.get(who, f"/plans/{digest}/signature").json(), key).plan_digest
         == plan.digest
@@ -131,7 +131,7 @@ def test_the_whole_protocol(service, tmp_path):
 def test_a_tampered_plan_or_signature_is_noticed_by_its_owner(service):
     digest = service.planned()
     signature = service.get("owner", f"/plans/{digest}/signature").json()
-    key = PublicKey.from_pem(service.get(None, "/key").json()["public_key"].encode())
+    key = TrustedKeys.from_pem(service.get(None, "/key").json()["public_keys"].encode())
     other = service.planned(ell=3)
     assert verified_signature(signature, key).plan_digest == fetched(service, "owner", digest).digest
     assert verified_signature(signature, key).plan_digest != fetched(service, "owner", other).digest

@@ -153,8 +153,8 @@ class Settings(BaseModel):
 
     @property
     def former_keys(self) -> Path:
-        """The folder of public keys that the agency has signed with before."""
-        return self.folder / "former-keys"
+        """Public keys that the agency has signed with before, one after the other in a PEM file."""
+        return self.folder / "former-keys.pem"
 
 
 def read_settings(**chosen: Any) -> Settings:  # noqa: ANN401 (the fields of Settings)

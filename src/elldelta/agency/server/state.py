@@ -11,8 +11,7 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cachetools import LRUCache
 from sqlalchemy import select
@@ -30,16 +29,14 @@ from elldelta.files import (
     AtomicFiles,
     PrivateKey,
     PublicKey,
-    as_bytes,
-    link_keys,
-    read_json,
+    TrustedKeys,
     read_private_key,
-    read_public_key,
+    read_public_keys,
     write_key,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable
 
     from elldelta.agency.admission import PlanState, Registered
     from elldelta.agency.server.settings import Limits, Settings
@@ -111,9 +108,7 @@ class Agency:
         settings: What whoever runs it has chosen.
         database: Where it keeps everything.
         key: What it signs plans and receipts with.
-        former_keys: Public keys that it signed with before, by their names.
-        key_links: Documents in which each of its keys vouches for the one after it, and its present key for
-            those before it: whoever trusts one of them can follow these to the others.
+        public_keys: The public part of its key, and those that it signed with before.
         clock: The moment, in UTC; an argument, so that tests need not wait.
         random: Random bytes, for secrets.
         checks: Processes that read what strangers have sent.
@@ -133,8 +128,7 @@ class Agency:
     settings: Settings
     database: Database
     key: PrivateKey
-    former_keys: Mapping[str, PublicKey]
-    key_links: tuple[Mapping[str, Any], ...]
+    public_keys: TrustedKeys
     clock: Callable[[], dt.datetime]
     random: Callable[[int], bytes]
     by_client: RateLimit
@@ -162,13 +156,12 @@ class Agency:
         checks: CheckPool | None = None,
     ) -> Agency:
         """Opens the database and reads the key, or makes one."""
-        limits, key, former = settings.limits, _key(settings), _former_keys(settings)
+        limits, key = settings.limits, _key(settings)
         return cls(
             settings=settings,
             database=Database(settings.database_url, timeout=limits.database_seconds, witness=witness),
             key=key,
-            former_keys=former,
-            key_links=_key_links(settings, key, former),
+            public_keys=TrustedKeys((key.public_key, *_former_keys(settings))),
             clock=clock,
             random=random,
             by_client=RateLimit(limits.cost_rate, limits.cost_burst, monotonic),
@@ -180,11 +173,6 @@ class Agency:
     def limits(self) -> Limits:
         """What one caller, one request and one job may use."""
         return self.settings.limits
-
-    def public_key(self, key_id: str) -> PublicKey | None:
-        """The agency's key of this name, the present one or a former one; None if it never had such a key."""
-        own = self.key.public_key
-        return own if own.id == key_id else self.former_keys.get(key_id)
 
     def close(self) -> None:
         """Gives the database's connections back, and ends the processes that check."""
@@ -222,8 +210,8 @@ def starts_empty(settings: Settings) -> bool:
 def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:
     """Makes another key; what is signed from the next start on is signed with it.
 
-    The public part of the old key is kept, so that what it has signed can still be checked, and with it the
-    document in which the old key vouches for the new one; its private part is gone afterwards.
+    The public part of the old key is kept, so that what it has signed can still be checked; its private part
+    is gone afterwards.
 
     Returns:
         The old key and the new one.
@@ -237,36 +225,17 @@ def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:
             found=f"There is no file {settings.key_file}.",
             remedy="Check --data. The first start makes a key.",
         )
-    signing, new = read_private_key(settings.key_file), PrivateKey.create()
-    old = signing.public_key
-    settings.former_keys.mkdir(exist_ok=True, mode=0o700)
-    kept = settings.former_keys / f"{old.id.removeprefix('sha256:')}.pem"
+    old, new = read_private_key(settings.key_file).public_key, PrivateKey.create()
+    kept = TrustedKeys((old, *_former_keys(settings)))
     with AtomicFiles(overwrite=True) as files:
-        files.stage(kept).write_bytes(old.to_pem())  # first: the old key must not be lost on the way
-        link = link_keys(signing, new.public_key, "successor")
-        files.stage(kept.with_suffix(".link")).write_bytes(as_bytes(link))
+        files.stage(settings.former_keys).write_bytes(kept.to_pem())  # first: the old key must not be lost
         files.stage(settings.key_file, private=True).write_bytes(new.to_pem())
     return old, new.public_key
 
 
-def _former_keys(settings: Settings) -> Mapping[str, PublicKey]:
-    keys = (read_public_key(path) for path in sorted(settings.former_keys.glob("*.pem")))
-    return MappingProxyType({key.id: key for key in keys})
-
-
-def _key_links(
-    settings: Settings, key: PrivateKey, former: Mapping[str, PublicKey]
-) -> tuple[Mapping[str, Any], ...]:
-    """Links from former keys to their successors, as they were written, and from the present key to them.
-
-    Whoever removes the file of a former key, because it was stolen, takes its links away, too.
-    """
-    forward = [
-        read_json(path, "key link")
-        for path in sorted(settings.former_keys.glob("*.link"))
-        if path.with_suffix(".pem").exists()
-    ]
-    return (*forward, *(link_keys(key, other, "former") for other in former.values()))
+def _former_keys(settings: Settings) -> tuple[PublicKey, ...]:
+    """Keys that the agency has signed with before; whoever removes one from the file takes it back."""
+    return read_public_keys(settings.former_keys).keys if settings.former_keys.exists() else ()
 
 
 def _bytes_of(release: Registered) -> int:

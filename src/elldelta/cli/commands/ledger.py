@@ -144,7 +144,7 @@ def _verify(
             "intact": True,
             "releases": chain.n_releases,
             "plan_digest": chain.header.plan_digest,
-            "key_id": keys.pinned.id if keys else None,
+            "key_id": keys.keys[0].id if keys else None,
             "compared": sorted(compared),
             "not_compared": apart,
             "sealed": [line.sequence for line in chain.sealed],

@@ -24,21 +24,22 @@ _FAMILY = family("remote", "Work with the agency's server.")
 @command("key", example="remote key -o agency.pem", home=_FAMILY)
 def _key(
     connection: agency.Connection,
-    target: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the key in this file.")] = None,
+    target: Annotated[Path | None, typer.Option("--output", "-o", help="Keep the keys in this file.")] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Show the agency's public key, and keep it in a file."""
-    from elldelta.agency.key_file import fetch_key
+    """Show the agency's public key and its former ones, and keep them in a file."""
+    from elldelta.agency.key_file import fetch_keys
     from elldelta.files import ALGORITHM, write_key
 
-    key = fetch_key(connection.open(needs_token=False))
+    keys = fetch_keys(connection.open(needs_token=False))
     if target is not None:
-        write_key(key, target, overwrite=overwrite)
-    result = {"id": key.id, "algorithm": ALGORITHM, "public_key": key.to_pem().decode("ascii")}
+        write_key(keys, target, overwrite=overwrite)
+    ids = [key.id for key in keys.keys]
+    result = {"id": ids[0], "algorithm": ALGORITHM, "public_keys": keys.to_pem().decode("ascii")}
     output.print_result(
         {**result, "file": str(target) if target else None},
-        key.id,
+        *ids,
         *([f"Wrote {target}."] if target else []),
         as_json=json,
     )

@@ -22,7 +22,7 @@ anybody::
     GET    /health                    200 {"status": "ok"}
     GET    /ready                     200, or 503 as long as the database or its schema is not there
     GET    /openapi.json              the description of all this
-    GET    /api/v1/key                {"id", "algorithm": "Ed25519", "public_key": PEM, "links": [...]}
+    GET    /api/v1/key                {"id", "algorithm": "Ed25519", "public_keys": a PEM bundle}
 
 parties::
 
@@ -65,7 +65,6 @@ plans::
     GET    /plans/{digest}            all     PlanDetails: {"plan": PlanView, "conditions", ...}
     GET    /plans/{digest}/file       all     the exact plan file, application/json
     GET    /plans/{digest}/signature  all     the signature document
-    GET    /plans/{digest}/key        all     the key that has signed it, like /key
     POST   /plans/{digest}/supersede  agency  {"by": digest} -> PlanView
     POST   /plans/{digest}/withdraw   agency  {"reason"} -> PlanView
     PUT    /plans/{digest}/progress   owner   {"records": n} -> ProgressView

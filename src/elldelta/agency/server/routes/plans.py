@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -37,7 +36,6 @@ from elldelta.agency.server.services.progress import (
 from elldelta.agency.server.services.releases import list_refusals, list_releases
 from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, View
 from elldelta.errors import ParameterError
-from elldelta.files import PublicKey
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["plans"])
 pages = APIRouter(include_in_schema=False)
@@ -47,22 +45,16 @@ MOST_REFUSALS = 10
 
 
 class KeyView(View):
-    """The key with which everybody can check the agency's signatures."""
+    """The keys with which everybody can check the agency's signatures.
+
+    Attributes:
+        id: The name of the present key.
+        public_keys: A PEM bundle: the present key first, then those that the agency signed with before.
+    """
 
     id: str = Field(examples=[DIGEST])
-    algorithm: Literal["Ed25519"]
-    public_key: str
-
-    @classmethod
-    def of(cls, key: PublicKey) -> KeyView:
-        """A key in words."""
-        return cls(id=key.id, algorithm="Ed25519", public_key=key.to_pem().decode("ascii"))
-
-
-class OwnKey(KeyView):
-    """The agency's present key, and the documents with which its keys vouch for each other."""
-
-    links: tuple[Mapping[str, Any], ...]
+    algorithm: Literal["Ed25519"] = "Ed25519"
+    public_keys: str
 
 
 class Reason(Body):
@@ -83,13 +75,10 @@ class NewProgress(Body):
     records: int = Field(ge=0, le=MOST_RECORDS)
 
 
-@api.get("/key", summary="The agency's public key", dependencies=[allow_anybody()])
-async def key(agency: CurrentAgency) -> OwnKey:
-    """Shows the key. Compare its id by another way than this one before you trust it.
-
-    Whoever trusts a former key follows the links: each key has signed the one that came after it.
-    """
-    return OwnKey(**dict(KeyView.of(agency.key.public_key)), links=agency.key_links)
+@api.get("/key", summary="The agency's public keys", dependencies=[allow_anybody()])
+async def key(agency: CurrentAgency) -> KeyView:
+    """Shows the agency's keys. Compare their ids by another way than this one before you trust them."""
+    return KeyView(id=agency.key.id, public_keys=agency.public_keys.to_pem().decode("ascii"))
 
 
 @api.get("/plans", summary="Plans", response_model=part_of("plans", PlanView), dependencies=[allow(*ROLES)])
@@ -144,12 +133,6 @@ def signature(agency: CurrentAgency, digest: Digest) -> dict[str, Any]:
     return plans.plan_signature(agency, digest)
 
 
-@api.get("/plans/{digest}/key", summary="The key that has signed a plan", dependencies=[allow(*ROLES)])
-def signing_key(agency: CurrentAgency, digest: Digest) -> KeyView:
-    """Shows the agency's key of that time. It is another one than today's if the agency has a new key."""
-    return KeyView.of(plans.plan_key(agency, digest))
-
-
 @api.post("/plans/{digest}/supersede", summary="Put another plan in its place", dependencies=[allow(AGENCY)])
 def supersede(agency: CurrentAgency, digest: Digest, body: Successor) -> PlanView:
     """Ends a plan in favour of another one about the same population."""
@@ -178,19 +161,9 @@ def progress(visit: CurrentVisit, digest: Digest) -> ProgressView:
 
 @pages.get("/key.pem", dependencies=[allow_anybody()])
 async def key_file(agency: CurrentAgency) -> Response:
-    """Gives the agency's public key as a file."""
-    return _key_file(agency.key.public_key)
-
-
-@pages.get("/plans/{digest}/key.pem", dependencies=[allow(*ROLES)])
-def signing_key_file(agency: CurrentAgency, digest: Digest) -> Response:
-    """Gives the key that has signed a plan, which may be a former one."""
-    return _key_file(plans.plan_key(agency, digest))
-
-
-def _key_file(key: PublicKey) -> Response:
-    headers = {"Content-Disposition": 'attachment; filename="agency-key.pem"'}
-    return Response(key.to_pem(), media_type="application/x-pem-file", headers=headers)
+    """Gives the agency's public keys as a file."""
+    headers = {"Content-Disposition": 'attachment; filename="agency.pem"'}
+    return Response(agency.public_keys.to_pem(), media_type="application/x-pem-file", headers=headers)
 
 
 @pages.get("/plans", dependencies=[allow(*ROLES)])

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.state import Agency
-    from elldelta.files import PublicKey
 
 
 class PlanView(View):
@@ -187,14 +186,6 @@ def _signed(agency: Agency, plan: Plan, population: str, status: PlanStatus = "i
     days = agency.limits.signature_days if status == "issued" else None
     expires = None if days is None else agency.clock() + dt.timedelta(days=days)
     return sign_plan(plan, agency.key, population=population, status=status, expires=expires)
-
-
-def plan_key(agency: Agency, plan_digest: str) -> PublicKey:
-    """The key that has signed a plan: the agency's present one, or a former one."""
-    key = agency.public_key(str(plan_signature(agency, plan_digest)["key_id"]))
-    if key is None:
-        raise NotFoundError("key")
-    return key
 
 
 def load_plan(agency: Agency, plan_digest: str) -> Plan:
