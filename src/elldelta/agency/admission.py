@@ -363,9 +363,8 @@ def check_registration(examined: Examined, past: Past, *, owner: str) -> Admissi
         )
     withheld = withheld_by(examined, past.series) if revision is not None else ()
     last = past.series[0].entry if past.series else None
-    kept = None if last is None else last.merged
     admission = admit(
-        Standing(past.own.ledger, past.own.n_lines, past.own.head, past.known, kept, last),
+        Standing(past.own.ledger, past.own.n_lines, past.own.head, past.known, last),
         grouping,
         examined.counts,
         owner=owner,

@@ -90,9 +90,10 @@ def admit(
         terms.check_shown(counts)
     if standing.known is not None and revision is None:
         return Admission(standing.known, state, b"")
-    if standing.kept is not None and revision is None:
+    last = standing.last
+    if last is not None and revision is None:
         raise _second_release(owner)
-    if standing.kept is not None and grouping != grouping_from_merged(standing.kept, terms.n_classes):
+    if last is not None and grouping != grouping_from_merged(last.merged, terms.n_classes):
         raise RefusedError(
             f"{owner!r} has published under this plan before, with other classes.",
             found="Tables about the same people under two groupings can be subtracted from each other "
@@ -102,7 +103,7 @@ def admit(
     certificate = certify_shown(counts, terms, grouping)
     line = None
     if revision is not None:
-        updates = None if revision.groups is None or standing.last is None else standing.last.sequence
+        updates = None if revision.groups is None or last is None else last.sequence
         update = None if revision.groups is None else revision.groups.missed(terms, grouping)
         state = state if update is None else state.with_update(owner, update)
         line = UpdateLine.of(update, updates=updates, state=revision.state)

@@ -56,15 +56,13 @@ class Standing:
         n_lines: How many lines there are; the next one has this sequence number.
         head: The hash of the last line.
         known: The line of this very release, if it is in the ledger already.
-        kept: The merged classes that its owner has published before and has to keep; None if there are none.
-        last: The last release of its owner; None if there is none.
+        last: The last release of its owner, whose classes it has to keep; None if there is none.
     """
 
     state: AnyState
     n_lines: int
     head: str
     known: LedgerEntry | None = None
-    kept: tuple[tuple[int, ...], ...] | None = None
     last: LedgerEntry | None = None
 
 
@@ -300,7 +298,6 @@ class LedgerChain:
             self.n_lines,
             self.head,
             known=next((entry for entry in own if entry.content_digest == content_digest), None),
-            kept=own[-1].merged if own else None,
             last=own[-1] if own else None,
         )
 
