@@ -11,11 +11,12 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 # Tests start many processes: what one of them has compiled, the others find.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check format bench performance docs dist requirements release clean
+.PHONY: help demo test golden check format bench performance docs dist requirements release clean
 
 help:
 	@echo "make demo    set up, run the whole story on generated hospitals, end with a report"
 	@echo "make test    set up, run all tests"
+	@echo "make golden  write the golden files again, after a format has changed"
 	@echo "make check   format, lint, types, import layers"
 	@echo "make bench   everything that is measured, and the pages about it (ARGS=--quick, ARGS=--full, ARGS=arena)"
 	@echo "make performance   write the pages again from what make bench has found"
@@ -63,6 +64,9 @@ demo: $(VENV)/.installed-demo
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+
+golden: $(VENV)/.installed-test
+	$(BIN)/python tests/golden/make.py
 
 check: $(VENV)/.installed-check
 	$(BIN)/ruff format --check .

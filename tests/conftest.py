@@ -50,6 +50,7 @@ LONGEST_FIRST = (
     "cli/test_bad_input.py",
     "agency/server/test_serve.py",
     "cli/test_canary.py",
+    "golden/test_golden.py",
     "contracts/test_duckdb.py",
     "agency/server/test_pages.py",
     "agency/server/test_race.py",
