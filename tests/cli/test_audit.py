@@ -61,14 +61,14 @@ def test_releases_of_others_are_read_as_their_csv_files_are_written(elldelta, th
     for path in theirs:
         text = path.read_text(encoding="utf-8").replace("flu", "'fièvre, flu'").replace(",", "|")
         path.write_text(text.replace("fièvre| flu", "fièvre, flu"), encoding="latin-1")
-    form = ("--encoding", "latin-1", "--separator", "|", "--quote", "'")
+    form = ("--csv", "encoding=latin-1", "--csv", "separator=|", "--csv", "quote='")
     found = elldelta("audit", *theirs, *FOREIGN, *form, "--ell", "1", "--json").json
     assert found["histogram"] == expected["histogram"]
     assert [item["records"] for item in found["releases"]] == [
         item["records"] for item in expected["releases"]
     ]
     assert elldelta("audit", *theirs, *FOREIGN, *form, "--explain", "--json").json["is_clear"]
-    gate = ("audit", "--before", theirs[1], "--published", theirs[0], *FOREIGN, *form, "--ell", "1", "--json")
+    gate = ("audit", theirs[0], "--before", theirs[1], *FOREIGN, *form, "--ell", "1", "--json")
     assert elldelta(*gate).json["holds"]
 
 
@@ -80,7 +80,7 @@ def test_a_label_with_two_meanings_is_refused_with_the_list(elldelta, tmp_path):
     assert [row["problem"] for row in told["labels"] if row["problem"]]
     refused = elldelta("audit", release, *options, "--json", code=2).error
     assert refused["remedy"]
-    elldelta("audit", release, *options, "--lists", "job=values")
+    elldelta("audit", release, *options, "--labels", "job=values")
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,10 @@ def test_a_label_with_two_meanings_is_refused_with_the_list(elldelta, tmp_path):
     [
         ("--map", "nonsense"),
         ("--map", "c.csv:alter=age"),
-        ("--kind", "age"),
-        ("--kind", "age=colour"),
-        ("--empty", "disease=unknown"),
+        ("--labels", "age"),
+        ("--labels", "age=colour"),
+        ("--labels", "age=number,text"),
+        ("--labels", "disease=unknown"),
         ("--same-records", "a.csv"),
         ("--same-records", "a.csv,c.csv"),
         ("--targets", "people.csv"),
@@ -132,7 +133,7 @@ def test_what_is_left_for_targets_goes_to_the_file_and_nowhere_else(elldelta, th
 
 def test_the_gate_names_the_classes_and_leaves_the_rest_alone(elldelta, theirs):
     first, second = theirs
-    command = ("audit", "--before", second, "--published", first, *FOREIGN)
+    command = ("audit", first, "--before", second, *FOREIGN)
     result = elldelta(*command, "--ell", "2", "--json", code=3).json
     assert result["before"] == "b.csv"
     assert result["published"] == ["a.csv"]
@@ -247,7 +248,7 @@ def test_what_the_data_says_cannot_become_part_of_the_page(elldelta, tmp_path):
     target = tmp_path / "audit.html"
     elldelta(
         "audit", release, "--qi", "job", "--sensitive", "disease", "--ell", "1", "--report", target,
-        "--kind", "job=text",
+        "--labels", "job=text",
     )  # fmt: skip
     text = target.read_text(encoding="utf-8")
     assert "<script" not in text

@@ -146,8 +146,8 @@ def test_a_wrong_encoding(refuses, elldelta, story, out, tmp_path, name):
     source = write_csv(tmp_path / "latin.csv", make_rows(3000, seed=2), encoding="latin-1")
     error = refuses(*commands_that_read(source, story, out)[name])
     assert "latin-1" in error["remedy"]
-    elldelta(*commands_that_read(source, story, out)[name], "--encoding", "latin-1")
-    unknown = refuses(*commands_that_read(source, story, out)[name], "--encoding", "klingon")
+    elldelta(*commands_that_read(source, story, out)[name], "--csv", "encoding=latin-1")
+    unknown = refuses(*commands_that_read(source, story, out)[name], "--csv", "encoding=klingon")
     assert "encoding" in unknown["problem"]
 
 

@@ -211,7 +211,7 @@ def test_a_secret_in_the_table_of_an_owner(elldelta, speaks, innocent, tmp_path,
     speaks(column, *command, "--quarantine", side)
     assert side.exists() == stranger
     speaks(column, "verify", release, "--plan", plan, again=())
-    speaks(column, "audit", release, "--picture", tmp_path / "audit.svg")
+    speaks(column, "audit", release, "--report", tmp_path / "audit.html")
     allowed = {"side.csv"} if stranger else {"release.csv"} if column == KEPT else set()
     assert where(column, tmp_path, besides={owner.name}) == allowed
 

@@ -16,17 +16,13 @@ RELEASE = ("release", "owner_a.parquet", "--plan", "plan.json", "-o", "release.p
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        (("--master", "local[2]"), "--master goes with --engine spark"),
-        (("--spark-conf", "spark.ui.enabled=false"), "--spark-conf goes with --engine spark"),
-        (("--database", "postgresql://host/name"), "--database goes with --engine postgres"),
-        (("--engine", "spark", "--database", "postgresql://host/name"), "--database goes with"),
-        (("--engine", "postgres", "--master", "local[2]"), "--master goes with --engine spark"),
-        (("--engine", "spark", "--spark-conf", "driver.memory=4g"), "--spark-conf must look like"),
-        (("--engine", "spark", "--spark-conf", "spark.x"), "--spark-conf must look like"),
-        (("--engine", "spark", "--master", "there"), "not understood"),
-        (("--engine", "spark", "--master", "spark://127.0.0.1:1"), "cannot be reached"),
+        (("--engine", "local[some]"), "not understood"),
+        (("--engine", "http://there"), "not understood"),
+        (("--engine", "spark://127.0.0.1:1"), "cannot be reached"),
         (("--engine", "postgres"), "There is no address of a database"),
         (("--engine", "oracle"), "oracle"),
+        (("--csv", "latin-1"), "--csv must look like"),
+        (("--csv", "separator=;", "--csv", "separator=|"), "--csv must look like"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(elldelta, story, monkeypatch, options, found):
@@ -50,7 +46,7 @@ def test_an_engine_that_is_not_installed_says_how_to_install_it(monkeypatch, nam
 def test_spark_releases_and_verifies_without_a_word_too_many(in_process, elldelta, story, tmp_path):
     room, target = tmp_path / "room", tmp_path / "release.parquet"
     room.mkdir()
-    spark = ("--engine", "spark", "--master", "local[2]", "--spark-conf", "spark.sql.shuffle.partitions=3")
+    spark = ("--engine", "local[2]")
     environment = {**os.environ, "TMPDIR": str(room)}
     with in_process(
         *("release", story.owner_a, "--plan", story.plan, "-o", target, "--json", *spark), env=environment

@@ -82,17 +82,14 @@ def test_whoever_insists_is_quoted(elldelta, votes, tmp_path):
     made = elldelta("release", table, "--plan", plan, "-o", tmp_path / "r.parquet")
     assert "A missing value counts as one." in made.out
     assert "A missing value counts as one of them." in elldelta("audit", tmp_path / "r.parquet").out
-    theirs = elldelta("audit", table, *AUDIT, "--empty", "vote=category", "--json").json
+    theirs = elldelta("audit", table, *AUDIT, "--labels", "vote=category", "--json").json
     assert theirs["verdict"].endswith("A missing value counts as one of them.")
     assert elldelta("audit", table, *AUDIT, "--json", code=3).json["diversity_min_any"] == 2
-    # A plan that says nothing of it is an old one, from before schemas spoke of it, or a lie.
+    # A plan that says nothing of it is a lie.
     silent = words.replace(" (a missing one counts as a value)", "")
     lie = replace(ed.read_plan(plan), promise=silent)
     with pytest.raises(ed.ElldeltaError):
         ed.Plan.from_dict(lie.to_dict())
-    column = replace(lie.schema.sensitive, missing=())
-    old = replace(lie, schema=replace(lie.schema, sensitive=column))
-    assert ed.Plan.from_dict(old.to_dict()).promise == silent
 
 
 def test_a_declared_value_is_never_missing(elldelta, tmp_path):

@@ -100,15 +100,19 @@ class Watch:
 
 
 def start_release(cluster, story, target):
-    settings = [part for key, value in SETTINGS.items() for part in ("--spark-conf", f"{key}={value}")]
+    settings = story / "conf"
+    settings.mkdir(exist_ok=True)
+    lines = [f"{key} {value}\n" for key, value in SETTINGS.items()]
+    (settings / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
     run = Process(
         [
             *(sys.executable, "-c", "from elldelta.cli.main import run; run()"),
             *("release", str(story / "records")),
             *("--plan", str(story / "plan.json"), "-o", str(target)),
-            *("--engine", "spark", "--master", cluster.url, *settings, "--json"),
+            *("--engine", cluster.url, "--json"),
         ],
         target.with_suffix(".log"),
+        SPARK_CONF_DIR=str(settings),
     )
     cluster.drivers.append(run)
     return run

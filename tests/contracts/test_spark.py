@@ -213,7 +213,7 @@ def test_a_command_releases_on_spark(jvm, tmp_path, capsys):
     write_plan(made, tmp_path / "plan.json")
     target = tmp_path / "release.parquet"
     words = ("release", source, "--plan", tmp_path / "plan.json", "-o", target, "--json")
-    spark = ("--engine", "spark", "--master", address, "--spark-conf", "spark.sql.shuffle.partitions=2")
+    spark = ("--engine", address)
     assert execute([str(word) for word in (*words, *spark)]) == 0
     said = capsys.readouterr()
     assert said.err == ""

@@ -42,7 +42,7 @@ def test_the_gate_of_the_action_types_what_was_given(tmp_path):
     )  # fmt: skip
     assert done.returncode == 3
     typed = ["audit", "--before", "new; rm x.csv", "--public", "--ell", "4"]
-    assert done.stdout.splitlines() == [*typed, "--published", "old/*.csv", "--published", "other one.csv"]
+    assert done.stdout.splitlines() == [*typed, "old/*.csv", "other one.csv"]
     known = {text for option in all_commands()["audit"].params for text in option.opts}
     assert {word for word in done.stdout.split() if word.startswith("--")} <= known
 

@@ -312,7 +312,7 @@ class Audit(Shown):
         if self.diversity_min_any is None:
             return ["Check that these are the releases that you meant: none of them holds a record."]
         before = (
-            "Ask before the next one is published: elldelta audit --before NEW --published OLD ... exits "
+            "Ask before the next one is published: elldelta audit OLD ... --before NEW exits "
             "with 3 if it would take anybody below ell."
         )
         if self.holds:

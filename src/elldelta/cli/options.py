@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -158,17 +159,28 @@ class Drawn:
 class Csv:
     """How CSV files are written; a tab may be given as backslash t."""
 
-    encoding: Annotated[str, typer.Option(help="Encoding of CSV files.")] = "utf-8"
-    separator: Annotated[
-        str | None,
-        typer.Option(help="Separator of CSV files; found from the first line by default."),
+    csv: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How CSV files are written: encoding=latin-1 (utf-8 by default), separator=; (found from "
+            "the first line by default) or quote=' (by default a double one). May be given several times.",
+        ),
     ] = None
-    quote: Annotated[str, typer.Option(help="Quote character of CSV files.")] = '"'
 
     @property
     def format(self) -> CsvFormat:
         """The conventions, checked."""
-        return CsvFormat(self.encoding, "\t" if self.separator == "\\t" else self.separator, self.quote)
+        given: dict[str, str] = {}
+        for text in self.csv or ():
+            name, _, value = text.partition("=")
+            if name not in ("encoding", "separator", "quote") or not value or name in given:
+                raise ParameterError(
+                    "--csv must look like encoding=latin-1, separator=; or quote=', each once.",
+                    found=f"It is {text!r}.",
+                    remedy="Write the convention, an equals sign and what it is.",
+                )
+            given[name] = "\t" if value == "\\t" else value
+        return CsvFormat(**given)
 
 
 @dataclass(frozen=True)
@@ -218,55 +230,29 @@ class Where:
     """Where tables are counted."""
 
     engine: Annotated[
-        Literal["duckdb", "spark", "postgres"],
-        typer.Option(help="Where the records are counted: duckdb on this machine, spark, postgres."),
+        str,
+        typer.Option(
+            help="Where the records are counted: duckdb on this machine; spark on this machine, or the "
+            "master of a cluster (local[2], spark://HOST:PORT, sc://HOST:PORT for Spark Connect); postgres "
+            f"at the address in the variable {DATABASE}.",
+        ),
     ] = "duckdb"
-    master: Annotated[
-        str | None,
-        typer.Option(
-            help="With --engine spark: local[2], spark://HOST:PORT, or sc://HOST:PORT for Spark Connect. "
-            "All processors of this machine by default.",
-        ),
-    ] = None
-    spark_conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="With --engine spark: a setting, such as spark.executor.memory=4g. May be given several "
-            "times.",
-        ),
-    ] = None
-    database: Annotated[
-        str | None,
-        typer.Option(
-            help="With --engine postgres: its address, such as postgresql://user@host/name. By default what "
-            f"the variable {DATABASE} says, so that no password need be on the command line.",
-        ),
-    ] = None
 
     def start(self) -> AbstractContextManager[Engine | None]:
         """Starts the engine that is asked for; None for DuckDB, which starts where it is needed."""
-        for option, value, owner in (
-            ("--master", self.master, "spark"),
-            ("--spark-conf", self.spark_conf, "spark"),
-            ("--database", self.database, "postgres"),
-        ):
-            if value and self.engine != owner:
-                raise ParameterError(
-                    f"{option} goes with --engine {owner}.",
-                    found=f"The engine is {self.engine}.",
-                    remedy=f"Add --engine {owner}, or leave {option} out.",
-                )
         if self.engine == "duckdb":
             return nullcontext(None)
         from elldelta.engines import connect
 
-        if self.engine == "spark":
-            return connect("spark", master=self.master, conf=_settings(self.spark_conf or []))
-        address = self.database or os.environ.get(DATABASE)
+        if re.match(r"local\b|[a-z0-9]+://", self.engine):
+            return connect("spark", master=self.engine)
+        if self.engine != "postgres":
+            return connect(self.engine)
+        address = os.environ.get(DATABASE)
         if not address:
             raise ParameterError(
                 "There is no address of a database.",
-                found=f"Neither --database nor the variable {DATABASE} is given.",
+                found=f"The variable {DATABASE} is not set.",
                 remedy=f"Set {DATABASE} to an address such as postgresql://user@host/name.",
             )
         return connect("postgres", database=address)
@@ -370,17 +356,3 @@ def column_rules(texts: list[str] | None, option: str, example: str) -> dict[str
 def _lists(texts: list[str] | None, option: str) -> dict[str, tuple[str, ...]]:
     rules = column_rules(texts, option, "vote=NA,99")
     return {name: names(rule) for name, rule in rules.items()}
-
-
-def _settings(texts: list[str]) -> dict[str, str]:
-    settings = {}
-    for text in texts:
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not key.startswith("spark.") or key in settings:
-            raise ParameterError(
-                "--spark-conf must look like spark.executor.memory=4g, once per setting.",
-                found="One of them does not.",
-                remedy="Write the name of the setting, an equals sign and its value.",
-            )
-        settings[key] = value
-    return settings

@@ -18,7 +18,7 @@ _PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
 """How an error spells a parameter of Python: `overwrite=True`."""
 _OPTIONS = {
     "columns": "--map",
-    "conf": "--spark-conf",
+    "encoding": "--csv encoding=NAME",
     "most_suppressed": "--max-suppressed",
     "quasi_identifiers": "--qi",
     "sensitive_missing": "--na",

@@ -52,13 +52,13 @@ _WORDS: dict[Capability, tuple[str, str]] = {
     "frames": ("open tables in memory", 'Use `engine=connect("duckdb")` or `engine=connect("spark")`.'),
     "tables": (
         "open tables of a database",
-        'Use `engine=connect("postgres")` with `database=ADDRESS`, or give files.',
+        'Use `engine=connect("postgres")` and the address of the database, or give files.',
     ),
     "write file": ("write single files", 'Use `engine=connect("duckdb")`.'),
     "write folder": ("write folders of files", 'Use `engine=connect("spark")`.'),
     "write table": (
         "write tables of a database",
-        'Use `engine=connect("postgres")` with `database=ADDRESS`.',
+        'Use `engine=connect("postgres")` and the address of the database.',
     ),
     "order": ("keep rows in an order", 'Use `order="any"`, or another engine.'),
 }

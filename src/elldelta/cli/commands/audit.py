@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 
+_WORDS = {
+    **dict.fromkeys(("number", "date", "text"), "kind"),
+    **dict.fromkeys(("unknown", "category", "refuse"), "nulls"),
+    **dict.fromkeys(("sets", "values"), "separators"),
+}
+"""What --labels can say of a column, and what about."""
+
 Texts = list[str] | None
 
 
@@ -49,19 +56,14 @@ class Columns:
             "times.",
         ),
     ] = None
-    kinds: Annotated[
-        Texts, typer.Option("--kind", help="What a column holds: age=number, born=date or zip=text.")
-    ] = None
-    empty: Annotated[
+    labels: Annotated[
         Texts,
         typer.Option(
-            help="What empty cells mean: age=unknown, age=category (a value of its own) or age=refuse. "
-            "Records without a sensitive value are left out unless it is said to be a category.",
+            help="What the labels of a column mean, where they leave a doubt: number, date or text; empty "
+            "cells unknown, category (a value of its own) or refuse; a,b in texts sets or values. "
+            "For example: age=number,unknown. Records without a sensitive value are left out unless it is "
+            "said to be a category. May be given several times.",
         ),
-    ] = None
-    lists: Annotated[
-        Texts,
-        typer.Option(help="Whether a,b in a column of texts is a set or one value: job=sets or job=values."),
     ] = None
     hierarchy: options.Hierarchies = None
 
@@ -77,21 +79,17 @@ class Columns:
         for column, tokens in missing.added.items():
             if column != self.sensitive:
                 rules.setdefault(column, {})["missing"] = tokens
-        for key, option, texts, example in (
-            ("kind", "--kind", self.kinds, "age=number"),
-            ("nulls", "--empty", self.empty, "age=unknown"),
-            ("separators", "--lists", self.lists, "job=sets"),
-        ):
-            for column, value in options.column_rules(texts, option, example).items():
-                if key == "nulls" and column == self.sensitive:
-                    nulls = value
-                else:
-                    rules.setdefault(column, {})[key] = value
+        for column, words in options.column_rules(self.labels, "--labels", "age=number,unknown").items():
+            said = _meanings(words)
+            if column == self.sensitive:
+                nulls = said.pop("nulls", nulls)
+            if said:
+                rules.setdefault(column, {}).update(said)
         if nulls not in ("suppress", "refuse", "category"):
             raise ParameterError(
                 "Records with an empty sensitive value are left out, refused, or a category.",
                 found=f"It is {nulls!r}.",
-                remedy=f"Write --empty {self.sensitive}=category or =refuse, or leave it out.",
+                remedy=f"Write --labels {self.sensitive}=category or =refuse, or leave it out.",
             )
         for column, file in options.named_files(self.hierarchy, "--hierarchy").items():
             rules.setdefault(column, {})["hierarchy"] = read_rows(file).checked()
@@ -109,10 +107,23 @@ class Columns:
         )
 
 
+def _meanings(words: str) -> dict[str, str]:
+    """What words say about a column, each about something else."""
+    said = [(_WORDS.get(word), word) for word in options.names(words)]
+    if None in dict(said) or len(dict(said)) < len(said):
+        raise ParameterError(
+            "--labels says what is in a column, what empty cells mean, or what a,b is, each in one word.",
+            found=f"It is {words!r}.",
+            remedy=f"The words are {', '.join(_WORDS)}.",
+        )
+    return {str(about): word for about, word in said}
+
+
 @dataclass(frozen=True)
-class Shown(options.Drawn):
+class Shown:
     """What is written besides, and how much is told."""
 
+    overwrite: options.Overwrite = False
     report: Annotated[Path | None, typer.Option(help="Write a page for people, into an .html file.")] = None
     public: Annotated[
         bool, typer.Option("--public", help="Leave out labels of classes and small counts everywhere.")
@@ -121,14 +132,10 @@ class Shown(options.Drawn):
     def __post_init__(self) -> None:
         from elldelta.pages.page import check_page
 
-        super().__post_init__()
         check_page(self.report, overwrite=self.overwrite)
 
     def write(self, result: Audit) -> None:
-        """Writes the page and the picture that were asked for."""
-        from elldelta.pages.charts import draw_histogram
-
-        self.draw(lambda: draw_histogram(result.to_dict(public=self.public)["histogram"], result.ell))
+        """Writes the page, if it was asked for."""
         if self.report is not None:
             from elldelta.audit.result import report
 
@@ -139,7 +146,10 @@ class Shown(options.Drawn):
 def _run(
     releases: Annotated[
         list[Path] | None,
-        typer.Argument(help="Releases, with their manifests beside them if they have one, or globs."),
+        typer.Argument(
+            help="Releases, with their manifests beside them if they have one, or globs. With --before: "
+            "those that are published."
+        ),
     ] = None,
     *,
     ell: Annotated[
@@ -170,10 +180,6 @@ def _run(
     before: Annotated[
         Path | None,
         typer.Option(help="A release that is not yet published: may it join the others?"),
-    ] = None,
-    published: Annotated[
-        list[Path] | None,
-        typer.Option(help="A release that is already published. May be given several times."),
     ] = None,
     targets: Annotated[
         Path | None,
@@ -218,7 +224,7 @@ def _run(
     from elldelta.audit.audit import audit, audit_before
     from elldelta.audit.audit import explain as explained
 
-    given = [*(published or ()), *(releases or ())]
+    given = releases or []
     asked: dict[str, Any] = {"ell": ell, "closeness": closeness, "closeness_to": closeness_to}
     _check(before, targets, targets_output, shown, same_records)
     with where.start() as engine, progress_bar("Linking") as progress:
@@ -253,7 +259,7 @@ def _run(
     shown.write(result)
     _say(result.to_dict(public=shown.public), _print_audit, json=json)
     if not json:
-        output.print_written(shown.picture, shown.report, targets_output)
+        output.print_written(shown.report, targets_output)
     raise typer.Exit(0 if result.holds else 3)
 
 
@@ -268,7 +274,6 @@ def _check(
     for name, value in (
         ("--targets", targets),
         ("--report", shown.report),
-        ("--picture", shown.picture),
         ("--same-records", same_records),
     ):
         if before is not None and value:

@@ -76,7 +76,7 @@ def _infer(
     files = options.named_files(hierarchy, "--hierarchy")
     rules = options.column_rules(bins, "--bins", "income=width:10000")
     ends = options.column_rules(widen, "--widen", "age=0..120")
-    hierarchies = read_hierarchies(files, replace(csv, separator=None).format)
+    hierarchies = read_hierarchies(files, replace(csv.format, separator=None))
     with where.start() as active, running(active) as engine, progress_bar("Reading") as progress:
         proposal = propose(
             engine.open(source, csv.format),

@@ -25,13 +25,13 @@ _MEANINGS: dict[tuple[str, ...], tuple[type[ElldeltaError], str, str, str]] = {
         FileError,
         "There is not enough memory or temporary space for this table.",
         "Spark reached its limits.",
-        'Make room, or give it more: `conf={"spark.driver.memory": "4g"}`, and as much for the executors.',
+        "Make room, or give it more: set spark.driver.memory, and as much for the executors.",
     ),
     ("maxResultSize",): (
         FileError,
         "The counts are too large for the driver of Spark.",
         "They pass its limit for results.",
-        'Raise it: `conf={"spark.driver.maxResultSize": "4g"}`.',
+        "Raise it: set spark.driver.maxResultSize to 4g, say in spark-defaults.conf.",
     ),
     (
         "Py4JNetworkError", "SparkContext was shut down", "stopped SparkContext",

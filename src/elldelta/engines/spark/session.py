@@ -232,7 +232,7 @@ def _connect(master: str, conf: Mapping[str, str]) -> Session:
         problem = ParameterError(
             "Spark Connect refuses the session.",
             found="The server answers, but does not accept the address or a setting.",
-            remedy="Check `master` and `conf`; versions of server and client must fit.",
+            remedy="Check the master and the settings; versions of server and client must fit.",
         )
     else:
 
@@ -258,7 +258,7 @@ def _check_reachable(addresses: list[str], usual_port: int) -> None:
         return
     raise ParameterError(
         "Spark cannot be reached.",
-        found="Nobody answers at the address of `master`.",
+        found="Nobody answers at the address of the master.",
         remedy="Check host and port, and that the cluster runs.",
     )
 
@@ -291,5 +291,5 @@ def _not_started() -> ElldeltaError:
     return ParameterError(
         "Spark cannot be started.",
         found="It ended while it started, or did not accept a setting.",
-        remedy="Check `master` and `conf`, the memory that is left, and the temporary folder.",
+        remedy="Check the master, the settings, the memory that is left, and the temporary folder.",
     )
