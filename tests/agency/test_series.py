@@ -11,7 +11,6 @@ import elldelta as ed
 from elldelta.agency.admission import ledger_chain, ledger_export
 from elldelta.agency.registration import Registration, registration_of
 from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError
-from elldelta.files import seal
 from elldelta.ledger import verify_ledger
 
 
@@ -40,8 +39,12 @@ def test_lines_say_what_they_update_and_the_chain_holds(owners):
     assert len(chain.series.updates["a"]) == 3
     assert (chain.room >= 0).all()
     assert entries["a2"].suppressed  # somebody had to go at once: their classes are withheld
-    assert sum(owners.sent[name].manifest["update"].get("classes_changed", 0) for name in owners.sent) > 10
-    assert owners.sent["a3"].manifest["update"]["classes_changed"] > 0
+    changed_classes = {
+        name: {row for part in ("came", "went") for row in (sent.update or {}).get(part, [[]])[0]}
+        for name, sent in owners.sent.items()
+    }
+    assert sum(map(len, changed_classes.values())) > 10
+    assert changed_classes["a3"]
 
 
 def test_a_file_judges_in_the_same_way(owners, tmp_path):
@@ -88,15 +91,8 @@ def test_what_shows_nothing_new_is_not_registered(owners):
 
 def test_a_table_that_is_published_again_cannot_stop_saying_so(owners):
     agency = again(owners, "a0")
-    plain_one = owners.sent["a1"]
-    with pytest.raises(FileError):
-        agency.register(owners.plan, replace(plain_one, update=None), "a")
-    described = {
-        k: v for k, v in plain_one.manifest.items() if k not in ("kind", "format", "digest", "update")
-    }
-    manifest = seal("manifest", 1, described)
-    with pytest.raises(ElldeltaError):
-        agency.register(owners.plan, replace(plain_one, update=None, manifest=manifest), "a")
+    with pytest.raises(RefusedError):
+        agency.register(owners.plan, replace(owners.sent["a1"], update=None), "a")
 
 
 @pytest.mark.parametrize("name", ["came", "went"])
@@ -104,14 +100,14 @@ def test_who_came_and_went_must_add_up(owners, name):
     agency = again(owners, "a0")
     honest = owners.sent["a1"]
     classes, values, counts = honest.update[name]
-    with pytest.raises(FileError):  # the manifest says another number
+    with pytest.raises(ElldeltaError, match="add up"):
         agency.register(owners.plan, changed(honest, **{name: [classes[1:], values[1:], counts[1:]]}), "a")
     most = counts.index(max(counts))
     more, fewer = list(counts), counts.index(max(counts[:most] + counts[most + 1 :]))
     more[most] += 1
     more[fewer] -= 1
     if more[fewer] and fewer != most:
-        with pytest.raises(ElldeltaError, match=r"add up|do not agree"):
+        with pytest.raises(ElldeltaError, match="add up"):
             agency.register(owners.plan, changed(honest, **{name: [classes, values, more]}), "a")
 
 
@@ -126,11 +122,8 @@ def test_a_class_that_was_withheld_is_compared_with_what_it_last_showed(owners):
     kept = [place for place, number in enumerate(classes) if number not in hidden]
     assert len(kept) < len(classes)  # otherwise nothing is tried
     lie = [[row[place] for place in kept] for row in (classes, values, counts)]
-    said = {**honest.manifest["update"], "records_left": sum(lie[2])}
-    described = {k: v for k, v in honest.manifest.items() if k not in ("kind", "format", "digest")}
-    manifest = seal("manifest", 1, {**described, "update": said})
-    with pytest.raises(ElldeltaError, match=r"add up|do not agree"):
-        agency.register(owners.plan, replace(changed(honest, went=lie), manifest=manifest), "a")
+    with pytest.raises(ElldeltaError, match="add up"):
+        agency.register(owners.plan, changed(honest, went=lie), "a")
     assert agency.register(owners.plan, honest, "a").is_new
 
 
@@ -181,7 +174,7 @@ def test_what_belongs_together_is_told(owners, tmp_path):
     with pytest.raises(ParameterError, match="with its state"):
         registration_of(release, owners.plan)
     for other in ("a0", "a3"):  # the states of the first time, and of another update
-        with pytest.raises(FileError, match="do not agree"):
+        with pytest.raises(FileError, match=r"do not agree|contradicts itself"):
             registration_of(release, owners.plan, state=owners.state(other))
     nothing = tmp_path / "nothing.parquet"
     nothing.write_bytes(b"PAR1")

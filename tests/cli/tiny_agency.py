@@ -28,10 +28,9 @@ class TinyAgency:
         self.plans = {plan.digest: plan for plan in plans}
         self.agency = Agency(*plans)
         self.progress = {}
-        self.answers = {}
+        self.sent = []
         self.receipts = {}
         self.states = []
-        self.keys = []
         self.requests = []
         self.spoil = None
 
@@ -104,22 +103,16 @@ class TinyAgency:
         return 200, sign_admission(self.key, told)
 
     def _post_releases(self, plan, owner, headers, body):
-        key = (owner, headers["idempotency-key"])
-        self.keys.append(key)
-        if key not in self.answers:
-            self.answers[key] = self._registered(plan, owner, body)
-        return self.answers[key]
-
-    def _registered(self, plan, owner, body):
+        self.sent.append((owner, body))
         try:
             admission = self.agency.register(plan, Registration.from_bytes(body), owner)
         except RefusedError as refusal:
-            return 409, {"accepted": False, **error(refusal.problem, refusal.found, refusal.remedy)}
+            return 409, error(refusal.problem, refusal.found, refusal.remedy)
         except ElldeltaError as problem:
             return 422, error(problem.problem, problem.found, problem.remedy)
         entry = admission.entry
         told = {
-            "accepted": True, "is_new": admission.is_new, "plan": plan.digest, "owner": owner,
+            "is_new": admission.is_new, "plan": plan.digest, "owner": owner,
             "sequence": entry.sequence, "hash": entry.hash, "content_digest": entry.content_digest,
             "population": "region",
         }  # fmt: skip

@@ -30,10 +30,12 @@ def base_class(plan, combination):
 
 
 def group_of(plan, registration):
-    """The published class of every base class."""
-    classes = registration["manifest"]["classes"]
-    n_classes = len(plan["witnesses"])
-    return classes["group_of"] if classes["shape"] == "merged" else list(range(n_classes))
+    """The published class of every base class; published classes are numbered by their first base class."""
+    first = list(range(len(plan["witnesses"])))
+    for members in registration["merged"]:
+        for member in members:
+            first[member] = min(members)
+    return [sorted(set(first)).index(own) for own in first]
 
 
 def shown(plan, registration, base):

@@ -1,35 +1,28 @@
 """Use case: whether a release may join those that were admitted before; what only the agency can know.
 
 Nothing here reads a file, a clock or a database. Whoever keeps the ledger calls `check_registration` while
-nobody else can add a line, and stores `Admission.line`, the counts and the state that follows.
+nobody else can add a line, and stores `Admission.line` and the counts.
 
-A decision does not read what is registered, however much that is, but a state of every plan (`PlanState`):
-what its releases miss together, and, where a population has releases of several plans, what they leave to
-somebody. A state names the line it belongs to and can always be made again from the lines and the counts.
+A decision looks at a state of every plan (`PlanState`), which is a reduce over its lines: what its releases
+miss together, and, where a population has releases of several plans, what they leave to somebody.
 """
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from elldelta.agency.linking import check_linkage, published_classes
+from elldelta.agency.linking import as_published, check_linkage
 from elldelta.agency.series import known_update, withheld_by
 from elldelta.audit.evidence import Evidence
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.differencing import isolate
-from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linkage import ReleasedCounts
 from elldelta.core.linked_state import LinkedState
 from elldelta.core.partition import grouping_from_merged
-from elldelta.core.several import joint_state
-from elldelta.core.updates import Series, Update
-from elldelta.errors import ElldeltaError, FileError, RefusedError, counted
+from elldelta.errors import FileError, RefusedError, counted
 from elldelta.files import digest
 from elldelta.ledger import (
     LedgerHeader,
@@ -42,11 +35,11 @@ from elldelta.ledger import (
     parse_chain,
     parse_line,
 )
-from elldelta.release import Published, recomputed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from elldelta.agency.registration import Examined
@@ -54,6 +47,7 @@ if TYPE_CHECKING:
     from elldelta.core.several import AnyState
     from elldelta.ledger import Admission, LedgerChain, LedgerEntry
     from elldelta.plan.plan import Plan
+    from elldelta.release import Published
 
 SHARES = 0
 """Among the numbers of records that a state knows: the smallest shares."""
@@ -107,9 +101,9 @@ class Registered:
         """
         own, grouping = self.entry.content_digest, self.grouping
         if self.counts.shape == (grouping.n_classes, self.plan.schema.n_values):
-            published = _published(self.plan, grouping, self.counts, own)
+            published = as_published(self.plan, grouping, self.counts, own, name=f"of {self.owner}")
             if published.digest == own:
-                return replace(published, name=f"of {self.owner}")
+                return published
         raise _not_what_it_was("The counts do not have the digest that the line names.")
 
 
@@ -124,7 +118,6 @@ class PlanState:
         ledger: What the releases miss together (Theorem F).
         linked: What they leave to somebody of every sensitive column, by the records with which a value
             counts; only as far as it was asked for: by itself a plan does not need it.
-        is_stored: Whether it is stored as it is, and need not be stored again.
         shares: The smallest shares of every sensitive column that they show, if that was asked for.
         is_living: Whether some of the tables are published again.
     """
@@ -134,7 +127,6 @@ class PlanState:
     head: str
     ledger: AnyState
     linked: Mapping[int, tuple[LinkedState, ...]] = field(default_factory=dict)
-    is_stored: bool = False
     shares: tuple[SmallestShares, ...] | None = None
     is_living: bool = False
 
@@ -175,23 +167,6 @@ class PlanState:
                 state = state._joined(own.published.counts, own.grouping)
         return state
 
-    def knows(self, min_records: frozenset[int]) -> bool:
-        """Whether it was made for these numbers."""
-        return self.linked.keys() >= min_records - {SHARES} and (
-            SHARES not in min_records or self.shares is not None
-        )
-
-    def after(self, admission: Admission, examined: Examined) -> PlanState:
-        """The state with one more release."""
-        return replace(
-            self._joined(examined.counts, grouping_from_merged(examined.merged, self.plan.n_classes)),
-            n_lines=admission.entry.sequence + 1,
-            head=admission.entry.hash,
-            ledger=admission.state,
-            is_stored=False,
-            is_living=self.is_living or examined.revision is not None,
-        )
-
     def _joined(self, counts: NDArray[np.int64], grouping: Partition) -> PlanState:
         """The state in which somebody may also be in a release with these counts."""
         apart = self.plan.schema.by_column(counts)
@@ -203,96 +178,6 @@ class PlanState:
         if shares is not None:
             shares = tuple(each.joined(own, grouping) for each, own in zip(shares, apart, strict=True))
         return replace(self, linked=linked, shares=shares)
-
-    def to_bytes(self) -> bytes:
-        """The state as it is stored; `from_bytes` reads it."""
-        arrays: dict[str, NDArray[np.generic]] = {
-            "n_releases": np.array(self.ledger.n_releases),
-            "missed": np.packbits(self.ledger.missed),
-        }
-        for place, part in enumerate(self.ledger.parts):
-            if part.spent is not None:
-                arrays[f"spent{place}"] = part.spent
-            shares = {"ledger": part.smallest, "all": None if self.shares is None else self.shares[place]}
-            for name, smallest in shares.items():
-                if smallest is not None:
-                    arrays |= {
-                        f"{name}{place}_counts": smallest.counts,
-                        f"{name}{place}_sizes": smallest.sizes,
-                    }
-            for n, states in self.linked.items():
-                arrays |= {
-                    f"shown{place}_{n}": np.packbits(states[place].shown),
-                    f"left{place}_{n}": states[place].left,
-                }
-        if self.is_living:
-            series = [(owner, one) for owner, own in self.ledger.series.updates.items() for one in own]
-            arrays["owners"] = np.array([owner for owner, _ in series], "U")
-            groups = [(one.joiners, one.leavers, one.stayers) for _, one in series]
-            arrays["groups"] = np.packbits(np.array(groups, dtype=np.bool_))
-        content = io.BytesIO()
-        np.savez_compressed(content, allow_pickle=False, **arrays)
-        return content.getvalue()
-
-    @classmethod
-    def from_bytes(cls, plan: Plan, n_lines: int, head: str, content: bytes) -> PlanState | None:
-        """What `to_bytes` wrote; None if it is not that, and must be made again."""
-        columns = list(enumerate(zip((terms := plan.all_terms).parts, terms.columns, strict=True)))
-
-        def table(bits: NDArray[np.uint8], n_values: int) -> NDArray[np.bool_]:
-            n_bits = plan.n_classes * n_values
-            return np.unpackbits(bits, count=n_bits).reshape(-1, n_values).astype(np.bool_)
-
-        def shares(found: Mapping[str, NDArray[np.int64]], name: str) -> SmallestShares:
-            return SmallestShares(found[f"{name}_counts"], found[f"{name}_sizes"])
-
-        try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as found:
-                missed = table(found["missed"], terms.n_values)
-                updates, is_living = dict[str, list[Update]](), "owners" in found
-                if is_living:
-                    owners = found["owners"].tolist()
-                    bits = np.unpackbits(found["groups"], count=3 * len(owners) * missed.size)
-                    groups = bits.reshape(len(owners), 3, *missed.shape).astype(np.bool_)
-                    for owner, own in zip(owners, groups, strict=True):
-                        updates.setdefault(owner, []).append(Update(*own))
-                series = Series(updates)
-                ledger = joint_state(
-                    LedgerState(
-                        part,
-                        missed[:, own],
-                        int(found["n_releases"]),
-                        found.get(f"spent{place}"),
-                        None if part.closeness is None else shares(found, f"ledger{place}"),
-                        series.of(own),
-                    )
-                    for place, (part, own) in columns
-                )
-                known = [shares(found, f"all{place}") for place, _ in columns if "all0_counts" in found]
-                numbers = [int(name.removeprefix("left0_")) for name in found if name.startswith("left0_")]
-                linked = {
-                    n: tuple(
-                        LinkedState(
-                            n,
-                            table(found[f"shown{place}_{n}"], part.n_values),
-                            found[f"left{place}_{n}"].reshape(part.n_classes, part.n_values, -1),
-                        )
-                        for place, (part, _) in columns
-                    )
-                    for n in numbers
-                }
-        except (ElldeltaError, OSError, ValueError, KeyError, EOFError):
-            return None
-        return cls(
-            plan,
-            n_lines,
-            head,
-            ledger,
-            linked,
-            is_stored=True,
-            shares=tuple(known) or None,
-            is_living=is_living,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,8 +260,8 @@ def check_registration(examined: Examined, past: Past, *, owner: str) -> Admissi
     if admission.is_new and past.elsewhere:
         check_linkage(plan, grouping, examined.counts, (past.own, *past.elsewhere))
     if admission.is_new and past.comparable:
-        published = _published(plan, grouping, examined.counts, examined.content_digest)
-        check_subtraction(plan, published, past.comparable)
+        sent = as_published(plan, grouping, examined.counts, examined.content_digest, name="that was sent")
+        check_subtraction(plan, sent, past.comparable)
     return admission
 
 
@@ -482,13 +367,6 @@ def _side_by_side(
     if item.plan.digest == plan.digest:
         return [ReleasedCounts(each.grouping, each.counts, groups) for each in both]
     return [replace(each, groups=groups) for each in Evidence.from_published(both).releases]
-
-
-def _published(plan: Plan, grouping: Partition, counts: NDArray[np.int64], content_digest: str) -> Published:
-    """A release as if it had been read, with what follows from its counts."""
-    classes = published_classes(plan, grouping)
-    manifest = recomputed(plan, classes, counts, content_digest)
-    return Published("that was sent", plan.schema, classes, counts, manifest)
 
 
 def _read_line(plan: Plan, line: bytes) -> tuple[str, LedgerEntry | None]:

@@ -160,15 +160,13 @@ class AgencyServer:
         """
         return self._send("PUT", path, json=document).fine()
 
-    def post(self, *path: str, content: bytes, key: str) -> Answer:
-        """Sends a document under an Idempotency-Key, so that it may be sent again.
-
-        What the answer says is for the caller to judge.
+    def post(self, *path: str, content: bytes) -> Answer:
+        """Sends a document that may be sent again; what the answer says is for the caller to judge.
 
         Raises:
             RemoteError: There is no answer.
         """
-        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+        headers = {"Content-Type": "application/json"}
         return self._send("POST", path, content=content, headers=headers)
 
     def _send(

@@ -12,6 +12,7 @@ from elldelta.core.partition import Partition
 from elldelta.errors import RefusedError
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.plan.common_cells import common_cells
+from elldelta.release import Published, recomputed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +140,7 @@ def _below(
 
 def _named(plan: Plan, grouping: Partition, rows: Sequence[int]) -> str:
     """Some published classes by their labels, which the release shows to everybody."""
-    labels = class_labels(plan.schema, published_classes(plan, grouping))
+    labels = class_labels(plan.schema, _published_classes(plan, grouping))
     named = "; ".join(
         ", ".join(f"{column} {label}" for column, label in zip(plan.schema.names, labels[row], strict=True))
         for row in rows[:MOST_NAMED]
@@ -147,6 +148,15 @@ def _named(plan: Plan, grouping: Partition, rows: Sequence[int]) -> str:
     return named + (f", and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else "")
 
 
-def published_classes(plan: Plan, grouping: Partition) -> Classes:
+def as_published(
+    plan: Plan, grouping: Partition, counts: NDArray[np.int64], content_digest: str, *, name: str
+) -> Published:
+    """A release as if it had been read, with what follows from its counts and the plan."""
+    classes = _published_classes(plan, grouping)
+    manifest = recomputed(plan, classes, counts, content_digest)
+    return Published(name, plan.schema, classes, counts, manifest)
+
+
+def _published_classes(plan: Plan, grouping: Partition) -> Classes:
     """The classes that a release publishes."""
     return Merged(plan.classes, grouping.class_of) if grouping.n_classes < plan.n_classes else plan.classes

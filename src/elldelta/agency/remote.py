@@ -21,7 +21,6 @@ from elldelta.files import (
     TrustedKeys,
     as_bytes,
     check_writable,
-    digest,
     is_digest,
     json_object,
     record_from,
@@ -242,8 +241,8 @@ def register_release(
 ) -> tuple[Receipt, bool]:
     """Registers a release with the agency; repeating it never registers it twice.
 
-    The release is checked on this machine first. What is sent is the manifest and the counts that the release
-    shows to everybody, under a key that follows from them: if it is sent again, the agency knows it. Of a
+    The release is checked on this machine first. What is sent is which classes are published together and the
+    counts that the release shows to everybody; if it is sent again, the agency knows it by its content. Of a
     table that is published again it is also how many records came and went; the state stays here.
 
     Args:
@@ -270,11 +269,7 @@ def register_release(
     if keep_receipt:
         _check_receipt(receipt_path(release), registration, overwrite=overwrite)
     try:
-        answer = server.post(
-            *("plans", registration.plan_digest, "releases"),
-            content=registration.to_bytes(),
-            key=idempotency_key(registration),
-        )
+        answer = server.post("plans", registration.plan_digest, "releases", content=registration.to_bytes())
     except RemoteError as problem:
         raise RemoteError(
             problem.problem,
@@ -356,19 +351,6 @@ def write_registration(
     return registration
 
 
-def idempotency_key(registration: Registration) -> str:
-    """The key of a registration: the same whenever the same release is sent under the same plan.
-
-    The agency keeps keys apart by owner, and knows a release by its content even under another key.
-    """
-    named = {
-        "plan": registration.plan_digest,
-        "content": registration.content_digest,
-        "registration": registration.digest,
-    }
-    return digest(["elldelta registration key", named]).removeprefix("sha256:")
-
-
 def check_plan_digest(text: str) -> str:
     """Returns the digest of a plan, or says what one looks like."""
     if not is_digest(text):
@@ -433,7 +415,7 @@ def _receipt(
     answer: Answer, server: AgencyServer, sent: str | None, release: Registration | Manifest
 ) -> tuple[Receipt, bool]:
     """The receipt, if the answer admits this release and nothing else, or the agency's refusal."""
-    if answer.status == CONFLICT and answer.json().get("accepted") is False:
+    if answer.status == CONFLICT:
         problem, found, remedy = answer.problem()
         if not problem:
             raise unexpected("It refuses the release without a reason.")
@@ -451,7 +433,7 @@ def _receipt(
                 "registration_digest": sent,
             },
         )
-        is_ours = document["accepted"] is True and isinstance(owner, str) and receipt.is_about(release)
+        is_ours = isinstance(owner, str) and receipt.is_about(release)
     except (KeyError, ParameterError):
         is_ours = False
     if not is_ours:

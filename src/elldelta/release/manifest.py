@@ -380,7 +380,7 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
         classes_published=len(first),
         diversity=min(first, default=None),
         order="sorted",
-        coarsening=None,
+        coarsening=_coarsened_alone(plan, classes),
         utility=utility(plan.schema, classes, counts, plan.ell),
         ledger=None,
         nulls={},
@@ -397,6 +397,14 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
         ),
         **{name: getattr(plan, name) for name in TERMS},
     )
+
+
+def _coarsened_alone(plan: Plan, classes: Classes) -> dict[str, int | float] | None:
+    """What merging classes costs, where nothing is known to have failed; None for a probabilistic plan."""
+    if plan.guarantee == "probabilistic":
+        return None
+    group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
+    return {**coarsened(plan, Partition(group_of)), "base_classes_failing": 0, "records_suppressed": 0}
 
 
 def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> dict[str, Any] | None:

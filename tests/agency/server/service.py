@@ -11,7 +11,6 @@ import httpx
 import numpy as np
 from tests.agency.registrations import make_plan, make_registration
 
-from elldelta.agency.server.checking import CheckPool
 from elldelta.agency.server.main import create_app
 from elldelta.agency.server.rights import ROLES, Caller
 from elldelta.agency.server.services.parties import create_party, create_token, find_party
@@ -46,29 +45,16 @@ class Clock:
         self.ahead += dt.timedelta(**time)
 
 
-class SharedPool(CheckPool):
-    """One pool for all services of these tests: processes take seconds to begin."""
-
-    def close(self):
-        """It ends with the tests."""
-
-
-POOL = SharedPool(300.0)
-
-
 class Service:
     """The application, callers of every role, and a loop in which it runs."""
 
-    def __init__(self, settings, clock, checks=POOL, **limits):
-        self.checks = checks
+    def __init__(self, settings, clock, **limits):
         chosen = settings.limits.model_copy(update=limits)
         self.settings = settings.model_copy(update={"limits": chosen})
         self.clock = clock
 
     def __enter__(self):
-        self.app = create_app(
-            self.settings, clock=self.clock, monotonic=self.clock.monotonic, checks=self.checks
-        )
+        self.app = create_app(self.settings, clock=self.clock, monotonic=self.clock.monotonic)
         self.agency = self.app.state.agency
         self._runner = asyncio.Runner()
         self._runner.__enter__()
@@ -143,7 +129,7 @@ class Service:
     def put(self, who, path, document=None, status=200, **options):
         return self.ask(who, "PUT", path, status=status, json=document, **options)
 
-    def register(self, who, plan, counts, *, key, status=None, group_of=None):
+    def register(self, who, plan, counts, *, status=None, group_of=None):
         """Registers a release with these counts."""
         registration = make_registration(plan, counts, group_of)
         return self.ask(
@@ -152,7 +138,7 @@ class Service:
             f"/plans/{plan.digest}/releases",
             status=status,
             content=registration.to_bytes(),
-            headers={"Idempotency-Key": key, "Content-Type": "application/json"},
+            headers={"Content-Type": "application/json"},
         )
 
     def publish(self, who, plan, content):

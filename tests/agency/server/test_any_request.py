@@ -32,7 +32,7 @@ def filled(make_service):
     service.add_model()
     plan = service.issue(make_plan())
     service.add("victim", "owner")
-    service.register("owner", plan, full(plan), key="first", status=201)
+    service.register("owner", plan, full(plan), status=201)
     request = service.post("client", "/requests", WISH, status=201).json()["id"]
     job = service.post("agency", f"/requests/{request}/preview", status=202).json()["id"]
     token = service.post("agency", "/parties/victim/tokens", {}, status=201).json()["id"]

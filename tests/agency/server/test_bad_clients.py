@@ -70,7 +70,7 @@ def test_bad_json_is_told_and_changes_nothing(service):
             "POST",
             f"/plans/{plan.digest}/releases",
             content=content,
-            headers={**JSON, "Idempotency-Key": "a"},
+            headers={**JSON},
         )
         assert is_error_of_ours(answer)
     assert service.get("owner", path).json()["own"] is None
@@ -165,8 +165,8 @@ def test_nobody_finds_what_is_somebody_elses(service):
     request = service.post("client", "/requests", wish, status=201).json()["id"]
     job = service.post("agency", f"/requests/{request}/preview", status=202).json()["id"]
     token = service.post("agency", "/parties/owner/tokens", {"note": "nightly"}, status=201).json()
-    service.register("owner", plan, full(plan, (0, 0), (0, 1), (0, 2), (0, 3), (0, 4)), key="k", status=409)
-    service.register("owner", plan, full(plan), key="one", status=201)
+    service.register("owner", plan, full(plan, (0, 0), (0, 1), (0, 2), (0, 3), (0, 4)), status=409)
+    service.register("owner", plan, full(plan), status=201)
     [refusal] = service.get("owner", f"/plans/{plan.digest}/refusals").json()["refusals"]
     private = ["70007007", "70,007,007", "60006006", "60,006,006", token["id"], job, refusal["refused"]]
     filled = {"digest": plan.digest, "name": POPULATION, "id": str(request), "width": "wide", "number": "1"}
@@ -192,15 +192,15 @@ def test_nobody_finds_what_is_somebody_elses(service):
             for secret in private:
                 assert secret not in told, (who, address, secret)
     assert n_read > 30
-    mine = service.register("curious-owner", plan, full(plan, n=5), key="one", status=201).json()
+    mine = service.register("curious-owner", plan, full(plan, n=5), status=201).json()
     assert mine["owner"] == "curious-owner"  # another owner's key is another key
 
 
 def test_what_was_tampered_with_on_its_way_is_detected(service, tmp_path):
     plan = service.issue(make_plan())
-    service.register("owner", plan, full(plan), key="1", status=201)
+    service.register("owner", plan, full(plan), status=201)
     service.add("second-owner", "owner")
-    service.register("second-owner", plan, full(plan, n=4), key="2", status=201)
+    service.register("second-owner", plan, full(plan, n=4), status=201)
     key = TrustedKeys.from_pem(service.get(None, "/key").json()["public_keys"].encode())
     plan_file = service.get("owner", f"/plans/{plan.digest}/file").content
     signature = service.get("owner", f"/plans/{plan.digest}/signature").content
@@ -243,7 +243,7 @@ def test_what_was_tampered_with_on_its_way_is_detected(service, tmp_path):
             "POST",
             f"/plans/{plan.digest}/releases",
             content=changed_at(content, place),
-            headers={**JSON, "Idempotency-Key": f"forged-{place}"},
+            headers={**JSON},
         )
         assert is_error_of_ours(answer)
     assert service.get("agency", f"/plans/{plan.digest}/ledger").content == ledger
@@ -374,7 +374,6 @@ def test_no_route_logs_what_it_is_sent(service):
                         "User-Agent": canary,
                         "Referer": f"http://{canary}/",
                         "X-Forwarded-For": canary,
-                        "Idempotency-Key": canary,
                         "Content-Type": "application/json",
                     },
                     content=json.dumps({"name": canary, "reason": canary, canary: canary}).encode(),

@@ -29,9 +29,9 @@ def test_a_request_for_closeness_alone_goes_the_whole_way(service, tmp_path):
     assert plan.closeness.limit == 0.4
     details = service.get("auditor", f"/plans/{digest}").json()["plan"]
     assert details["closeness"] == 0.4
-    first = register(service, "owner", plan, records_of(plan, 3000, 1), "first")
+    first = register(service, "owner", plan, records_of(plan, 3000, 1))
     assert first.status_code == 201, first.text
-    second = register(service, "other-owner", plan, records_of(plan, 3000, 2), "second")
+    second = register(service, "other-owner", plan, records_of(plan, 3000, 2))
     assert second.status_code == 201, second.text
     ledger = tmp_path / "exported.ledger"
     ledger.write_bytes(service.get("auditor", f"/plans/{digest}/ledger").content)
@@ -55,26 +55,26 @@ def test_counts_that_pass_ell_but_not_closeness_are_refused_and_change_nothing(s
     plan = service.issue(make_plan(closeness=(0.4, [[10] * 6] * 4), records=2000))
     skewed = np.full((4, 6), 10)
     skewed[2] = [950, 10, 10, 10, 10, 10]
-    refused = service.register("owner", plan, skewed, key="skewed", status=409)
+    refused = service.register("owner", plan, skewed, status=409)
     assert "certificate" in refused.json()["error"]["problem"]
     low = np.full((4, 6), 10)
     low[0] += [-10, 0, 0, 10, 0, 0]
-    assert service.register("owner", plan, low, key="first").status_code == 201
+    assert service.register("owner", plan, low).status_code == 201
     for place, owner in enumerate(("one", "two")):
         service.add(owner, "owner")
         other = np.full((4, 6), 10 + place)
         other[0, 1] -= 10 + place
         other[0, 4] += 10 + place
-        assert service.register(owner, plan, other, key=owner).status_code == 201
+        assert service.register(owner, plan, other).status_code == 201
     service.add("three", "owner")
     third = np.full((4, 6), 10)
     third[0] += [0, 0, -10, 0, 0, 10]  # its certificate holds; with the others it would be 0.5
     before = service.get("agency", f"/plans/{plan.digest}/ledger").content
-    refused = service.register("three", plan, third, key="third", status=409)
+    refused = service.register("three", plan, third, status=409)
     assert "further away" in refused.json()["error"]["problem"]
     assert service.get("agency", f"/plans/{plan.digest}/ledger").content == before
     assert len(before.splitlines()) == 1 + 3
-    elsewhere = service.register("three", plan, third[[1, 0, 2, 3]], key="elsewhere")
+    elsewhere = service.register("three", plan, third[[1, 0, 2, 3]])
     assert elsewhere.status_code == 201, elsewhere.text
 
 

@@ -42,7 +42,7 @@ def test_each_owner_fits_what_the_others_have_left(service, plan, tmp_path):
         ledger = ed.Ledger(copy, owner, is_copy=True)
         made = ed.release(records_of(plan, 300, number), plan, ledger=ledger, on_failure="coarsen-suppress")
         content = registration_of(made, plan).to_bytes()
-        headers = {"Idempotency-Key": owner, "Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json"}
         service.ask(
             owner,
             "POST",

@@ -91,11 +91,11 @@ def test_a_damaged_database_is_no_bug_of_ours(agency_folder, tmp_path, capsys):
 
 def test_a_line_that_is_no_json_is_no_bug_of_ours(on_sqlite):
     plan = on_sqlite.issue()
-    on_sqlite.register("owner", plan, full(plan), key="1", status=201)
+    on_sqlite.register("owner", plan, full(plan), status=201)
     with on_sqlite.agency.database.writing() as session:
         session.execute(sa.text("DROP TRIGGER ledger_lines_no_update"))
         session.execute(sa.text("UPDATE ledger_lines SET line = :line"), {"line": b"no JSON\n"})
-    answer = on_sqlite.register("owner", plan, full(plan, n=4), key="2", status=500)
+    answer = on_sqlite.register("owner", plan, full(plan, n=4), status=500)
     assert "damaged" in answer.json()["error"]["problem"]
     assert "bug" not in answer.text
     headers = {"Authorization": f"Bearer {on_sqlite.tokens['owner']}"}
@@ -120,7 +120,7 @@ def test_an_empty_database_beside_a_key_is_asked_about(agency_folder, capsys):
 def test_nothing_takes_the_place_of_a_line(on_sqlite):
     """Not even for somebody who connects with the settings that SQLite has by itself."""
     plan = on_sqlite.issue()
-    told = on_sqlite.register("owner", plan, full(plan), key="1", status=201).json()
+    told = on_sqlite.register("owner", plan, full(plan), status=201).json()
     on_sqlite.publish("owner", plan, told["content_digest"])
     path = on_sqlite.settings.folder / "agency.sqlite"
     for statement in (
@@ -129,9 +129,9 @@ def test_nothing_takes_the_place_of_a_line(on_sqlite):
         "REPLACE INTO publications SELECT plan_digest, sequence, 'voided', told_at FROM publications",
         "REPLACE INTO ledger_lines SELECT plan_digest, sequence, 'x', line, added_at FROM ledger_lines",
         "INSERT OR REPLACE INTO registrations SELECT plan_digest, sequence, party_id, content_digest, facts, "
-        "grouping, counts, 1 FROM registrations",
+        "grouping, counts FROM registrations",
         "REPLACE INTO registrations (plan_digest, sequence, party_id, content_digest, facts, grouping, "
-        "counts, n_bytes) SELECT plan_digest, 7, party_id, content_digest, facts, grouping, counts, 1 FROM "
+        "counts) SELECT plan_digest, 7, party_id, content_digest, facts, grouping, counts FROM "
         "registrations",
     ):
         connection = sqlite3.connect(path)

@@ -123,7 +123,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_job_taken_up_again(service)
 
 def test_of_many_who_ask_for_an_audit_one_begins_it(service):
     plan = service.issue()
-    told = service.register("owner", plan, full(plan), key="a", status=201).json()
+    told = service.register("owner", plan, full(plan), status=201).json()
     service.publish("owner", plan, told["content_digest"])
     path = f"/plans/{plan.digest}/audit"
     answers = service.send_together(("GET", path, who, None) for who in ("owner", "client", "auditor") * 6)

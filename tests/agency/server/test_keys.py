@@ -55,7 +55,7 @@ def test_old_plans_keep_their_key_and_new_ones_have_the_new_one(settings):
                 assert verified_signature(signature, known).plan_digest == plan.digest
             with pytest.raises(RefusedError, match="another key"):
                 verified_signature(signature, other)
-        admitted = service.register("owner", old_plan, full(old_plan), key="1", status=201).json()
+        admitted = service.register("owner", old_plan, full(old_plan), status=201).json()
         assert admitted["key_id"] == new_key.id
 
 
@@ -74,11 +74,11 @@ def test_a_key_that_was_removed_because_it_was_stolen_is_given_to_nobody(setting
 def test_repeats_and_receipts_are_signed_with_the_key_of_today(settings):
     with Service(settings, Clock()) as service:
         plan, tokens = service.issue(), service.tokens
-        first = service.register("owner", plan, full(plan), key="1", status=201).json()
+        first = service.register("owner", plan, full(plan), status=201).json()
     renew_key(settings)
     with Again(settings, tokens) as service:
         key = service.agency.key
-        again = service.register("owner", plan, full(plan), key="1", status=201).json()
+        again = service.register("owner", plan, full(plan), status=200).json()
         where = f"/plans/{plan.digest}/releases/{first['content_digest']}/receipt"
         fetched = service.get("owner", where).json()
         for told in (again, fetched):

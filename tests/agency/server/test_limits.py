@@ -1,18 +1,15 @@
 """Limits: sizes; a refusal changes nothing and the service goes on. Rates and speeds are the proxy's."""
 
 import contextlib
-import os
 
 import pytest
 from tests.agency.registrations import full, make_registration
 from tests.agency.server.live import RawConnection, listening
 from tests.agency.server.service import POPULATION, WISH, model_file
 
-from elldelta.agency.server.checking import CheckPool, check_model
-from elldelta.agency.server.errors import BusyError, TooManyError
+from elldelta.agency.server.errors import TooManyError
 from elldelta.agency.server.limits import RateLimit
 from elldelta.agency.server.state import Cache
-from elldelta.errors import FileError
 
 JSON = {"Content-Type": "application/json"}
 BINARY = {"Content-Type": "application/octet-stream"}
@@ -29,7 +26,7 @@ def test_bodies_have_a_size_by_what_they_are_for(make_service):
     service.ask("agency", "PUT", model, content=b"x" * 201, headers=BINARY, status=413)
     releases = f"/plans/{plan.digest}/releases"
     for n_bytes, status in ((5000, 422), (5001, 413)):
-        headers = {**JSON, "Idempotency-Key": "a"}
+        headers = {**JSON}
         service.ask("owner", "POST", releases, content=b" " * n_bytes, headers=headers, status=status)
     service.ask("agency", "DELETE", "/parties/client", content=b"x" * 1001, status=413)
     assert service.get("agency", "/me").json()["name"] == "agency"
@@ -111,17 +108,6 @@ def test_a_client_has_only_so_many_open_requests(make_service):
     service.post("client", "/requests", WISH, status=409)
 
 
-def test_a_check_whose_process_dies_is_told_and_the_next_one_is_done():
-    pool = CheckPool(300.0)
-    try:
-        with pytest.raises(BusyError):
-            pool.run(os._exit, 1)
-        with pytest.raises(FileError):
-            pool.run(check_model, b"no model", 1)
-    finally:
-        pool.close()
-
-
 def test_what_is_cached_has_a_size():
     cache, made = Cache(100, len), []
 
@@ -148,7 +134,6 @@ def test_a_body_that_ends_too_early_changes_nothing(service):
                     f"/api/v1/plans/{plan.digest}/releases",
                     Authorization=bearer(service, "owner"),
                     Content_Type="application/json",
-                    Idempotency_Key="a",
                     Content_Length=len(content),
                 )
                 connection.send(content[:n_bytes])
@@ -157,15 +142,3 @@ def test_a_body_that_ends_too_early_changes_nothing(service):
 
 def bearer(service, who="agency"):
     return f"Bearer {service.tokens[who]}"
-
-
-def test_nothing_that_was_sent_is_read_in_the_process_that_answers(service, monkeypatch):
-    """Neither a registration nor a model: only their bytes pass through it."""
-    service.add_model()
-    plan = service.issue(population="elsewhere")
-    for name in ("elldelta.agency.registration.json_object", "elldelta.model.model.Counts.from_cells"):
-        monkeypatch.setattr(name, lambda *_: pytest.fail("It is read here."))
-    service.register("owner", plan, full(plan), key="a", status=201)
-    model = f"/populations/{POPULATION}/model"
-    service.ask("agency", "PUT", model, content=model_file(), headers=BINARY, status=200)
-    service.get("client", f"/populations/{POPULATION}/cost?ell=2&records=2000")

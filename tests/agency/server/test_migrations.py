@@ -70,7 +70,7 @@ STATEMENTS = [
 @pytest.mark.both_databases
 def test_the_database_itself_refuses_to_change_the_ledger(service):
     plan = service.issue(make_plan())
-    service.register("owner", plan, [[3] * 6] * 4, key="key", status=201)
+    service.register("owner", plan, [[3] * 6] * 4, status=201)
     database = service.agency.database
     for statement in STATEMENTS[: 4 if database.is_sqlite else 6]:
         with pytest.raises(sa.exc.DBAPIError, match="append-only"), database.writing() as session:

@@ -42,9 +42,9 @@ def crowd(service):
     service.plan = service.issue(make_plan(**ROOM_FOR_TWO))
     for number in range(N):
         counts = full(service.plan, n=3 + number)
-        service.register(f"party-{number}", service.plan, counts, key=f"{number}", status=201)
+        service.register(f"party-{number}", service.plan, counts, status=201)
         missing = full(service.plan, (0, 0), (0, 1), (0, 2), n=3 + number)
-        service.register("owner", service.plan, missing, key=f"wrong-{number}", status=409)
+        service.register("owner", service.plan, missing, status=409)
     return service
 
 

@@ -185,7 +185,7 @@ def test_bodies_are_as_large_as_they_may_be_and_not_larger(behind):
     def announced(path, size, method="POST"):
         lines = [
             f"{method} {path} HTTP/1.1", "Host: agency.example", "Connection: close",
-            f"Authorization: Bearer {behind.token}", "Content-Type: application/json", "Idempotency-Key: x",
+            f"Authorization: Bearer {behind.token}", "Content-Type: application/json",
             f"Content-Length: {size}", "", "",
         ]  # fmt: skip
         return behind.send("\r\n".join(lines).encode() + b" " * min(size, 100_000))[0]

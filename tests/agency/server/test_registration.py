@@ -1,4 +1,4 @@
-"""Registrations: idempotent, atomic, refused with the reason; the ledger only grows."""
+"""Registrations: known by their content, atomic, refused with the reason; the ledger only grows."""
 
 import json
 import threading
@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from tests.agency.registrations import forged, full, make_plan, make_registration, plain
 
 from elldelta.agency.receipt import Receipt
-from elldelta.agency.server.services.releases import register_release
+from elldelta.agency.server.services.plans import withdraw_plan
+from elldelta.agency.server.services.releases import list_refusals, register_release
 from elldelta.errors import RefusedError
 from elldelta.ledger.ledger import verify_ledger
 
@@ -28,24 +29,14 @@ def rows_of(service):
     with service.agency.database.reading() as session:
         return {
             table: session.scalar(sa.select(sa.func.count()).select_from(sa.table(table)))
-            for table in ("ledger_lines", "registrations", "answers", "refusals")
+            for table in ("ledger_lines", "registrations", "refusals")
         }
-
-
-def test_the_same_key_gets_the_same_answer_and_adds_nothing(service, tmp_path):
-    plan = service.issue()
-    first = service.register("owner", plan, full(plan), key="one", status=201)
-    before = rows_of(service)
-    again = service.register("owner", plan, full(plan), key="one", status=201)
-    assert again.json() == first.json()
-    assert rows_of(service) == before
-    assert exported(service, plan, tmp_path).n_releases == 1
 
 
 def test_an_admission_is_signed_by_the_agency(service):
     plan = service.issue()
-    for key, status in (("one", 201), ("two", 200)):
-        told = service.register("owner", plan, full(plan), key=key, status=status).json()
+    for status in (201, 200):
+        told = service.register("owner", plan, full(plan), status=status).json()
         receipt = Receipt(
             server="", owner="owner", plan_digest=plan.digest, content_digest=told["content_digest"],
             registration_digest=plan.digest, sequence=told["sequence"], hash=told["hash"],
@@ -57,39 +48,13 @@ def test_an_admission_is_signed_by_the_agency(service):
             replace(receipt, sequence=2).verify(service.agency.key.public_key)
 
 
-def test_the_same_key_with_something_else_is_refused_and_changes_nothing(service):
+def test_the_same_content_finds_its_line(service, tmp_path):
     plan = service.issue()
-    service.register("owner", plan, full(plan), key="one", status=201)
-    before = rows_of(service)
-    service.register("owner", plan, full(plan, n=4), key="one", status=422)
-    assert rows_of(service) == before
-
-
-def test_another_key_with_the_same_content_finds_its_line(service):
-    plan = service.issue()
-    first = service.register("owner", plan, full(plan), key="one", status=201).json()
-    second = service.register("owner", plan, full(plan), key="two", status=200).json()
+    first = service.register("owner", plan, full(plan), status=201).json()
+    second = service.register("owner", plan, full(plan), status=200).json()
     assert second == {**first, "is_new": False}
-    assert rows_of(service)["ledger_lines"] == 1
-
-
-def test_keys_belong_to_their_owner(service):
-    plan = service.issue()
-    service.add("other", "owner")
-    service.register("owner", plan, full(plan), key="one", status=201)
-    assert service.register("other", plan, full(plan, n=4), key="one", status=201).json()["owner"] == "other"
-
-
-def test_a_key_is_needed_and_is_plain(service):
-    plan = service.issue()
-    content = make_registration(plan, full(plan)).to_bytes()
-    for key in (None, "", "a b", "ü", "x" * 201):
-        headers = {"Content-Type": "application/json"}
-        if key is not None:
-            headers["Idempotency-Key"] = key.encode()
-        path = f"/plans/{plan.digest}/releases"
-        service.ask("owner", "POST", path, status=422, content=content, headers=headers)
-    assert rows_of(service)["ledger_lines"] == 0
+    assert rows_of(service) == {"ledger_lines": 1, "registrations": 1, "refusals": 0}
+    assert exported(service, plan, tmp_path).n_releases == 1
 
 
 def test_a_release_that_would_take_a_class_below_ell_is_refused_with_the_reason(service, tmp_path):
@@ -97,23 +62,20 @@ def test_a_release_that_would_take_a_class_below_ell_is_refused_with_the_reason(
     plan = service.issue(make_plan(**ROOM_FOR_TWO))
     for name in ("b", "c"):
         service.add(name, "owner")
-    service.register("owner", plan, full(plan, (0, 0), (0, 1)), key="1", status=201)
-    service.register("b", plan, full(plan, (0, 2), (0, 3)), key="1", status=201)
+    service.register("owner", plan, full(plan, (0, 0), (0, 1)), status=201)
+    service.register("b", plan, full(plan, (0, 2), (0, 3)), status=201)
     before = rows_of(service)
-    refused = service.register("c", plan, full(plan, (0, 4), (0, 5)), key="1", status=409).json()
-    assert refused["accepted"] is False
+    refused = service.register("c", plan, full(plan, (0, 4), (0, 5)), status=409).json()
     assert refused["error"]["problem"]
     after = rows_of(service)
     assert after["ledger_lines"] == before["ledger_lines"] == 2
     assert after["registrations"] == 2
     assert exported(service, plan, tmp_path).owners == ("b", "owner")
-    assert service.register("c", plan, full(plan, (0, 4), (0, 5)), key="1", status=409).json() == refused
-    [kept] = service.get("agency", f"/plans/{plan.digest}/refusals").json()["refusals"]
-    assert (kept["owner"], kept["problem"]) == ("c", refused["error"]["problem"])
+    assert service.register("c", plan, full(plan, (0, 4), (0, 5)), status=409).json() == refused
+    kept = service.get("agency", f"/plans/{plan.digest}/refusals").json()["refusals"]
+    assert [(item["owner"], item["problem"]) for item in kept] == [("c", refused["error"]["problem"])] * 2
     assert service.get("b", f"/plans/{plan.digest}/refusals").json()["refusals"] == []
-    service.register(
-        "c", plan, full(plan, (0, 2), (0, 3), n=4), key="2", status=201
-    )  # what is missing anyway
+    service.register("c", plan, full(plan, (0, 2), (0, 3), n=4), status=201)  # what is missing anyway
 
 
 def test_releases_of_other_plans_for_the_same_people_are_linked_too(service):
@@ -122,20 +84,20 @@ def test_releases_of_other_plans_for_the_same_people_are_linked_too(service):
     coarse = service.issue(make_plan(starts=(0, 6), **ROOM_FOR_TWO))
     service.add("b", "owner")
     service.add("c", "owner")
-    service.register("owner", fine, full(fine, (0, 0), (0, 1)), key="1", status=201)
-    service.register("b", fine, full(fine, (0, 1), (0, 2)), key="1", status=201)
-    refused = service.register("c", coarse, full(coarse, (0, 3), (0, 4)), key="1", status=409).json()
+    service.register("owner", fine, full(fine, (0, 0), (0, 1)), status=201)
+    service.register("b", fine, full(fine, (0, 1), (0, 2)), status=201)
+    refused = service.register("c", coarse, full(coarse, (0, 3), (0, 4)), status=409).json()
     assert "1 values left" in refused["error"]["found"]
     elsewhere = service.issue(make_plan(starts=(0, 5), **ROOM_FOR_TWO), population="another")
-    service.register("c", elsewhere, full(elsewhere, (0, 3), (0, 4)), key="2", status=201)
+    service.register("c", elsewhere, full(elsewhere, (0, 3), (0, 4)), status=201)
 
 
 LIES = (
-    {"manifest": {"records_released": 5}},
-    {"manifest": {"ell": 1}},
-    {"manifest": {"content_digest": "sha256:" + "0" * 64}},
-    {"cells": {"counts": [1]}},
-    {"cells": {"counts": "many"}},
+    {"content_digest": "sha256:" + "0" * 64},
+    {"merged": [[2, 3]]},
+    {"merged": "all"},
+    {"cells": {"classes": [0], "values": [0], "counts": [1]}},
+    {"cells": {"classes": [0], "values": [0], "counts": "many"}},
     {"extra": 1},
 )
 NO_REGISTRATIONS = (b"", b"{}", b"[]", b"null", b"{", b"\xff", b'{"kind": 1}', b"[" * 60_000)
@@ -151,10 +113,10 @@ def test_a_registration_that_is_not_what_it_says_is_refused(service):
             "POST",
             f"/plans/{plan.digest}/releases",
             content=content,
-            headers={"Idempotency-Key": "a", "Content-Type": "application/json"},
+            headers={"Content-Type": "application/json"},
         )
         assert answer.status_code == 422, (content[:100], answer.text)
-    assert rows_of(service) == {"ledger_lines": 0, "registrations": 0, "answers": 0, "refusals": 0}
+    assert rows_of(service) == {"ledger_lines": 0, "registrations": 0, "refusals": 0}
 
 
 def test_a_registration_of_another_plan_is_refused(service):
@@ -165,7 +127,6 @@ def test_a_registration_of_another_plan_is_refused(service):
         f"/plans/{plan.digest}/releases",
         status=422,
         json=plain(make_registration(other, full(other))),
-        headers={"Idempotency-Key": "a"},
     )
 
 
@@ -182,9 +143,11 @@ def test_of_many_at_once_only_those_that_fit_are_admitted(service, tmp_path):
         content = make_registration(plan, full(plan, *misses[number % 3], n=3 + number)).to_bytes()
         caller = service.caller(name)
         for _ in range(2):  # everybody sends it twice
-            answers.setdefault(name, []).append(
-                register_release(service.agency, caller, plan.digest, "key", content)
-            )
+            try:
+                told = register_release(service.agency, caller, plan.digest, content).sequence
+            except RefusedError:
+                told = None
+            answers.setdefault(name, []).append(told)
 
     threads = [threading.Thread(target=run, args=(name, number)) for number, name in enumerate(names)]
     for thread in threads:
@@ -192,7 +155,7 @@ def test_of_many_at_once_only_those_that_fit_are_admitted(service, tmp_path):
     for thread in threads:
         thread.join()
     assert all(first == second for first, second in answers.values())
-    accepted = [name for name, [first, _] in answers.items() if first.document["accepted"]]
+    accepted = [name for name, [first, _] in answers.items() if first is not None]
     report = exported(service, plan, tmp_path)
     assert sorted(report.owners) == sorted(accepted)
     # Whoever misses the same pair as an earlier one needs no more room: two of three pairs, three owners each
@@ -204,7 +167,7 @@ def test_a_line_that_somebody_has_tampered_with_stops_everything(service):
     """Not even a triggerless database can lie: the chain is checked before a line is added."""
     plan = service.issue()
     service.add("other", "owner")
-    service.register("owner", plan, full(plan), key="one", status=201)
+    service.register("owner", plan, full(plan), status=201)
     with service.agency.database.writing() as session:
         if service.agency.database.is_sqlite:
             session.execute(sa.text("DROP TRIGGER ledger_lines_no_update"))
@@ -213,6 +176,31 @@ def test_a_line_that_somebody_has_tampered_with_stops_everything(service):
         line = session.scalar(sa.text("SELECT line FROM ledger_lines"))
         changed = bytes(line).replace(b'"owner":"owner"', b'"owner":"other"')
         session.execute(sa.text("UPDATE ledger_lines SET line = :line"), {"line": changed})
-    answer = service.register("other", plan, full(plan, n=4), key="two", status=500)
+    answer = service.register("other", plan, full(plan, n=4), status=500)
     assert "owner" not in answer.text
     assert rows_of(service)["ledger_lines"] == 1
+
+
+def test_a_repeat_finds_its_line_even_when_the_plan_was_withdrawn(service):
+    plan = service.issue()
+    first = service.register("owner", plan, full(plan), status=201).json()
+    withdraw_plan(service.agency, plan.digest, "A test.")
+    assert service.register("owner", plan, full(plan), status=200).json() == {**first, "is_new": False}
+    service.register("owner", plan, full(plan, n=4), status=409)
+
+
+def test_of_one_owner_only_the_newest_refusals_are_kept(make_service):
+    service = make_service(refusals_kept=2)
+    service.add("other", "owner")
+    plan = service.issue(make_plan(**ROOM_FOR_TWO))
+    elsewhere = service.issue(make_plan(starts=(0, 5), **ROOM_FOR_TWO), population="another")
+    wrong = ((0, 0), (0, 1), (0, 2))
+    service.register("other", plan, full(plan, *wrong), status=409)
+    service.register("owner", elsewhere, full(elsewhere, *wrong), status=409)
+    for number in range(4):
+        service.register("owner", plan, full(plan, *wrong, n=3 + number), status=409)
+        service.clock.advance(minutes=1)
+    kept = list_refusals(service.agency, service.caller("agency"), plan.digest).entries
+    assert [item.owner for item in kept] == ["owner", "owner", "other"]
+    assert kept[0].refused > kept[1].refused > kept[2].refused
+    assert len(list_refusals(service.agency, service.caller("agency"), elsewhere.digest)) == 1

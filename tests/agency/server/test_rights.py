@@ -58,8 +58,6 @@ def call(service, who, method, path):
     body = SAMPLE_BODIES.get((method, path))
     if path.endswith("/model"):
         headers["Content-Type"] = "application/octet-stream"
-    if path.endswith("/releases"):
-        headers["Idempotency-Key"] = "a"
     return service.send(method, filled, headers=headers, json=body, params=SAMPLE_QUERY.get(path))
 
 

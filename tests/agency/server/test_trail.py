@@ -68,7 +68,7 @@ def test_every_route_that_changes_something_leaves_one_entry(service):
     change("agency", "POST", f"/requests/{numbers[1]}/preview")
     change("agency", "POST", f"/requests/{numbers[1]}/plan")
     old, new = service.issue(make_plan(releases=3)), service.issue(make_plan(releases=2))
-    headers = {"Idempotency-Key": "1", "Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json"}
     content = make_registration(old, full(old)).to_bytes()
     path = f"/plans/{old.digest}/releases"
     told = change("owner", "POST", path, content=content, headers=headers)

@@ -1,165 +1,22 @@
-"""What strangers have sent is read and checked in processes apart, so that no answer waits for it.
-
-Reading a few megabytes of JSON holds up everything else in a process for a second, whether it is a
-registration or not. The functions here run in a small pool of processes, which begin with the first of them
-and end with the one that started them. They are given bytes and return what is found in them.
-"""
+"""Models that strangers have sent, and what may be told about them."""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
-import signal
-import threading
-import time
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures import TimeoutError as TooLateError
-from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from elldelta.agency.admission import ledger_chain
-from elldelta.agency.registration import Examined, Registration, examine
-from elldelta.agency.server.errors import BusyError, TooLargeError
+from elldelta.agency.server.errors import TooLargeError
 from elldelta.agency.server.tables import View
 from elldelta.errors import RefusedError
-from elldelta.files import json_object
 from elldelta.model import model_from_bytes, promise_to_the_past, rounded
-from elldelta.plan.plan import Plan
 from elldelta.plan.planner import Planner
 from elldelta.plan.several import wish_of
 from elldelta.plan.wish import Wish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from elldelta.model import Model
     from elldelta.schema.schema import Column
-
-_Asked = ParamSpec("_Asked")
-_Found = TypeVar("_Found")
-
-N_PROCESSES = 2
-"""Processes of a pool."""
-
-
-class CheckPool:
-    """A few processes for the functions below.
-
-    Args:
-        seconds: How long somebody waits for an answer.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._executor: ProcessPoolExecutor | None = None
-
-    def run(
-        self, function: Callable[_Asked, _Found], *arguments: _Asked.args, **options: _Asked.kwargs
-    ) -> _Found:
-        """Calls a function of this module in one of the processes; its errors are raised here.
-
-        Raises:
-            BusyError: It took too long, or its process has died.
-        """
-        executor = self._started()
-        try:
-            future = executor.submit(function, *arguments, **options)
-            return future.result(self._seconds)
-        except TooLateError:
-            future.cancel()
-            raise BusyError("Too much is being checked; nothing was changed.") from None
-        except BrokenProcessPool:  # one needed more memory than there is, or was killed
-            with self._lock:
-                if self._executor is executor:
-                    self._executor = None
-            executor.shutdown(wait=False, cancel_futures=True)
-            raise BusyError("The check was interrupted; nothing was changed.") from None
-
-    def close(self) -> None:
-        """Ends the processes."""
-        with self._lock:
-            executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.shutdown(wait=True, cancel_futures=True)
-
-    def _started(self) -> ProcessPoolExecutor:
-        with self._lock:
-            if self._executor is None:
-                self._executor = ProcessPoolExecutor(
-                    N_PROCESSES,
-                    mp_context=multiprocessing.get_context("spawn"),
-                    initializer=_begin,
-                    initargs=(os.getpid(),),
-                )
-            return self._executor
-
-
-def _begin(parent: int) -> None:
-    """What a process of the pool does first: it leaves signals, and the processor, to its parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(OSError):
-        os.nice(5)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(0)
-
-
-class CheckedRegistration(NamedTuple):
-    """A registration that is whole: its digests, and the release or why it is refused."""
-
-    digest: str
-    content_digest: str
-    found: Examined | RefusedError
-
-
-def check_registration_bytes(plan_file: bytes, content: bytes, owner: str) -> CheckedRegistration:
-    """Reads a registration and compares it with its plan.
-
-    Raises:
-        InputError: It is malformed, or is not what it says.
-    """
-    registration = Registration.from_bytes(content)
-    found: Examined | RefusedError
-    try:
-        found = examine(_plan(plan_file), registration, owner=owner)
-    except RefusedError as error:
-        found = error
-    return CheckedRegistration(registration.digest, registration.content_digest, found)
-
-
-@lru_cache(maxsize=8)
-def _plan(file: bytes) -> Plan:
-    return Plan.from_dict(json_object(file) or {})
-
-
-class CheckedLedger(NamedTuple):
-    """What a ledger says whose every line is intact: releases that count, room that is left, conditions."""
-
-    n_releases: int
-    least: int
-    full: int
-    classes: int
-    conditions: tuple[str, ...]
-
-
-def check_ledger(plan_file: bytes, lines: Sequence[bytes]) -> CheckedLedger:
-    """Checks every line of a ledger, and what they leave together.
-
-    Raises:
-        FileError: A line was changed, removed, or is none of this plan's ledger.
-    """
-    chain = ledger_chain(_plan(plan_file), lines)
-    room = chain.room
-    return CheckedLedger(
-        chain.n_releases, int(room.min()), int((room == 0).sum()), room.size, tuple(chain.conditions)
-    )
 
 
 class CheckedModel(NamedTuple):

@@ -41,9 +41,8 @@ FREE_BYTES = 32 << 20
 """With less than this free on its disk, an SQLite database counts as one that cannot be written."""
 
 _BEGIN_TO_READ = ("BEGIN",)
-_BEGIN_TO_WRITE = ("PRAGMA synchronous=FULL", "BEGIN IMMEDIATE")
-_BEGIN_TO_NOTE = ("PRAGMA synchronous=NORMAL", "BEGIN IMMEDIATE")
-"""How transactions begin on SQLite; FULL: what was acknowledged survives a power cut."""
+_BEGIN_TO_WRITE = ("BEGIN IMMEDIATE",)
+"""How transactions begin on SQLite."""
 
 _LOCKED = frozenset({"55P03", "57014", "40001", "40P01"})
 """PostgreSQL: a lock was not available, a statement was cancelled, serialization failed, a deadlock."""
@@ -83,7 +82,6 @@ class Database:
         self._witness = witness
         self.engine: Engine = self._sqlite() if self.is_sqlite else self._postgresql()
         self._writing_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_WRITE)
-        self._noting_engine = self.engine.execution_options(elldelta_begin=_BEGIN_TO_NOTE)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
@@ -113,23 +111,6 @@ class Database:
         except IntegrityError:
             return False
         return True
-
-    @contextlib.contextmanager
-    def noting(self) -> Iterator[Connection]:
-        """A transaction for what its sender can say again: whole or not, but not brought to the disk at once.
-
-        It survives the end of the service, however sudden, and may be lost when the machine goes down.
-        """
-        with (
-            self._remembered(),
-            _translated(),
-            self._queue(),
-            self._noting_engine.connect() as connection,
-            connection.begin(),
-        ):
-            if not self.is_sqlite:
-                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
-            yield connection
 
     def check_writable(self) -> None:
         """Finds out whether something could be written now, by writing something now and then.
@@ -199,6 +180,7 @@ class Database:
             connection.isolation_level = None
             for pragma in (
                 "journal_mode=WAL",
+                "synchronous=FULL",  # what was acknowledged survives a power cut
                 "foreign_keys=ON",
                 "recursive_triggers=ON",  # or REPLACE would remove a line without asking its triggers
                 "trusted_schema=OFF",

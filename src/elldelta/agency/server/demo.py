@@ -23,7 +23,7 @@ from elldelta.agency.server.services.ledger import count_releases
 from elldelta.agency.server.services.parties import create_party, digest_of_secret, find_party
 from elldelta.agency.server.services.plans import list_plans, load_plan
 from elldelta.agency.server.services.populations import create_population, upload_model
-from elldelta.agency.server.services.progress import Report, report_progress
+from elldelta.agency.server.services.progress import report_progress
 from elldelta.agency.server.services.publications import tell_state
 from elldelta.agency.server.services.releases import register_release
 from elldelta.agency.server.services.requests import asked_wish, begin_job, file_request, show_request
@@ -123,11 +123,11 @@ def _play(agency: Agency) -> None:
         raise InternalError("The demonstration's plan was not issued.")
     plan = load_plan(agency, digest)
     for letter, records in (("a", RECORDS), ("b", RECORDS), ("c", RECORDS // 4)):
-        report_progress(agency, Report(_caller(agency, f"hospital-{letter}"), digest, records))
+        report_progress(agency, _caller(agency, f"hospital-{letter}"), digest, records)
     released = release(region.hospitals[0].table(), plan)
     content = registration_of(released, plan).to_bytes()
     owner = _caller(agency, "hospital-a")
-    register_release(agency, owner, digest, "demonstration", content)
+    register_release(agency, owner, digest, content)
     tell_state(agency, owner, digest, released.manifest.content_digest, "published")
 
 

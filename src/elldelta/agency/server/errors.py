@@ -97,7 +97,7 @@ class BusyError(HttpError):
         super().__init__(
             "The service is busy.",
             found=found,
-            remedy="Send the request again, with the same Idempotency-Key if it has one.",
+            remedy="Send the request again.",
         )
         self.retry_after = retry_after
 

@@ -7,7 +7,6 @@ import logging
 import re
 import secrets
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -41,7 +40,6 @@ from elldelta.agency.server.guard import (
 from elldelta.agency.server.migrations import is_current
 from elldelta.agency.server.routes import parties, plans, populations, releases, rendering, requests, sign_in
 from elldelta.agency.server.routes.description import answer
-from elldelta.agency.server.services.progress import Batcher, report_batch
 from elldelta.agency.server.state import Agency
 from elldelta.errors import ElldeltaError, InputError
 
@@ -108,7 +106,6 @@ def create_app(settings: Settings, **choices: Any) -> FastAPI:  # noqa: ANN401 (
         redirect_slashes=False,
     )
     app.state.agency = agency
-    app.state.reports = Batcher(partial(report_batch, agency))
     # Straight into the one list of routes, the busiest first: an included router is searched several times.
     for module in (plans, releases, parties, populations, requests):
         app.router.routes.extend(module.api.routes)

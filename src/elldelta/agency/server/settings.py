@@ -30,7 +30,7 @@ class Limits(BaseSettings):
 
     Attributes:
         body_bytes: The largest body of an ordinary request.
-        registration_bytes: The largest registration: a manifest and class counts.
+        registration_bytes: The largest registration: classes and counts.
         model_bytes: The largest model file.
         model_cells: The largest table of a model: combinations with a record x sensitive values.
         cost_rate: Questions a second that a client may ask about what wishes cost, in the long run.
@@ -41,14 +41,10 @@ class Limits(BaseSettings):
         job_attempts: How often a job is begun before it counts as failed.
         jobs_waiting: How many jobs may wait; audits apart from all others.
         audit_releases: How many releases of a plan an audit links, the newest.
-        owner_releases: How many releases one owner may have registered.
-        owner_bytes: The bytes that the counts of its releases may take in the database.
         requests_open: How many requests of one client may wait for the agency.
         session_hours: How long a login lasts.
         token_days: The longest time that an API token may be valid.
         signature_days: How long the signature of a plan may be used; None for ever.
-        answer_days: How long the answer to an Idempotency-Key is kept, to be given again.
-        answers_kept: The most answers that are kept for one party; the oldest go first.
         refusals_kept: The most refusals that are kept of one owner about one population.
         page_size: The most entries that one answer lists.
     """
@@ -67,14 +63,10 @@ class Limits(BaseSettings):
     job_attempts: PositiveInt = 3
     jobs_waiting: PositiveInt = 50
     audit_releases: PositiveInt = 100
-    owner_releases: PositiveInt = 1000
-    owner_bytes: PositiveInt = 256 * MIB
     requests_open: PositiveInt = 50
     session_hours: PositiveFloat = 8.0
     token_days: PositiveInt = 366
     signature_days: PositiveInt | None = None
-    answer_days: PositiveInt = 30
-    answers_kept: PositiveInt = 10_000
     refusals_kept: PositiveInt = 200
     page_size: PositiveInt = 500
 

@@ -17,9 +17,9 @@ from cachetools import LRUCache
 from sqlalchemy import select
 from sqlalchemy.engine import make_url
 
-from elldelta.agency.server.checking import CheckedLedger, CheckPool, PaperCost
+from elldelta.agency.server.checking import PaperCost
 from elldelta.agency.server.database import Database
-from elldelta.agency.server.limits import RateLimit, StripedLock
+from elldelta.agency.server.limits import RateLimit
 from elldelta.agency.server.migrations import is_empty, migrate
 from elldelta.agency.server.settings import MIB
 from elldelta.agency.server.tables import Secret
@@ -38,7 +38,7 @@ from elldelta.files import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from elldelta.agency.admission import PlanState, Registered
+    from elldelta.agency.admission import Registered
     from elldelta.agency.server.settings import Limits, Settings
     from elldelta.model import Model
     from elldelta.plan.plan import Plan
@@ -46,14 +46,9 @@ if TYPE_CHECKING:
 REGISTERED_BYTES = 256 * MIB
 """What cached releases may take, about."""
 
-STATE_BYTES = 256 * MIB
-"""What cached states of ledgers may take, about."""
-
 CHECK_SECONDS = 60.0
 """How long somebody waits until what they have sent is checked; the first one waits until processes begin."""
 
-MOST_DECIDING = 4
-"""Populations of which releases are checked at a time."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -111,16 +106,11 @@ class Agency:
         public_keys: The public part of its key, and those that it signed with before.
         clock: The moment, in UTC; an argument, so that tests need not wait.
         random: Random bytes, for secrets.
-        checks: Processes that read what strangers have sent.
         by_client: The rate at which a client may ask what wishes cost.
-        deciding: For deciding about releases, by population: one that has waited here knows the lines of
-            those before it, and need not be checked twice.
         models: Models that were used lately, by their number.
         plans: Plans that were used lately, by digest.
         plan_files: Files of plans, by digest.
         registered: Releases that were admitted, by plan, number and line.
-        states: What decisions must know of ledgers, by plan; each says which line it belongs to.
-        ledgers: What ledgers say, by the digest of all their lines.
         costs: What wishes cost, by model and wishes.
         pictures: Drawings, by subject and width.
     """
@@ -132,16 +122,12 @@ class Agency:
     clock: Callable[[], dt.datetime]
     random: Callable[[int], bytes]
     by_client: RateLimit
-    checks: CheckPool
-    deciding: StripedLock
     models: Cache[int, Model] = field(default_factory=lambda: Cache(4))
     plans: Cache[str, Plan] = field(default_factory=lambda: Cache(32))
     plan_files: Cache[str, bytes] = field(default_factory=lambda: Cache(32))
     registered: Cache[tuple[str, int, bytes], Registered] = field(
         default_factory=lambda: Cache(REGISTERED_BYTES, _bytes_of)
     )
-    states: Cache[str, PlanState] = field(default_factory=lambda: Cache(STATE_BYTES, _bytes_of_state))
-    ledgers: Cache[str, CheckedLedger] = field(default_factory=lambda: Cache(64))
     costs: Cache[Hashable, PaperCost] = field(default_factory=lambda: Cache(2000))
     pictures: Cache[tuple[str, str], bytes] = field(default_factory=lambda: Cache(100))
 
@@ -153,7 +139,6 @@ class Agency:
         clock: Callable[[], dt.datetime] = utc_now,
         random: Callable[[int], bytes] = secrets.token_bytes,
         monotonic: Callable[[], float] = time.monotonic,
-        checks: CheckPool | None = None,
     ) -> Agency:
         """Opens the database and reads the key, or makes one."""
         limits, key = settings.limits, _key(settings)
@@ -165,8 +150,6 @@ class Agency:
             clock=clock,
             random=random,
             by_client=RateLimit(limits.cost_rate, limits.cost_burst, monotonic),
-            checks=checks or CheckPool(CHECK_SECONDS),
-            deciding=StripedLock(MOST_DECIDING, limits.database_seconds),
         )
 
     @property
@@ -175,8 +158,7 @@ class Agency:
         return self.settings.limits
 
     def close(self) -> None:
-        """Gives the database's connections back, and ends the processes that check."""
-        self.checks.close()
+        """Gives the database's connections back."""
         self.database.close()
 
     @cached_property
@@ -241,13 +223,6 @@ def _former_keys(settings: Settings) -> tuple[PublicKey, ...]:
 def _bytes_of(release: Registered) -> int:
     """About what a cached release takes, with its table of counts and its line."""
     return 2 * release.counts.nbytes + 8 * len(release.line) + 4096
-
-
-def _bytes_of_state(state: PlanState) -> int:
-    linked = sum(own.left.nbytes + own.shown.nbytes for states in state.linked.values() for own in states)
-    kept = (*(part.smallest for part in state.ledger.parts), *(state.shares or ()))
-    shares = [each for each in kept if each is not None]
-    return 2 * state.ledger.missed.nbytes + linked + sum(2 * each.counts.nbytes for each in shares) + 4096
 
 
 def _key(settings: Settings) -> PrivateKey:

@@ -294,20 +294,6 @@ class LedgerLine(Base):
     added_at: Mapped[dt.datetime]
 
 
-class LedgerState(Base):
-    """What deciding about a release must know of a ledger; made again if it ends in another line.
-
-    See `elldelta.agency.admission.PlanState`.
-    """
-
-    __tablename__ = "ledger_states"
-
-    plan_digest: Mapped[str] = mapped_column(ForeignKey("plans.digest"), primary_key=True)
-    n_lines: Mapped[int]
-    head: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
-    content: Mapped[bytes]
-
-
 class Registration(Base):
     """What an owner registered and the ledger admitted; the database refuses to change or remove it.
 
@@ -329,7 +315,6 @@ class Registration(Base):
     content_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH), index=True)
     grouping: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
     counts: Mapped[bytes] = mapped_column(deferred=True)
-    n_bytes: Mapped[int]
     facts: Mapped[dict[str, Any]]
 
     party: Mapped[Party] = relationship()
@@ -362,19 +347,6 @@ class Publication(Base):
     told_at: Mapped[dt.datetime]
 
 
-class Answer(Base):
-    """The answer to a request with an Idempotency-Key, to be given again for a time; see `retention`."""
-
-    __tablename__ = "answers"
-
-    party_id: Mapped[int] = mapped_column(ForeignKey("parties.id"), primary_key=True)
-    key: Mapped[str] = mapped_column(String(200), primary_key=True)
-    request_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
-    status: Mapped[int]
-    document: Mapped[dict[str, Any]]
-    answered_at: Mapped[dt.datetime] = mapped_column(index=True)
-
-
 class Refusal(Base):
     """A registration that was refused, and why. It holds nothing of what was sent but its digest."""
 
@@ -383,7 +355,7 @@ class Refusal(Base):
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     plan_digest: Mapped[str] = mapped_column(ForeignKey("plans.digest"), index=True)
     party_id: Mapped[int] = mapped_column(ForeignKey("parties.id"), index=True)
-    request_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
+    registration_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
     problem: Mapped[str] = mapped_column(Text)
     found: Mapped[str] = mapped_column(Text)
     refused_at: Mapped[dt.datetime]

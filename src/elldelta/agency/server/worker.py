@@ -25,7 +25,6 @@ from elldelta.agency.server.services.jobs import (
 from elldelta.agency.server.services.ledger import run_audit
 from elldelta.agency.server.services.pictures import draw_charts, draw_map, draw_missing
 from elldelta.agency.server.services.planning import plan_and_issue, preview
-from elldelta.agency.server.services.retention import forget_answers
 from elldelta.agency.server.state import Agency
 from elldelta.agency.server.tables import Job
 from elldelta.errors import ElldeltaError, InternalError, RefusedError
@@ -112,8 +111,6 @@ def work(settings: Settings, life_line: Connection, queue: Sequence[JobKind]) ->
         try:
             if time.monotonic() >= next_tidying:
                 next_tidying = time.monotonic() + TIDY_SECONDS
-                if n_removed := forget_answers(agency):
-                    logs.log("old answers removed", answers=n_removed)
                 if queue == PLANNING and (n_drawn := draw_missing(agency)):
                     logs.log("pictures drawn", subjects=n_drawn)
             is_idle = not run_next(agency, worker, queue)

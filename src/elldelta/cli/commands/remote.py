@@ -231,7 +231,7 @@ def _register(
         )
     kept = str(receipt_path(release)) if receipt else None
     output.print_result(
-        {"release": str(release), "accepted": True, "is_new": is_new, "receipt": kept, **asdict(done)},
+        {"release": str(release), "is_new": is_new, "receipt": kept, **asdict(done)},
         f"{'Admitted' if is_new else 'It was admitted before'}: release {done.sequence} in the ledger of the "
         "plan.",
         f"Its line has the hash {done.hash}.",

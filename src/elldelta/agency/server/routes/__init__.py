@@ -73,14 +73,10 @@ plans::
 
 releases::
 
-    POST   /plans/{digest}/releases   owner   Idempotency-Key; the registration, application/json ->
-                                              201 {"accepted": true, "is_new": true, "sequence", "hash",
-                                              "plan", "owner", "content_digest",
-                                              "population", "key_id", "signature"}: a receipt, signed
-                                              200 the same with "is_new": false: this owner registered this
-                                              content before
-                                              409 {"accepted": false, "error": ...}: refused, with the reason
-                                              422 not a registration of this plan, or the key was used
+    POST   /plans/{digest}/releases   owner   the registration, application/json -> 201 Admitted: a receipt,
+                                              signed; 200 if this owner registered this content before;
+                                              409 refused, with the reason; 422 not a registration of this
+                                              plan
     GET    /plans/{digest}/releases   all     ?owner= -> {"releases": [ReleaseView]}: published and own ones;
                                               agency and auditors see all
     PUT    /plans/{digest}/releases/{content}/state  owner (own)  {"state": "published" or "voided"}

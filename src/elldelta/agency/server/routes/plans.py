@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
@@ -27,9 +27,7 @@ from elldelta.agency.server.services.planning import ask_frontier, show_frontier
 from elldelta.agency.server.services.plans import PlanDetails, PlanView
 from elldelta.agency.server.services.progress import (
     MOST_RECORDS,
-    Batcher,
     ProgressView,
-    Report,
     report_progress,
     show_progress,
 )
@@ -146,11 +144,9 @@ def withdraw(agency: CurrentAgency, digest: Digest, body: Reason) -> PlanView:
 
 
 @api.put("/plans/{digest}/progress", summary="Report how many records I have", dependencies=[allow(OWNER)])
-async def report(request: Request, digest: Digest, body: NewProgress) -> ProgressView:
+def report(visit: CurrentVisit, digest: Digest, body: NewProgress) -> ProgressView:
     """Takes an owner's own number; a later one replaces it."""
-    # Owners report often, and each would need a thread and the database for itself.
-    reports: Batcher[Report, ProgressView] = request.app.state.reports
-    return await reports.submit(Report(request.state.caller, digest, body.records))
+    return report_progress(visit.agency, visit.caller, digest, body.records)
 
 
 @api.get("/plans/{digest}/progress", summary="How far owners are", dependencies=[allow(*ROLES)])
@@ -206,7 +202,7 @@ def show_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Resp
 def report_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Takes an owner's number."""
     records = posted.whole("records", "The number of records")
-    report_progress(visit.agency, Report(visit.caller, digest, records))
+    report_progress(visit.agency, visit.caller, digest, records)
     return see(f"/plans/{digest}", "reported")
 
 

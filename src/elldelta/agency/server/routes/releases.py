@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, cast
 
-from fastapi import APIRouter, Header, Query, Response
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Query, Response
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.guard import CurrentVisit, Visit, allow
@@ -26,7 +25,7 @@ from elldelta.agency.server.services import ledger, publications, releases
 from elldelta.agency.server.services.jobs import JobView
 from elldelta.agency.server.services.pictures import Width, chart_of
 from elldelta.agency.server.services.plans import show_plan
-from elldelta.agency.server.services.releases import KNOWN, REFUSED, RefusalView, ReleaseView
+from elldelta.agency.server.services.releases import Admitted, RefusalView, ReleaseView
 from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, ReleaseState, View
 from elldelta.errors import FileError, ParameterError
 from elldelta.pages.charts import curve_words, histogram_words
@@ -36,17 +35,19 @@ pages = APIRouter(include_in_schema=False)
 
 _REGISTRATION = {
     "required": True,
-    "description": "The manifest of a release and the counts it shows, and of a table that is published "
-    "again how many records came and went: `elldelta remote register` makes it.",
+    "description": "Which classes a release publishes together and the counts it shows, and of a table that "
+    "is published again how many records came and went: `elldelta remote register` makes it.",
     "content": {
         "application/json": {
             "schema": {
                 "type": "object",
-                "required": ["kind", "format", "manifest", "cells", "digest"],
+                "required": ["kind", "format", "plan_digest", "content_digest", "merged", "cells", "digest"],
                 "properties": {
                     "kind": {"const": "elldelta registration"},
                     "format": {"type": "integer", "minimum": 1},
-                    "manifest": {"type": "object"},
+                    "plan_digest": {"type": "string", "pattern": DIGEST_PATTERN},
+                    "content_digest": {"type": "string", "pattern": DIGEST_PATTERN},
+                    "merged": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
                     "cells": {"type": "object"},
                     "update": {"type": "object"},
                     "digest": {"type": "string", "pattern": DIGEST_PATTERN},
@@ -55,24 +56,15 @@ _REGISTRATION = {
             "example": {
                 "kind": "elldelta registration",
                 "format": 1,
-                "manifest": {"kind": "elldelta manifest", "format": 1},
+                "plan_digest": DIGEST,
+                "content_digest": DIGEST,
+                "merged": [[3, 4]],
                 "cells": {"classes": [0, 0], "values": [0, 1], "counts": [12, 9]},
                 "digest": DIGEST,
             },
         }
     },
 }
-
-IdempotencyKey = Annotated[
-    str,
-    Header(
-        alias="Idempotency-Key",
-        pattern=r"^[!-~]{1,200}$",
-        description="A new text for every registration, the same one when it is sent again. The "
-        "answer is kept for 30 days; a release that was admitted is known by its content for ever.",
-        examples=["0f8fad5b-d9cb-469f-a165-70867728950e"],
-    ),
-]
 
 RegistrationFile = Annotated[
     bytes,
@@ -82,21 +74,6 @@ RegistrationFile = Annotated[
         remedy="Let 'elldelta remote register' send it.",
     ),
 ]
-
-
-class Admitted(View):
-    """That a release has its line in the ledger: a receipt, signed by the agency."""
-
-    accepted: Literal[True]
-    is_new: bool
-    plan: str
-    owner: str
-    sequence: int
-    hash: str
-    content_digest: str
-    population: str
-    key_id: str
-    signature: str
 
 
 class NewState(Body):
@@ -113,30 +90,24 @@ class StateView(View):
     state: ReleaseState
 
 
-class Refused(View):
-    """Why a release is not admitted: problem, found and remedy."""
-
-    accepted: Literal[False]
-    error: dict[str, str]
-
-
 @api.post(
     "/plans/{digest}/releases",
     status_code=201,
     summary="Register a release",
-    response_class=JSONResponse,
     responses={
         200: {"model": Admitted, "description": "This owner has registered this content before."},
-        201: {"model": Admitted, "description": "Admitted: the release has its line in the ledger."},
-        409: {"model": Refused, "description": "Refused, with the reason."},
     },
     openapi_extra={"requestBody": _REGISTRATION},
     dependencies=[allow(OWNER)],
 )
-def register(visit: CurrentVisit, digest: Digest, key: IdempotencyKey, content: RegistrationFile) -> Response:
-    """Checks everything again and admits the release, or refuses it with the reason; all or nothing."""
-    told = releases.register_release(visit.agency, visit.caller, digest, key, content)
-    return JSONResponse(told.document, told.status)
+def register(visit: CurrentVisit, digest: Digest, content: RegistrationFile, response: Response) -> Admitted:
+    """Checks everything again and admits the release, or refuses it with the reason; all or nothing.
+
+    A release is known by its content: sent again, it is told its line again.
+    """
+    admitted = releases.register_release(visit.agency, visit.caller, digest, content)
+    response.status_code = 201 if admitted.is_new else 200
+    return admitted
 
 
 @api.get(
@@ -174,7 +145,7 @@ def tell_state(visit: CurrentVisit, digest: Digest, content: Digest, body: NewSt
 )
 def receipt(visit: CurrentVisit, digest: Digest, content: Digest) -> Admitted:
     """Gives the receipt of a release that the caller has registered, unless it has taken it back."""
-    return Admitted(**releases.show_receipt(visit.agency, visit.caller, digest, content))
+    return releases.show_receipt(visit.agency, visit.caller, digest, content)
 
 
 @api.get(
@@ -223,14 +194,8 @@ def audit(visit: CurrentVisit, digest: Digest, response: Response) -> JobView:
 
 
 def _registering(visit: Visit, digest: str, **_: object) -> dict[str, Any]:
-    """Every form has a key of its own, so that pressing the button twice registers once."""
     details = show_plan(visit.agency, digest)
-    return {
-        "plan": details.plan,
-        "owners": details.owners,
-        "key": visit.agency.random(16).hex(),
-        "refusal": None,
-    }
+    return {"plan": details.plan, "owners": details.owners}
 
 
 @pages.get("/plans/{digest}/register", dependencies=[allow(OWNER)])
@@ -242,15 +207,10 @@ def register_page(visit: CurrentVisit, digest: Digest) -> Response:
 @pages.post("/plans/{digest}/register", dependencies=[allow(OWNER)])
 @or_form("register.html", _registering)
 def register_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
-    """Registers a release. A form that is sent twice gets the same answer twice."""
-    content, key = posted.file("registration", "the registration file"), posted.text("key")
-    if len(key) != 32 or not key.isascii() or not key.isalnum():
-        raise ParameterError("The form is not complete.", remedy="Load the page again.")
-    told = releases.register_release(visit.agency, visit.caller, digest, f"page-{key}", content)
-    if told.status == REFUSED:
-        about = _registering(visit, digest) | {"refusal": told.document["error"]}
-        return page(visit.request, "register.html", status=told.status, **about)
-    return see(f"/plans/{digest}", "registered-before" if told.status == KNOWN else "registered")
+    """Registers a release. A form that is sent twice registers once."""
+    content = posted.file("registration", "the registration file")
+    admitted = releases.register_release(visit.agency, visit.caller, digest, content)
+    return see(f"/plans/{digest}", "registered" if admitted.is_new else "registered-before")
 
 
 @pages.post("/plans/{digest}/releases/{content}/state", dependencies=[allow(OWNER)])
@@ -285,8 +245,9 @@ def ledger_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Re
     problem, room = None, None
     conditions: tuple[str, ...] = ()
     try:
-        room = ledger.show_ledger(visit.agency, digest)
-        conditions = room.conditions
+        chain = ledger.show_ledger(visit.agency, digest)
+        conditions = tuple(chain.conditions)
+        room = {"least": int(chain.room.min()), "full": int((chain.room == 0).sum()), "of": chain.room.size}
     except FileError as error:  # the page must say so, and still show what there is
         problem = error
     return page(

@@ -11,31 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select
 
-from elldelta.agency.admission import (
-    LedgerDamagedError,
-    PlanState,
-    ledger_export,
-    line_hash,
-    linked_numbers,
-)
-from elldelta.agency.server.checking import CheckedLedger, check_ledger
+from elldelta.agency.admission import PlanState, ledger_chain, ledger_export, linked_numbers
 from elldelta.agency.server.errors import ConflictError
 from elldelta.agency.server.paging import Part, Window, read_part
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
-from elldelta.agency.server.services.plans import load_plan, lock_plan, plan_file
+from elldelta.agency.server.services.plans import load_plan, lock_plan
 from elldelta.agency.server.services.publications import SEE_ALL, has_state, hidden_from, load_registered
 from elldelta.agency.server.tables import LedgerLine
-from elldelta.agency.server.tables import LedgerState as LedgerStateRow
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.audit.belief import Asked
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
-from elldelta.files import digest, digest_of_parts, json_object
+from elldelta.files import digest, json_object
 from elldelta.ledger import LedgerHeader, sealed_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from sqlalchemy import Row
     from sqlalchemy.orm import Session
@@ -43,10 +35,10 @@ if TYPE_CHECKING:
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
     from elldelta.audit.result import Audit
+    from elldelta.ledger import LedgerChain
     from elldelta.plan.plan import Plan
     from elldelta.release import Published
 
-    LastLines = Mapping[str, bytes]
 
 _LINES = select(LedgerLine.line).order_by(LedgerLine.sequence)
 
@@ -61,18 +53,15 @@ def export_ledger(agency: Agency, caller: Caller, plan_digest: str) -> bytes:
     return ledger_export(plan, sealed_lines(lines, hidden, header) if hidden else lines)
 
 
-def show_ledger(agency: Agency, plan_digest: str) -> CheckedLedger:
-    """What the ledger of a plan says, after checking every line of it; the same lines are checked once.
+def show_ledger(agency: Agency, plan_digest: str) -> LedgerChain:
+    """The ledger of a plan, after checking every line of it.
 
     Raises:
         FileError: A line is not intact.
     """
     with agency.database.reading() as session:
         lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan_digest)).all()
-    file = plan_file(agency, plan_digest)
-    return agency.ledgers.get(
-        digest_of_parts([file, *lines]), lambda: agency.checks.run(check_ledger, file, lines)
-    )
+    return ledger_chain(load_plan(agency, plan_digest), lines)
 
 
 def first_line(agency: Agency, plan_digest: str) -> dict[str, Any]:
@@ -180,72 +169,28 @@ def _audited(plan: Plan, place: int, published: Sequence[Published]) -> Audit:
     return summarize(evidence, face.ell, closeness=asked)
 
 
-def last_lines(session: Session, population_id: int) -> LastLines:
-    """The last line of every ledger of a population that has one, by plan.
-
-    By itself it may be old at once; whoever has locked the population can rely on it.
-    """
-    last = (
-        select(func.max(LedgerLine.sequence))
-        .where(LedgerLine.plan_digest == PlanRow.digest)
-        .correlate(PlanRow)
-        .scalar_subquery()
-    )
-    rows = session.execute(
-        select(LedgerLine.plan_digest, LedgerLine.line)
-        .join(PlanRow, (PlanRow.digest == LedgerLine.plan_digest) & (LedgerLine.sequence == last))
-        .where(PlanRow.population_id == population_id)
-        .order_by(LedgerLine.plan_digest)
-    )
-    return {row.plan_digest: row.line for row in rows}
-
-
-def load_states(session: Session, agency: Agency, plan: Plan, last: LastLines) -> list[PlanState]:
+def load_states(session: Session, agency: Agency, plan: Plan, population_id: int) -> list[PlanState]:
     """What deciding about a release of a plan must know of its ledger, first, and of those of other plans.
 
-    What is stored is taken if it belongs to the last line, and otherwise made again from all lines.
+    By itself it may be old at once; whoever has locked the population can rely on it.
 
     Raises:
-        LedgerDamagedError: A last line, or what a state is made from, is not what it was.
+        LedgerDamagedError: A line, or a release, is not what it was.
     """
-    plans = [plan, *(load_plan(agency, digest) for digest in last if digest != plan.digest)]
+    others = session.scalars(
+        select(LedgerLine.plan_digest)
+        .join(PlanRow, PlanRow.digest == LedgerLine.plan_digest)
+        .where(PlanRow.population_id == population_id, PlanRow.digest != plan.digest)
+        .distinct()
+        .order_by(LedgerLine.plan_digest)
+    )
+    plans = [plan, *(load_plan(agency, other) for other in others)]
     needed = linked_numbers(plans)
-    return [_load_state(session, agency, own, last.get(own.digest), needed) for own in plans]
+    return [_load_state(session, agency, own, needed) for own in plans]
 
 
-def store_state(session: Session, state: PlanState) -> None:
-    """Keeps a state, in the transaction of the line that it belongs to, or later."""
-    if not state.is_stored:
-        row = LedgerStateRow(
-            plan_digest=state.plan.digest, n_lines=state.n_lines, head=state.head, content=state.to_bytes()
-        )
-        session.merge(row)
-
-
-def _load_state(
-    session: Session, agency: Agency, plan: Plan, last: bytes | None, needed: frozenset[int]
-) -> PlanState:
-    if last is None:
-        return PlanState.of(plan, (), needed)
-    head = line_hash(plan, last)
-
-    def fits(state: PlanState | None) -> bool:
-        return state is not None and state.head == head and state.knows(needed)
-
-    state = agency.states.peek(plan.digest)
-    if not fits(state):
-        row = session.get(LedgerStateRow, plan.digest)
-        state = None if row is None else PlanState.from_bytes(plan, row.n_lines, row.head, row.content)
-    if state is None or not fits(state):
-        lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan.digest)).all()
-        state = PlanState.of(
-            plan, lines, needed, lambda entry: load_registered(session, agency, plan, entry.sequence)
-        )
-        if state.head != head:
-            raise LedgerDamagedError(
-                "The agency's ledger has been changed or damaged.",
-                found="Its last line is not the end of its chain.",
-                remedy="Restore the ledger from a copy; a ledger is only ever added to.",
-            )
-    agency.states.put(plan.digest, state)
-    return state
+def _load_state(session: Session, agency: Agency, plan: Plan, needed: frozenset[int]) -> PlanState:
+    lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan.digest)).all()
+    return PlanState.of(
+        plan, lines, needed, lambda entry: load_registered(session, agency, plan, entry.sequence)
+    )

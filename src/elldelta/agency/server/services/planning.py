@@ -118,7 +118,7 @@ def quick_cost(agency: Agency, caller: Caller, population: str, wish: Wish) -> C
 
     def paper() -> PaperCost:
         content = model_content(agency, model.id)
-        return agency.checks.run(paper_cost, content, agency.secret, asked.to_dict(), MANY_CELLS)
+        return paper_cost(content, agency.secret, asked.to_dict(), MANY_CELLS)
 
     return Cost(
         population=population,

@@ -112,9 +112,7 @@ def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> P
         ConflictError: Releases are registered that describe their columns differently: no release of a plan
             from this model could be linked with them.
     """
-    model = agency.checks.run(
-        check_model, content, agency.limits.model_cells, agency.settings.require_epsilon
-    )
+    model = check_model(content, agency.limits.model_cells, agency.settings.require_epsilon)
     _check_schema(agency, name, model.schema_digest)
     with agency.database.writing() as session:
         population = find_population(session, name)
