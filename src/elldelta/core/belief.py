@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import read_only
 from elldelta.core.closeness import linked_excess
+from elldelta.core.distribution import frozen
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -138,10 +138,10 @@ def furthest_in_any_group(
     else:
         above |= _bound_exceeds(releases, of, table, bounds, allowed)
     return Distances(
-        read_only(bounds, np.float64),
-        read_only(distances, np.float64),
-        read_only(groups, np.bool_),
-        read_only(above, np.bool_),
+        frozen(bounds, np.float64),
+        frozen(distances, np.float64),
+        frozen(groups, np.bool_),
+        frozen(above, np.bool_),
         is_complete,
     )
 

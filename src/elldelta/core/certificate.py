@@ -12,11 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from elldelta.core.checks import check_ell, check_releases, check_whole
+from elldelta.core.distribution import frozen
 from elldelta.core.diversity import as_count_table
 from elldelta.core.partition import Partition, sum_by_class
 from elldelta.errors import ParameterError, RefusedError
@@ -58,8 +59,8 @@ class CertificateTerms:
     name: str = ""
 
     def __post_init__(self) -> None:
-        membership = read_only(self.membership, np.bool_)
-        allowances = read_only(self.allowances, np.int64)
+        membership = frozen(self.membership, np.bool_, copy=True)
+        allowances = frozen(self.allowances, np.int64, copy=True)
         if membership.ndim != 2 or membership.size == 0 or allowances.shape != membership.shape[:1]:
             raise ParameterError(
                 "A certificate needs witnesses and one allowance for every base class.",
@@ -173,7 +174,7 @@ class CertificateTerms:
     @cached_property
     def n_witnesses(self) -> NDArray[np.int64]:
         """a_c, one per base class."""
-        return read_only(self.membership.sum(axis=1), np.int64)
+        return frozen(self.membership.sum(axis=1), np.int64)
 
     def check_counts(self, counts: ArrayLike) -> NDArray[np.int64]:
         """Returns an owner's records by base class and value, R x |S|, or raises."""
@@ -226,12 +227,12 @@ class Certificate:
     @cached_property
     def misses_too_many(self) -> NDArray[np.bool_]:
         """Whether a base class misses more witnesses than its allowance, one per base class."""
-        return read_only(self.n_missed > self.terms.allowances, np.bool_)
+        return frozen(self.n_missed > self.terms.allowances, np.bool_)
 
     @cached_property
     def fails(self) -> NDArray[np.bool_]:
         """Whether a base class misses too many witnesses or is too far from its reference."""
-        return read_only(self.misses_too_many | self.too_far, np.bool_)
+        return frozen(self.misses_too_many | self.too_far, np.bool_)
 
     @property
     def is_certified(self) -> bool:
@@ -267,12 +268,12 @@ class Certificate:
     @cached_property
     def n_missed(self) -> NDArray[np.int64]:
         """How many witnesses are missing, one per base class."""
-        return read_only(self.missed.sum(axis=1), np.int64)
+        return frozen(self.missed.sum(axis=1), np.int64)
 
     @cached_property
     def published(self) -> NDArray[np.bool_]:
         """Whether a published class has a record, one per published class."""
-        return read_only(self.counts.any(axis=1), np.bool_)
+        return frozen(self.counts.any(axis=1), np.bool_)
 
     @property
     def n_published(self) -> int:
@@ -284,7 +285,7 @@ class Certificate:
         """Whether a published class holds a base class that fails, one per published class."""
         groups = np.zeros(self.grouping.n_classes, dtype=np.bool_)
         groups[self.grouping.class_of[self.fails]] = True
-        return read_only(groups, np.bool_)
+        return frozen(groups, np.bool_)
 
     @property
     def n_records(self) -> int:
@@ -345,7 +346,7 @@ def certify(
     shown = sum_by_class(table, grouping)
     left_out = np.zeros(grouping.n_classes, dtype=np.bool_)
     if suppressed is not None:
-        left_out = read_only(suppressed, np.bool_)
+        left_out = frozen(suppressed, np.bool_, copy=True)
         if left_out.shape != (grouping.n_classes,):
             raise ParameterError(
                 f"There are {grouping.n_classes} published classes.",
@@ -379,12 +380,12 @@ def certify_shown(
     return Certificate(
         terms=terms,
         grouping=grouping,
-        counts=read_only(shown, np.int64),
-        suppressed=read_only(left_out, np.bool_),
+        counts=frozen(shown, np.int64, copy=True),
+        suppressed=frozen(left_out, np.bool_),
         n_suppressed=n_suppressed,
-        missed=read_only(missing_witnesses(shown, terms, grouping), np.bool_),
-        distances_upper=None if distances is None else read_only(distances, np.float64),
-        too_far=read_only(too_far, np.bool_),
+        missed=frozen(missing_witnesses(shown, terms, grouping), np.bool_),
+        distances_upper=None if distances is None else frozen(distances, np.float64),
+        too_far=frozen(too_far, np.bool_),
     )
 
 
@@ -399,7 +400,7 @@ def _common(
     moves: NDArray[np.int64], membership: NDArray[np.bool_], allowances: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Returns the classes among which people move, or refuses terms that these do not have in common."""
-    own: NDArray[np.int64] = read_only(moves, np.int64)
+    own: NDArray[np.int64] = frozen(moves, np.int64, copy=True)
     if own.shape == allowances.shape and own.min() >= 0:
         _, first, number = np.unique(own, return_index=True, return_inverse=True)
         example = first[number]
@@ -409,10 +410,3 @@ def _common(
         "Classes among which people move must have their witnesses and their allowance in common.",
         found="They have not, or it is not told which classes these are.",
     )
-
-
-def read_only(array: ArrayLike, dtype: type) -> NDArray[Any]:
-    """A copy that nobody can change."""
-    copy: NDArray[Any] = np.array(array, dtype=dtype, copy=True)
-    copy.setflags(write=False)
-    return copy

@@ -345,11 +345,21 @@ def sum_by_group(table: MassTable, group_of: NDArray[np.intp], n_groups: int) ->
     return sums
 
 
-def frozen(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """A read-only view of an array, or of a copy if its type or layout is another one."""
-    view = np.ascontiguousarray(array, dtype=dtype).view()
-    view.setflags(write=False)
-    return view
+def frozen(array: ArrayLike, dtype: DTypeLike | None = None, *, copy: bool = False) -> NDArray[Any]:
+    """A read-only view of an array, or of a copy if its type or layout is another one.
+
+    Args:
+        array: The array.
+        dtype: The type of what comes back; by default that of the array.
+        copy: The array was given by somebody who may change it later: it is copied, unless nobody can.
+    """
+    found = np.asarray(array)
+    if not copy:
+        found = np.ascontiguousarray(found, dtype=dtype).view()
+    elif isinstance(found.base, np.ndarray) or found.flags.writeable or found.dtype != dtype:
+        found = np.array(found, dtype=dtype, order="C", copy=True)
+    found.setflags(write=False)
+    return found
 
 
 def _sparse_sums(table: SparseRows, group_of: NDArray[np.intp], n_groups: int) -> MassTable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from elldelta.core.certificate import read_only
+from elldelta.core.distribution import frozen
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class HullLoss:
     mass_of: MassOf = "plan"
 
     def __post_init__(self) -> None:
-        lows, highs = read_only(self.lows, np.int64), read_only(self.highs, np.int64)
+        lows, highs = frozen(self.lows, np.int64, copy=True), frozen(self.highs, np.int64, copy=True)
         mass = np.array(self.mass, dtype=np.float64)
         sizes = tuple(int(size) for size in self.sizes)
         if lows.ndim != 2 or lows.shape != highs.shape or lows.shape != (mass.size, len(sizes)):
@@ -55,7 +55,7 @@ class HullLoss:
         object.__setattr__(self, "lows", lows)
         object.__setattr__(self, "highs", highs)
         object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "mass", read_only(mass / total if total else mass, np.float64))
+        object.__setattr__(self, "mass", frozen(mass / total if total else mass, np.float64))
 
     @property
     def weights(self) -> NDArray[np.float64]:

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import CertificateTerms, read_only
 from elldelta.core.closeness import SmallestShares
+from elldelta.core.distribution import frozen
 from elldelta.core.partition import Partition
 from elldelta.core.updates import NO_SERIES, Series, Update
 from elldelta.errors import ParameterError, RefusedError
@@ -32,6 +32,7 @@ from elldelta.errors import ParameterError, RefusedError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from elldelta.core.certificate import CertificateTerms
     from elldelta.core.closeness import ClosenessTerms
 
     Shown = tuple[NDArray[np.int64], Partition]
@@ -62,7 +63,9 @@ class LedgerState:
     def __post_init__(self) -> None:
         object.__setattr__(self, "missed", self._check(self.missed))
         if self.terms.moves is not None:
-            spent = read_only(np.zeros_like(self.terms.moves) if self.spent is None else self.spent, np.int64)
+            spent = frozen(
+                np.zeros_like(self.terms.moves) if self.spent is None else self.spent, np.int64, copy=True
+            )
             # Added up over releases, what the worst class misses is at least what any class misses in all.
             least = most(self.missed.sum(axis=1), self.terms.moves)
             if spent.shape != least.shape or (spent < least).any():
@@ -94,12 +97,12 @@ class LedgerState:
     @cached_property
     def survivors(self) -> NDArray[np.bool_]:
         """R x |S|: witnesses that every admitted release shows wherever it has a record and people may be."""
-        return read_only(self.terms.membership & ~anywhere(self.missed, self.terms.moves), np.bool_)
+        return frozen(self.terms.membership & ~anywhere(self.missed, self.terms.moves), np.bool_)
 
     @cached_property
     def room(self) -> NDArray[np.int64]:
         """How many more witnesses each base class can lose: what is left beyond ell."""
-        return read_only(self._left(self.missed, self.spent) - self.terms.n_needed, np.int64)
+        return frozen(self._left(self.missed, self.spent) - self.terms.n_needed, np.int64)
 
     @cached_property
     def closeness_left(self) -> ClosenessTerms | None:
@@ -232,7 +235,7 @@ class LedgerState:
         )
 
     def _check(self, misses: ArrayLike) -> NDArray[np.bool_]:
-        missed = read_only(misses, np.bool_)
+        missed = frozen(misses, np.bool_, copy=True)
         if missed.shape != self.terms.membership.shape:
             raise ParameterError(
                 f"The ledger is about {self.terms.n_classes} base classes and "

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import read_only
 from elldelta.core.checks import check_real, check_whole
+from elldelta.core.distribution import frozen
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -72,4 +72,4 @@ class Reserve:
                 "A reserve needs P for every base class and value.",
                 found=f"Shapes {table.shape} and {terms.membership.shape}.",
             )
-        return cls(read_only(n_records * table, np.float64), followers, risk)
+        return cls(frozen(n_records * table, np.float64), followers, risk)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import Certificate, CertificateTerms, read_only
+from elldelta.core.certificate import Certificate, CertificateTerms
 from elldelta.core.certificate import certify as certify_column
 from elldelta.core.certificate import certify_shown as certify_column_shown
+from elldelta.core.distribution import frozen
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.updates import Series
 from elldelta.errors import ParameterError
@@ -69,7 +70,7 @@ class JointTerms:
     @cached_property
     def membership(self) -> NDArray[np.bool_]:
         """R x |S|: whether a value of any column is a witness, read-only."""
-        return read_only(np.concatenate([part.membership for part in self.parts], axis=1), np.bool_)
+        return frozen(np.concatenate([part.membership for part in self.parts], axis=1), np.bool_)
 
     @property
     def min_records(self) -> int:
@@ -155,22 +156,22 @@ class JointCertificate:
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """Records by published class and value."""
-        return read_only(np.concatenate([part.counts for part in self.parts], axis=1), np.int64)
+        return frozen(np.concatenate([part.counts for part in self.parts], axis=1), np.int64)
 
     @cached_property
     def missed(self) -> NDArray[np.bool_]:
         """The witnesses that the published class of each base class does not show."""
-        return read_only(np.concatenate([part.missed for part in self.parts], axis=1), np.bool_)
+        return frozen(np.concatenate([part.missed for part in self.parts], axis=1), np.bool_)
 
     @cached_property
     def fails(self) -> NDArray[np.bool_]:
         """Whether a base class fails in any column."""
-        return read_only(np.any([part.fails for part in self.parts], axis=0), np.bool_)
+        return frozen(np.any([part.fails for part in self.parts], axis=0), np.bool_)
 
     @cached_property
     def too_far(self) -> NDArray[np.bool_]:
         """Whether a base class is too far from its reference in any column."""
-        return read_only(np.any([part.too_far for part in self.parts], axis=0), np.bool_)
+        return frozen(np.any([part.too_far for part in self.parts], axis=0), np.bool_)
 
     @property
     def is_certified(self) -> bool:
@@ -180,7 +181,7 @@ class JointCertificate:
     @cached_property
     def failing_groups(self) -> NDArray[np.bool_]:
         """Whether a published class holds a base class that fails, one per published class."""
-        return read_only(np.any([part.failing_groups for part in self.parts], axis=0), np.bool_)
+        return frozen(np.any([part.failing_groups for part in self.parts], axis=0), np.bool_)
 
     @property
     def reasons(self) -> tuple[str, ...]:

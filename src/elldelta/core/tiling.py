@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.distribution import frozen
 from elldelta.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Tiling:
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        lows, highs = _read_only(self.lows), _read_only(self.highs)
+        lows, highs = frozen(self.lows, np.int64, copy=True), frozen(self.highs, np.int64, copy=True)
         sizes = tuple(int(size) for size in self.sizes)
         if lows.ndim != 2 or lows.shape != highs.shape or lows.shape[1] != len(sizes) or lows.size == 0:
             raise ParameterError(
@@ -121,7 +122,7 @@ class CutTree:
     levels: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        levels = _read_only(self.levels)
+        levels = frozen(self.levels, np.int64, copy=True)
         if levels.ndim != 2 or levels.size == 0:
             raise ParameterError(
                 "A hierarchy needs one row of group numbers per level.",
@@ -199,9 +200,3 @@ def check_positions(positions: ArrayLike, sizes: tuple[int, ...]) -> NDArray[np.
     if outside:
         raise DataError("Positions must lie inside their domains.", found=f"{outside} rows do not.")
     return table.astype(np.int64, copy=False)
-
-
-def _read_only(array: ArrayLike) -> NDArray[Any]:
-    copy = np.array(array, dtype=np.int64, copy=True)
-    copy.setflags(write=False)
-    return copy

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.certificate import missing_witnesses, read_only
+from elldelta.core.certificate import missing_witnesses
+from elldelta.core.distribution import frozen
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Groups:
         changed = self.only(self.changes)
         return Update(
             *(
-                read_only(missing_witnesses(group, terms, grouping), np.bool_)
+                frozen(missing_witnesses(group, terms, grouping), np.bool_)
                 for group in (changed.joiners, changed.leavers, changed.stayers)
             )
         )

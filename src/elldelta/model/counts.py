@@ -109,7 +109,7 @@ class Counts:
     persons: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ranks", _frozen(self.ranks))
+        object.__setattr__(self, "ranks", frozen(self.ranks, np.int64, copy=True))
         n, offsets = self.table.cells, self.table.offsets
         checks = {
             "Its ranks do not rise inside the schema's combinations.": _rises_below(
@@ -155,7 +155,7 @@ class Counts:
                 frozen(np.zeros(1), np.int64), frozen(values, np.int32), n, (0, schema.n_values)
             )
             return cls(schema, ranks, nothing, accounting)
-        table = sparse_rows(np.append(first, n.size), values, _frozen(n), schema.n_values)
+        table = sparse_rows(np.append(first, n.size), values, frozen(n, np.int64, copy=True), schema.n_values)
         return cls(schema, ranks, table, accounting)
 
     def face(self, place: int) -> Counts:
@@ -300,17 +300,6 @@ def _are_ordered(ranks: NDArray[np.int64], values: NDArray[np.int64]) -> bool:
     rises = (ranks[1:] == ranks[:-1]) & (values[1:] >= values[:-1])
     rises |= ranks[1:] > ranks[:-1]
     return bool(rises.all())
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[np.int64]:
-    """The array itself if nobody can change it any more, otherwise a read-only copy."""
-    given = np.asarray(array)
-    is_view = isinstance(given.base, np.ndarray)  # of something that may be changed yet
-    if given.dtype == np.int64 and not is_view and not given.flags.writeable:
-        return given
-    copy = np.array(given, dtype=np.int64, copy=True)
-    copy.setflags(write=False)
-    return copy
 
 
 def _rises_below(ranks: NDArray[np.int64], limit: int) -> bool:
