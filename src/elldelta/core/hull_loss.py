@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from elldelta.core.distribution import frozen
+from elldelta.core.partition import hulls_by_group
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -65,9 +66,7 @@ class HullLoss:
 
     def hulls(self, grouping: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The lowest and highest position of every published class, two tables of its rows x d."""
-        order = np.argsort(grouping.class_of, kind="stable")
-        starts = np.searchsorted(grouping.class_of[order], np.arange(grouping.n_classes))
-        return np.minimum.reduceat(self.lows[order], starts), np.maximum.reduceat(self.highs[order], starts)
+        return hulls_by_group(grouping.class_of, self.lows, self.highs)
 
     def ncp(self, grouping: Partition, suppressed: NDArray[np.bool_] | None = None) -> float:
         """The mean loss over the mass of the classes that are published: 0 is exact, 1 tells nothing.

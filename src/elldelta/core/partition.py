@@ -178,3 +178,11 @@ def rows_by_group(
     ranked = group_of[order]
     starts = np.flatnonzero(np.diff(ranked, prepend=-1))
     return order, ranked[starts], starts, np.append(starts[1:], order.size)
+
+
+def hulls_by_group(
+    group_of: NDArray[np.intp], lows: NDArray[Any], highs: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The lowest and the highest position of every group, by attribute; no group is empty."""
+    order, _, starts, _ = rows_by_group(group_of)
+    return np.minimum.reduceat(lows[order], starts), np.maximum.reduceat(highs[order], starts)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import check_whole
-from elldelta.core.partition import stable_order
+from elldelta.core.partition import hulls_by_group
 from elldelta.core.tiling import check_positions
 from elldelta.errors import ParameterError
 
@@ -129,10 +129,8 @@ def occupied_hulls(
     if not counts.all():
         counts |= ~np.isin(partition.class_of, partition.class_of[counts])
     class_of = partition.class_of[counts]
-    order = stable_order(class_of)
-    starts = np.searchsorted(class_of[order], np.arange(partition.n_classes))
-    placed = points[counts][order]
-    return np.minimum.reduceat(placed, starts), np.maximum.reduceat(placed, starts)
+    placed = points[counts]
+    return hulls_by_group(class_of, placed, placed)
 
 
 def class_probabilities(distribution: JointDistribution, partition: Partition) -> NDArray[np.float64]:

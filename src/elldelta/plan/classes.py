@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from elldelta.core.partition import hulls_by_group
 from elldelta.core.tiling import Tiling
 from elldelta.errors import ParameterError
 
@@ -183,9 +184,7 @@ class Merged:
     def hulls(self, schema: Schema) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The lowest and highest position of each class in each quasi-identifier."""
         lows, highs = self.base.hulls(schema)
-        order = np.argsort(self.group_of, kind="stable")
-        starts = np.searchsorted(self.group_of[order], np.arange(self.n_classes))
-        return np.minimum.reduceat(lows[order], starts), np.maximum.reduceat(highs[order], starts)
+        return hulls_by_group(self.group_of, lows, highs)
 
     def to_dict(self) -> dict[str, Any]:
         """The classes as plain JSON values."""
