@@ -161,7 +161,7 @@ class FarClass:
 
 
 @dataclass(frozen=True)
-class Closeness:
+class ClosenessFound:
     """How far from a reference anybody's belief can be, whichever of the releases a person is in.
 
     Attributes:
@@ -216,7 +216,7 @@ class Closeness:
 
 def measure_closeness(
     evidence: Evidence, asked: Asked, *, member_of: int | None = None
-) -> tuple[Closeness, NDArray[np.bool_]]:
+) -> tuple[ClosenessFound, NDArray[np.bool_]]:
     """Compares beliefs with the reference, for every group of releases; see `furthest_in_any_group`.
 
     Args:
@@ -244,7 +244,7 @@ def measure_closeness(
             listed[key] = _far(evidence, (group, rows), linked, before, (far[cell], found.bounds[cell]))
     above = np.zeros(len(cells[-1].counts), dtype=bool)
     above[cells[-1].partition.class_of[found.above]] = True
-    return Closeness(
+    return ClosenessFound(
         allowed=float(asked.allowed),
         reference=asked.words,
         distance=float(far.max()) if (far >= 0).any() else None,

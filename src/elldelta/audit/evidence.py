@@ -40,7 +40,7 @@ _SHOWN_TOGETHER = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class OverlaidRelease:
     """What one release shows about common cells. Cells in the same classes of it have the same row.
 
     Attributes:
@@ -67,7 +67,7 @@ class Shown:
         counts: NDArray[np.int64],
         n_cells: int,
         pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
-    ) -> Shown:
+    ) -> OverlaidRelease:
         """From sorted pairs of a cell and a class that covers it."""
         cell, class_of = pairs
         starts = np.searchsorted(cell, np.arange(n_cells + 1))
@@ -140,7 +140,7 @@ class Evidence:
 
     columns: tuple[str, ...]
     values: tuple[str, ...]
-    shown: tuple[Shown, ...]
+    shown: tuple[OverlaidRelease, ...]
     linked: NDArray[np.intp]
     promised: int | None
     assumptions: tuple[str, ...]
@@ -179,7 +179,7 @@ class Evidence:
             columns=schema.names,
             values=schema.sensitive.value_labels,
             shown=tuple(
-                Shown.over_cells(item.name, item.labels, item.counts, len(every), (every, own))
+                OverlaidRelease.over_cells(item.name, item.labels, item.counts, len(every), (every, own))
                 for item, own in zip(published, cells, strict=True)
             ),
             linked=every,
@@ -265,7 +265,7 @@ class Evidence:
             own = owner == number
             keys = cells.cell_of[own] * max(len(counts), 1) + class_of[cells.classes[own] - offsets[number]]
             pairs = np.divmod(np.unique(keys), max(len(counts), 1))
-            shown.append(Shown.over_cells(release.name, labels, counts, cells.n_cells, pairs))
+            shown.append(OverlaidRelease.over_cells(release.name, labels, counts, cells.n_cells, pairs))
         linked = np.flatnonzero(cells.is_named)
         base_of = _base_of(shown.pop()) if bases else None
         return cls(
@@ -403,7 +403,7 @@ def _bases(plan: Plan, columns: ForeignColumns) -> ReadRelease:
     return ReadRelease.from_classes("the plan", schema, plan.classes, counts, own)
 
 
-def _base_of(shown: Shown) -> NDArray[np.int64]:
+def _base_of(shown: OverlaidRelease) -> NDArray[np.int64]:
     """The one class of a plan that covers each cell."""
     if (np.diff(shown.starts) != 1).any():
         raise DataError(
@@ -479,7 +479,7 @@ def _by_first_part(name: str, values: Sequence[str | None]) -> NDArray[np.int64]
     return np.array([len(number) if value is None else number[first[value]] for value in values])
 
 
-def _overlaps(shown: Sequence[Shown], n_unnamed: int) -> list[str]:
+def _overlaps(shown: Sequence[OverlaidRelease], n_unnamed: int) -> list[str]:
     told = [
         f"{item.name}: classes overlap or records are suppressed in {item.n_overlapping:,} of "
         f"{len(item.row_of):,} cells; somebody there can be in any of them, so their counts are added up."

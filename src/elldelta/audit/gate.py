@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.audit.belief import Asked, Closeness
+    from elldelta.audit.belief import Asked, ClosenessFound
     from elldelta.audit.evidence import Evidence
     from elldelta.audit.series import Owner, SeriesFound
     from elldelta.audit.subtraction import IsolatedGroup
@@ -77,7 +77,7 @@ class Gate(Shown):
     classes: tuple[GateClass, ...]
     isolated: tuple[IsolatedGroup, ...]
     assumptions: tuple[str, ...]
-    closeness: Closeness | None = None
+    closeness: ClosenessFound | None = None
     series: SeriesFound | None = None
 
     def facts(self) -> dict[str, object]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from elldelta.audit.belief import BestGuess, Closeness
+    from elldelta.audit.belief import BestGuess, ClosenessFound
     from elldelta.audit.series import SeriesFound
     from elldelta.audit.subtraction import Differencing, IsolatedGroup
     from elldelta.audit.targets import TargetTotals
@@ -169,7 +169,7 @@ class Audit(Shown):
     baseline: float
     guesses: tuple[BestGuess, ...]
     surest_guess: float | None
-    closeness: Closeness | None
+    closeness: ClosenessFound | None
     curve: tuple[CurvePoint, ...]
     left_out: tuple[LeftOut, ...]
     memberships: Memberships

@@ -120,7 +120,7 @@ def _meanings(words: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReportOptions:
     """What is written besides, and how much is told."""
 
     overwrite: options.Overwrite = False
@@ -211,7 +211,7 @@ def _run(
         Path | None,
         typer.Option(help="Where the posterior's distribution comes from, instead of the releases."),
     ] = None,
-    shown: Shown,
+    shown: ReportOptions,
     csv: options.Csv,
     where: options.Where,
     json: options.Json = False,
@@ -267,7 +267,7 @@ def _check(
     before: Path | None,
     targets: Path | None,
     targets_output: Path | None,
-    shown: Shown,
+    shown: ReportOptions,
     same_records: list[str] | None,
 ) -> None:
     """Refuses options that do not go together, before anything is read."""
