@@ -5,6 +5,9 @@ Nothing is staged: records are written to files, and every step after that is th
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +19,7 @@ from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 from elldelta.engines import running
 from elldelta.engines.task import part
-from elldelta.files import AtomicFiles, check_writable, hidden_folder, unwritable
+from elldelta.files import AtomicFiles, check_writable, unwritable
 from elldelta.model import estimate, write_model
 from elldelta.model.demo_hospitals import HOSPITALS, make_region
 from elldelta.pages.charts import as_png, draw_before_after, draw_belief, draw_frontier, draw_patients
@@ -31,7 +34,6 @@ from elldelta.schema.schema_file import write_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     import pyarrow as pa
     from matplotlib.figure import Figure
@@ -72,10 +74,13 @@ def run_demo(
         )
         for name in names:
             check_writable(folder / name, overwrite=overwrite)
-        with AtomicFiles(overwrite=overwrite) as files, hidden_folder(folder) as work:
-            numbers = _story(work, np.random.default_rng(seed), progress)
-            for path in sorted(work.iterdir()):
-                path.replace(files.stage(folder / path.name))
+        with (
+            tempfile.TemporaryDirectory(prefix="elldelta-demo-") as work,
+            AtomicFiles(overwrite=overwrite) as files,
+        ):
+            numbers = _story(Path(work), np.random.default_rng(seed), progress)
+            for path in sorted(Path(work).iterdir()):
+                shutil.copyfile(path, files.stage(folder / path.name))
     except OSError as problem:  # the disk may also be full later
         raise unwritable(folder, problem) from None
     return {**numbers, "page": folder / "demo.html"}

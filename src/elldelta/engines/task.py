@@ -11,7 +11,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from elldelta.files import create, engine_name, give_up, unwritable
+from elldelta.files import create, engine_name, give_up, remove_left, unwritable
 
 if TYPE_CHECKING:
     import os
@@ -30,6 +30,7 @@ PATIENCE = 50
 def private_folder(owner: object, place: str | os.PathLike[str] | None) -> tuple[Path, Callable[[], object]]:
     """A folder that only this user may read, and what removes it; it goes with its owner at the latest."""
     place = Path(place if place is not None else tempfile.gettempdir()).absolute()
+    remove_left(place)
     folder = place / engine_name()
     locks: list[int | None] = []
     # Announced before it exists: an interrupt at any moment after this still removes the folder.

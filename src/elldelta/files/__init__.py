@@ -60,4 +60,4 @@ from elldelta.files.signatures import (
     write_key,
     write_key_pair,
 )
-from elldelta.files.temporary import create, engine_name, give_up, hidden_folder
+from elldelta.files.temporary import create, engine_name, give_up, remove_left

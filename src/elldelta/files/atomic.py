@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from elldelta.errors import FileError, ParameterError
-from elldelta.files.temporary import create, give_up, journaled_name, staged_name
+from elldelta.files.temporary import create, give_up, journaled_name, remove_left, staged_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -64,6 +64,8 @@ class AtomicFiles:
         if target in self._staged:
             raise ParameterError("Two files cannot have one name.", found=f"{target} is to be written twice.")
         check_writable(target, overwrite=self._overwrite, folder=folder)
+        if all(other.parent != target.parent for other in self._staged):
+            remove_left(target.parent)
         temporary = target.with_name(staged_name(target.name))
         self._staged[target] = temporary  # before it is there: an interrupt after this still removes it
         try:

@@ -12,11 +12,9 @@ import re
 import secrets
 import shutil
 import stat
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 _TEMPORARY = re.compile(r"[.].+[.][0-9a-f]{16}[.]staged[.]part|elldelta-[0-9a-f]{16}[.]engine")
@@ -41,12 +39,11 @@ def engine_name() -> str:
 
 
 def create(path: Path, mode: int, *, folder: bool) -> int | None:
-    """Makes and locks something temporary, after removing what killed processes have left beside it.
+    """Makes and locks something temporary.
 
     Returns:
         What ends the lock when it is given up; None where nothing locks.
     """
-    _remove_left(path.parent)
     while True:
         if folder:
             path.mkdir(mode)
@@ -65,21 +62,8 @@ def give_up(descriptor: int | None) -> None:
             os.close(descriptor)
 
 
-@contextmanager
-def hidden_folder(folder: Path) -> Iterator[Path]:
-    """A hidden folder inside another, for as long as its block lasts."""
-    work = folder / staged_name("elldelta")
-    descriptor = None
-    try:
-        descriptor = create(work, 0o700, folder=True)
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        give_up(descriptor)
-
-
-def _remove_left(folder: Path) -> None:
-    """Removes what has one of our names, is this user's, and is locked by no process."""
+def remove_left(folder: Path) -> None:
+    """Removes what killed processes have left in a folder: our names, this user's, locked by no process."""
     try:
         found = sorted(folder.iterdir())
     except OSError:  # one may write into some folders and not list them
