@@ -63,7 +63,6 @@ def document(n_releases=3, *, public=False):
         },
         "diversity_min": 1,
         "diversity_min_any": 1,
-        "groups_complete": True,
         "classes_linked": 1412,
         "classes_without_common_value": 0,
         "classes_below_any": 1217,

@@ -71,7 +71,6 @@ def test_more_than_t_releases_are_admitted_and_every_group_is_safe(world, tmp_pa
     assert execute(["audit", *files, "--json"]) == 0
     audit = json.loads(capsys.readouterr().out)
     assert audit["diversity_min_any"] >= 3
-    assert audit["groups_complete"]
     assert execute(["ledger", "show", str(tmp_path / "book.ledger"), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert len(shown["releases"]) == 5

@@ -168,7 +168,7 @@ def targets(
     sought = read_people(people, csv_format=csv_format, engine=engine)
     evidence = Reading(schema, foreign, csv_format, engine, progress).gather(releases, sought)
     known_columns(evidence, sought)
-    return candidate_values(sought, values_left(evidence, find_people(evidence, sought)), evidence.values)
+    return candidate_values(evidence, sought, values_left(evidence, find_people(evidence, sought)))
 
 
 def audit_before(

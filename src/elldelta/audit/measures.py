@@ -12,7 +12,6 @@ from elldelta.audit.releases import TWICE
 from elldelta.audit.result import (
     Audit,
     HistogramBar,
-    Memberships,
     ReleaseSummary,
     WorstClass,
 )
@@ -81,7 +80,8 @@ def summarize(
         ell=ell,
         diversity_min=smallest(linkage.class_diversities),
         diversity_min_any=smallest(fewest),
-        groups_complete=True,
+        diversity_min_unknown=fewest_in_union(cells),
+        n_values=n_values,
         classes_linked=exposure.classes,
         classes_without_common_value=linkage.n_without_common_value,
         classes_below_any=int(((fewest > 0) & (fewest < ell)).sum()),
@@ -93,9 +93,6 @@ def summarize(
         closeness=None if closeness is None else measure_closeness(evidence, closeness)[0],
         curve=exposure_curve(cells, ell, most_groups=most_groups),
         left_out=leave_one_out(cells, ell),
-        memberships=Memberships(
-            smallest(linkage.class_diversities), smallest(fewest), fewest_in_union(cells), n_values
-        ),
         worst=_worst(evidence, cells, fewest),
         differencing=differencing(evidence, same_records, ell),
         targets=targets,

@@ -32,7 +32,7 @@ _COUNTS = {
 _SHARES = {"baseline", "mean", "guess_mean_max", "worst", "surest_guess", "distance", "bound"}
 _WORDS = {
     *("name", "column", "verdict", "surest", "condition", "source", "without", "before", "after", "told_by"),
-    *("public", "holds", "values_hold", "groups_complete", "declared"),
+    *("public", "holds", "values_hold", "declared"),
     *("reference", "words", "note", "is_complete", "sensitive", "software"),
 }
 _NUMBERS = {

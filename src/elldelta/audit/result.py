@@ -73,24 +73,6 @@ class HistogramBar:
 
 
 @dataclass(frozen=True)
-class Memberships:
-    """The fewest values left, by what the adversary knows about which releases somebody is in.
-
-    Attributes:
-        in_all: Somebody is in all releases, and that is known.
-        in_some_known: Somebody is in some of them, and it is known in which: the worst case over all groups.
-        in_some_unknown: Somebody is in at least one, and it is not known in which: no value that any class
-            shows can be excluded.
-        unknown: It is not known whether somebody is in any: no value at all can be excluded.
-    """
-
-    in_all: int | None
-    in_some_known: int | None
-    in_some_unknown: int | None
-    unknown: int
-
-
-@dataclass(frozen=True)
 class WorstClass:
     """A place where releases meet and few values are left. It names classes, not people or values.
 
@@ -124,8 +106,9 @@ class Audit(Shown):
         diversity_min_any: The fewest values left for anybody, whichever of the releases they are in: the
             smallest over every group of the releases. The verdict looks at this one, because linking all of
             them can show that nobody is in all, and say nothing about those who are in some.
-        groups_complete: Whether every group was asked. Always true: the worst group is found without asking
-            each of them.
+        diversity_min_unknown: The same if nobody knows in which of the releases somebody is, only that it is
+            at least one: no value that any class shows can be excluded.
+        n_values: The sensitive values there are: none can be excluded for somebody who may be in no release.
         classes_linked: Combinations of classes, one per release, that share a quasi-identifier, have a record
             in every release and at least one value in common.
         classes_without_common_value: Combinations with records in every release but no value in common:
@@ -141,7 +124,6 @@ class Audit(Shown):
         closeness: How far from a reference beliefs can be, if that was asked for.
         curve: The exposure for every number of linked releases.
         left_out: The exposure without each of the releases.
-        memberships: The fewest values left, by what is known about membership.
         worst: The places where the fewest values are left.
         differencing: What subtraction isolates, or may isolate within a plan; None if that is nothing.
         targets: How the targets fare; None if none were given.
@@ -160,7 +142,8 @@ class Audit(Shown):
     ell: int
     diversity_min: int | None
     diversity_min_any: int | None
-    groups_complete: bool
+    diversity_min_unknown: int | None
+    n_values: int
     classes_linked: int
     classes_without_common_value: int
     classes_below_any: int
@@ -172,7 +155,6 @@ class Audit(Shown):
     closeness: ClosenessFound | None
     curve: tuple[CurvePoint, ...]
     left_out: tuple[LeftOut, ...]
-    memberships: Memberships
     worst: tuple[WorstClass, ...]
     differencing: Differencing | None
     targets: TargetTotals | None
@@ -381,7 +363,6 @@ class Audit(Shown):
             "closeness": None if self.closeness is None else self.closeness.to_dict(labels=labels),
             "diversity_min": self.diversity_min,
             "diversity_min_any": self.diversity_min_any,
-            "groups_complete": self.groups_complete,
             "classes_linked": self.classes_linked,
             "classes_without_common_value": self.classes_without_common_value,
             "classes_below_any": self.classes_below_any,
@@ -403,7 +384,12 @@ class Audit(Shown):
             "guesses": [asdict(guess) for guess in self.guesses],
             "curve": [_curve_point(point) for point in self.curve],
             "left_out": [self._without(item) for item in self.left_out],
-            "memberships": asdict(self.memberships),
+            "memberships": {
+                "in_all": self.diversity_min,
+                "in_some_known": self.diversity_min_any,
+                "in_some_unknown": self.diversity_min_unknown,
+                "unknown": self.n_values,
+            },
             "worst_classes": [_labelled(item, labels=labels) for item in self.worst],
             "differencing": None
             if self.differencing is None

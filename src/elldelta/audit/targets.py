@@ -53,23 +53,6 @@ class TargetTotals:
 
 
 @dataclass(frozen=True, eq=False)
-class ValuesLeft:
-    """The candidate values of every target: people x values, 0 where the value is excluded.
-
-    A number is the fewest records, over the releases, that show the value in a class where the person can be.
-    With full knowledge of the quasi-identifiers that is the paper's min-count. Values of a group count once.
-    """
-
-    counts: NDArray[np.int64]
-    groups: NDArray[np.int64] | None = None
-
-    @property
-    def diversities(self) -> NDArray[np.int64]:
-        """The number of values left for each target."""
-        return n_groups_left(self.counts > 0, self.groups)
-
-
-@dataclass(frozen=True, eq=False)
 class Candidates:
     """Where people can be: one line per person and combination of rows they may have.
 
@@ -146,8 +129,12 @@ def known_in_each(
     return tuple(Known.from_table(each, columns, rules) for each in changed)
 
 
-def values_left(evidence: Evidence, candidates: Candidates) -> ValuesLeft:
-    """The values that are left for people who are in all releases, with the records that show them."""
+def values_left(evidence: Evidence, candidates: Candidates) -> NDArray[np.int64]:
+    """The candidate values of people who are in all releases: people x values, 0 where one is excluded.
+
+    A number is the fewest records, over the releases, that show the value in a class where the person can be.
+    With full knowledge of the quasi-identifiers that is the paper's min-count.
+    """
     counts = np.zeros((candidates.n_people, len(evidence.values)), dtype=np.int64)
     for lines in _whole_people(candidates.person):
         person, rows = candidates.person[lines], candidates.rows[lines]
@@ -169,7 +156,7 @@ def values_left(evidence: Evidence, candidates: Candidates) -> ValuesLeft:
         assert fewest is not None  # noqa: S101 (there is at least one release)
         counts[person[starts]] = np.where(possible, fewest, 0)
     counts.setflags(write=False)
-    return ValuesLeft(counts, evidence.groups)
+    return counts
 
 
 def audit_targets(
@@ -198,8 +185,8 @@ def audit_targets(
     people_known = in_release(people, evidence.columns, 1)
     left = values_left(evidence, candidates)
     if output is not None:
-        _write(candidate_values(people, left, evidence.values), output, overwrite=overwrite)
-    diversities = left.diversities
+        _write(candidate_values(evidence, people, left), output, overwrite=overwrite)
+    diversities = n_groups_left(left > 0, evidence.groups)
     is_partial = np.full(people.num_rows, len(known) < len(evidence.columns))
     for name in known:
         is_partial |= people_known.column(name).combine_chunks().is_null().to_numpy(zero_copy_only=False)
@@ -259,7 +246,7 @@ def _whole_people(person: NDArray[np.int64]) -> Iterator[slice]:
         start = stop
 
 
-def candidate_values(people: pa.Table, left: ValuesLeft, values: tuple[str, ...]) -> pa.Table:
+def candidate_values(evidence: Evidence, people: pa.Table, counts: NDArray[np.int64]) -> pa.Table:
     """One line per target and candidate value; a target without any has one line that says 0."""
     import pyarrow as pa
 
@@ -269,7 +256,7 @@ def candidate_values(people: pa.Table, left: ValuesLeft, values: tuple[str, ...]
             f"The targets already have a column {taken[0]!r}, which the result needs.",
             remedy="Rename it.",
         )
-    counts, diversities = left.counts, left.diversities
+    values, diversities = evidence.values, n_groups_left(counts > 0, evidence.groups)
     person, value = np.nonzero(counts)
     none = np.flatnonzero(diversities == 0)
     order = np.argsort(np.concatenate([person, none]), kind="stable")

@@ -15,6 +15,7 @@ import numpy as np
 from elldelta.audit.audit import Reading
 from elldelta.audit.measures import summarize
 from elldelta.audit.targets import find_people, values_left
+from elldelta.core.like_values import n_groups_left
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 from elldelta.engines import running
@@ -188,7 +189,7 @@ def _side(releases: Sequence[Path], schema: Schema, people: pa.Table, engine: En
     """What linking the releases shows: by itself, linked, and for the patients who are in all of them."""
     evidence = Reading(schema=schema, engine=engine).gather(releases, people)
     result = summarize(evidence, ELL)
-    left = values_left(evidence, find_people(evidence, people)).diversities
+    left = n_groups_left(values_left(evidence, find_people(evidence, people)) > 0, evidence.groups)
     numbers, patients = np.unique(left, return_counts=True)
     return {
         "diversity_each": [item.diversity or 0 for item in result.releases],
@@ -213,7 +214,7 @@ def _belief(
     found = {"before": public.tolist()}
     for name, releases in (("without", alone), ("with_plan", close)):
         evidence = Reading(schema=schema, engine=engine).gather(releases, people)
-        linked = values_left(evidence, find_people(evidence, people)).counts
+        linked = values_left(evidence, find_people(evidence, people))
         linked = linked[linked.any(axis=1)]  # whoever was left out of a release is not linked
         found[name] = (linked.max(axis=1) / linked.sum(axis=1)).tolist()
     return found
