@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from elldelta.engines import Progress
     from elldelta.errors import ElldeltaError
 
 
@@ -27,6 +30,9 @@ _OPTIONS = {
     "values": "--map",
 }
 """Options that are not called as the parameter is."""
+
+_BAR_DELAY_SECONDS = 1.0
+"""After how long a bar appears."""
 
 
 def print_json(result: Mapping[str, Any]) -> None:
@@ -90,6 +96,35 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     console = _console()
     console.print(title, style="italic")  # a title of the table would be as narrow as the table
     console.print(table)
+
+
+@contextmanager
+def progress_bar(doing: str) -> Iterator[Progress | None]:
+    """Yields what to tell the progress to, or None where nobody is watching: on a terminal only."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    start = time.monotonic()
+    bar: Any = None
+    task: Any = None
+
+    def tell(share: float) -> None:
+        nonlocal bar, task
+        if bar is None and time.monotonic() - start > _BAR_DELAY_SECONDS:
+            from rich.console import Console
+            from rich.progress import Progress as Bar
+
+            bar = Bar(console=Console(stderr=True), transient=True)
+            bar.start()
+            task = bar.add_task(doing, total=1.0)
+        if bar is not None:
+            bar.update(task, completed=min(1.0, max(0.0, share)))
+
+    try:
+        yield tell
+    finally:
+        if bar is not None:
+            bar.stop()
 
 
 def error_as_dict(error: ElldeltaError) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from importlib import import_module
 
 _STORY = (
     "demo", "schema", "hierarchy", "estimate", "model", "frontier", "plan", "compare", "release", "ledger",
-    "audit", "evidence", "check", "compose", "serve", "remote", "signature", "worst_case", "sample_size",
-    "figures",
+    "audit", "evidence", "check", "compose", "serve", "remote", "signature", "paper",
 )  # fmt: skip
 """In the order in which the help lists them."""
 

@@ -11,7 +11,6 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -227,7 +226,7 @@ def _run(
     given = releases or []
     asked: dict[str, Any] = {"ell": ell, "closeness": closeness, "closeness_to": closeness_to}
     _check(before, targets, targets_output, shown, same_records)
-    with where.start() as engine, progress_bar("Linking") as progress:
+    with where.start() as engine, output.progress_bar("Linking") as progress:
         read: dict[str, Any] = {
             "schema": schema,
             "foreign": columns.described(missing),

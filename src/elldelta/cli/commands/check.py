@@ -9,7 +9,6 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.cli.progress import progress_bar
 from elldelta.errors import counted
 
 
@@ -40,7 +39,7 @@ def _run(
     from elldelta.schema.hierarchies import read_rows
 
     source = where.source(sources)
-    with where.start() as engine, progress_bar("Reading") as progress:
+    with where.start() as engine, output.progress_bar("Reading") as progress:
         found = check(
             source,
             options.names(qi),

@@ -9,7 +9,6 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.cli.progress import progress_bar
 
 
 @command("compare", example="compare plan1.json plan2.json --model model.parquet --picture compare.png")
@@ -27,7 +26,7 @@ def _run(
     from elldelta.pages.charts import draw_comparison
     from elldelta.plan.compare import compare
 
-    with progress_bar("Measuring") as progress:
+    with output.progress_bar("Measuring") as progress:
         measured = computed(lambda _: compare(plans, model, seed=seed, n_queries=queries), progress)
     names = [path.name for path in plans]
     bars = [(item.utility.ncp, item.queries.median) for item in measured]

@@ -9,7 +9,6 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError, counted
 
 
@@ -28,7 +27,7 @@ def _run(
     from elldelta.plan.compose import compose
 
     events = [_event(text) for text in plans]
-    with progress_bar("Computing") as progress:
+    with output.progress_bar("Computing") as progress:
         composed = computed(lambda _: compose(events), progress)
     if json:
         output.print_json(composed.to_dict())

@@ -9,7 +9,6 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.cli.progress import progress_bar
 
 
 @command("demo", example="demo")
@@ -24,7 +23,7 @@ def _run(
     """The whole story on generated hospitals: what goes wrong, the plan, and what does not."""
     from elldelta.cli.demo import run_demo
 
-    with progress_bar("Telling the story") as progress:
+    with output.progress_bar("Telling the story") as progress:
         found = run_demo(folder, seed=seed, overwrite=overwrite, progress=progress)
     page, ell, without, with_plan = (found[key] for key in ("page", "ell", "without", "with_plan"))
     if json:

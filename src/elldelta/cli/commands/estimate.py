@@ -10,7 +10,6 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from elldelta.model import Model
@@ -76,7 +75,7 @@ def _run(
     source = where.source(sources)
     check_writable(target, overwrite=overwrite)
     described = read_schema(schema)
-    with where.start() as active, progress_bar("Counting") as progress:
+    with where.start() as active, output.progress_bar("Counting") as progress:
         model = estimate(
             source,
             described,

@@ -10,7 +10,6 @@ import typer
 from elldelta.cli import options, output
 from elldelta.cli.agency import AgencyKeyFile
 from elldelta.cli.app import command
-from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
 
@@ -64,7 +63,7 @@ def _run(
             found="A release, --about or -o is missing.",
             remedy="Write a form first: elldelta evidence --plan PLAN --form about.toml",
         )
-    with where.start() as engine, progress_bar("Checking") as progress:
+    with where.start() as engine, output.progress_bar("Checking") as progress:
         record = evidence(
             releases,
             plan,

@@ -9,7 +9,6 @@ import typer
 from elldelta.choices import BOUNDS, ShapeName
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.cli.progress import progress_bar
 
 
 @command("frontier", example="frontier model.parquet --ell 5 --releases 2 --picture frontier.png")
@@ -39,7 +38,7 @@ def _run(
     from elldelta.plan.frontier import frontier
 
     numbers = options.whole_numbers(records, "--records", "10000,30000,100000") if records else None
-    with progress_bar("Planning") as progress:
+    with output.progress_bar("Planning") as progress:
         result = frontier(
             read_model(model),
             ell=ell,

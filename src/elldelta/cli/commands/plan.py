@@ -10,7 +10,6 @@ import typer
 from elldelta.choices import Bound, CategoryOrder, ClosenessTo, Guarantee, Movers, ShapeName
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.cli.progress import progress_bar
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ def _run(
     asked = vars(wishes) | {"ell": promised_ell(ell, closeness), "closeness": closeness}
     wish = Wish(**{**asked, "waiting_risk": _risk(wishes.waiting_risk)})
     groups = options.named_files(hierarchy, "--hierarchy")
-    with progress_bar("Planning") as progress:
+    with output.progress_bar("Planning") as progress:
         planned = plan_to_file(
             model,
             wish,

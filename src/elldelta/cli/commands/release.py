@@ -10,7 +10,6 @@ import typer
 from elldelta.choices import OnFailure
 from elldelta.cli import agency, options, output
 from elldelta.cli.app import command
-from elldelta.cli.progress import progress_bar
 from elldelta.errors import ElldeltaError, ParameterError
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ def _release(
         )
     if where.engine != "duckdb":
         given_plan(plan, agency_key)  # a plan that cannot be used is told before the engine has started
-    with where.start() as active, progress_bar("Releasing") as progress:
+    with where.start() as active, output.progress_bar("Releasing") as progress:
         made = release(
             source,
             plan,
@@ -275,7 +274,7 @@ def _verify(
     files = each_once(releases)
     told: list[dict[str, Any]] = []
     failures: list[ElldeltaError] = []
-    with where.start() as active, progress_bar("Reading") as progress:
+    with where.start() as active, output.progress_bar("Reading") as progress:
         for file in files:
             try:
                 found = verify(file, known, csv_format=csv.format, engine=active, progress=progress)

@@ -10,7 +10,6 @@ import typer
 
 from elldelta.cli import agency, options, output
 from elldelta.cli.app import command, family
-from elldelta.cli.progress import progress_bar
 from elldelta.errors import counted
 
 ReleaseFile = Annotated[Path, typer.Argument(help="The release, with its manifest beside it.")]
@@ -204,7 +203,7 @@ def _register(
     from elldelta.agency.remote import register_release, write_registration
 
     if only_write is not None:
-        with progress_bar("Reading") as progress:
+        with output.progress_bar("Reading") as progress:
             written = write_registration(
                 release,
                 plan,
@@ -218,7 +217,7 @@ def _register(
         output.print_result(result, f"Wrote {only_write}. Nothing was sent.", as_json=json)
         return
     at = connection.open()
-    with progress_bar("Reading") as progress:
+    with output.progress_bar("Reading") as progress:
         done, is_new = register_release(
             at,
             release,

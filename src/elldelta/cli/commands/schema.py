@@ -9,7 +9,6 @@ import typer
 
 from elldelta.cli import options, output
 from elldelta.cli.app import command, family
-from elldelta.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from elldelta.schema.infer import Proposal
@@ -77,7 +76,7 @@ def _infer(
     rules = options.column_rules(bins, "--bins", "income=width:10000")
     ends = options.column_rules(widen, "--widen", "age=0..120")
     hierarchies = read_hierarchies(files, replace(csv.format, separator=None))
-    with where.start() as active, running(active) as engine, progress_bar("Reading") as progress:
+    with where.start() as active, running(active) as engine, output.progress_bar("Reading") as progress:
         proposal = propose(
             engine.open(source, csv.format),
             options.names(qi),

@@ -1,4 +1,4 @@
-"""`elldelta sample-size`: the records to wait for, from the marginal distribution alone."""
+"""`elldelta worst-case`, `sample-size` and `figures`: the numbers of the paper, from its formulas."""
 
 from __future__ import annotations
 
@@ -16,12 +16,56 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+@command("worst-case", example="worst-case --values 50 --ell 30 --releases 2")
+def _worst_case(
+    values: Annotated[int, typer.Option(help="Number of sensitive values there are.")],
+    ell: Annotated[
+        str,
+        typer.Option(help="Diversity of the releases: one number, or one per release: 30,35,40."),
+    ],
+    releases: Annotated[
+        int | None, typer.Option(help="How many releases are linked; 2 if --ell is one number.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """How few values can be left when releases are linked that were each made diverse alone."""
+    from elldelta.paper import worst_case
+
+    ells = options.whole_numbers(ell, "--ell", "30 or --ell 30,35,40")
+    result = worst_case(values, ells[0] if len(ells) == 1 else ells, releases)
+    if json:
+        output.print_json(result.to_dict())
+        return
+    shown = ", ".join(str(number) for number in result.ell)
+    output.print_text(
+        f"Linking {result.releases} releases that show {shown} of {result.values} values per class",
+        f"can leave as few as {result.diversity} for somebody who is in all of them.",
+    )
+    rows = [
+        (str(number), str(len(kept)), _describe_missing(kept, result.values))
+        for number, kept in enumerate(result.example, start=1)
+    ]
+    output.print_table("An example that attains it", ("release", "values shown", "values missing"), rows)
+
+
+def _describe_missing(shown: tuple[int, ...], n_values: int) -> str:
+    """The missing values as ranges: they are at most two runs by construction."""
+    missing = sorted(set(range(n_values)) - set(shown))
+    runs: list[list[int]] = []
+    for value in missing:
+        if runs and runs[-1][1] == value - 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    return ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in runs) or "none"
+
+
 @command(
     "sample-size",
     example="sample-size --values 50 --quasi-identifiers 3000 --marginal geometric:0.95 "
     "--ell 10 --beta 0.01 --delta 0.01",
 )
-def _run(
+def _sample_size(
     quasi_identifiers: Annotated[int, typer.Option(help="Number of combinations of quasi-identifiers.")],
     ell: options.Ell,
     values: Annotated[int | None, typer.Option(help="Number of sensitive values there are.")] = None,
@@ -108,3 +152,18 @@ def _read_marginal(file: Path) -> list[float]:
                 remedy="Write one probability per line, with a decimal point.",
             ) from None
     return probabilities
+
+
+@command("figures", example="figures -o figures/")
+def _figures(
+    folder: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to; made if missing.")],
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    """The paper's four figures as SVG and PNG, each with a CSV of its numbers."""
+    from elldelta.paper import write_figures
+
+    with output.progress_bar("Drawing") as progress:
+        files = write_figures(folder, overwrite=overwrite, progress=progress)
+    lines = (f"Wrote {len(files)} files to {folder}:", *(f"  {file.name}" for file in files))
+    output.print_result({"files": [str(file) for file in files]}, *lines, as_json=json)
