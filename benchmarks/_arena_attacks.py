@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from elldelta.core.posterior import posterior, smoothed
-from elldelta.core.utility import ANY_VALUE, Workload, random_workload, workload_error
 
 N_QUERIES = 200
 SANITY = 0.005
@@ -193,36 +192,51 @@ def ncp(release):
     return float(widths @ records / records.sum()) if records.sum() else 1.0
 
 
+ANY_VALUE = -1
+"""A query that does not ask for a sensitive value."""
+
+
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Random range queries, and how many records of an owner fulfil each."""
+    """Random range queries, and how many records of an owner fulfil each.
 
-    workload: Workload
+    Each asks for some attributes, from 1 to d; of a domain of n positions for about n s^(1/m) neighbours,
+    m being the number of attributes and s a tenth; and every second one for one sensitive value.
+    """
+
+    lows: np.ndarray
+    highs: np.ndarray
+    values: np.ndarray
     truth: np.ndarray
 
     @classmethod
     def about(cls, people, sizes, n_values, rng):
-        workload = random_workload(rng, sizes, n_values, n_queries=N_QUERIES)
+        domain = np.array(sizes)
+        n_asked = rng.integers(1, domain.size + 1, N_QUERIES)
+        is_asked = np.argsort(rng.random((N_QUERIES, domain.size)), axis=1) < n_asked[:, np.newaxis]
+        shares = 0.1 ** (1.0 / n_asked)
+        lengths = np.clip(np.rint(domain * shares[:, np.newaxis]), 1, domain).astype(np.int64)
+        lengths = np.where(is_asked, lengths, domain)
+        lows = rng.integers(0, domain - lengths + 1)
+        values = np.where(rng.random(N_QUERIES) < 0.5, rng.integers(0, n_values, N_QUERIES), ANY_VALUE)
         truth = []
-        for low, high, value in zip(workload.lows, workload.highs, workload.values, strict=True):
+        for low, high, value in zip(lows, lows + lengths - 1, values, strict=True):
             is_inside = ((people.points >= low) & (people.points <= high)).all(axis=1)
             truth.append((is_inside & ((value == ANY_VALUE) | (people.values == value))).sum())
-        return cls(workload, np.array(truth))
+        return cls(lows, lows + lengths - 1, values, np.array(truth))
 
     def error(self, release):
         """The median relative error of the answers that a release gives, records spread evenly in classes."""
         answers = []
         before = [np.pad(np.cumsum(named, axis=1), ((0, 0), (1, 0))) for named in release.named]
         totals = release.counts.sum(axis=1)
-        for low, high, value in zip(
-            self.workload.lows, self.workload.highs, self.workload.values, strict=True
-        ):
+        for low, high, value in zip(self.lows, self.highs, self.values, strict=True):
             covered = np.ones(len(totals))
             for upto, first, last in zip(before, low, high, strict=True):
                 covered *= (upto[:, last + 1] - upto[:, first]) / upto[:, -1]
             answers.append(covered @ (totals if value == ANY_VALUE else release.counts[:, value]))
-        shares = (np.array(each) / release.n_records for each in (self.truth, answers))
-        return workload_error(*shares, sanity_share=SANITY).median
+        truth, answers = (np.array(each) / release.n_records for each in (self.truth, answers))
+        return float(np.median(np.abs(answers - truth) / np.maximum(truth, SANITY)))
 
 
 def worth(releases, queries):

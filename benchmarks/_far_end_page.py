@@ -117,13 +117,13 @@ def _followed(row):
 def _sparse(snapshot, n_cells):
     """Time and memory of planning, by straight lines in the logarithms and in the cells."""
     rows = facts(snapshot, "sparse", "sparse models")
-    for shape in dict.fromkeys(row["shape"] for row in rows):
-        own = [row for row in rows if row["shape"] == shape]
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        own = [row for row in rows if row["kind"] == kind]
         cells = np.array([row["cells"] for row in own], dtype=float)
         slope = np.polyfit(np.log(cells), np.log([row["seconds"] for row in own]), 1)[0]
         per_cell, fixed = np.polyfit(cells, [row["memory_bytes"] for row in own], 1)
         spent = own[-1]["seconds"] * (n_cells / cells[-1]) ** max(1.0, slope)
-        yield shape, spent, fixed + per_cell * n_cells, own[-1]
+        yield kind, spent, fixed + per_cell * n_cells, own[-1]
 
 
 def _breaks(snapshot, n_cells):

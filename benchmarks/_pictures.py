@@ -4,7 +4,7 @@ from benchmarks._arena_pictures import draw_arena
 from benchmarks._words import facts, grown, number
 
 COLOURS = {"elldelta": "#00796b", "pycanon": "#c62828", "anjana": "#ef6c00", "anonypyx": "#6a1b9a"}
-KINDS = {"paper": "#9e9e9e", "sharp": "#4db6ac", "certified": "#00796b"}
+KINDS = {"paper": "#9e9e9e", "probabilistic": "#4db6ac", "certified": "#00796b"}
 OURS = {"verify", "plan and release", "release", "audit"}
 
 
@@ -116,7 +116,7 @@ def _quality(snapshot):
     rows = facts(snapshot, "quality", "quality")
     if not rows:
         return None
-    groups = list(dict.fromkeys((row["population"], row["shape"]) for row in rows))
+    groups = list(dict.fromkeys(row["population"] for row in rows))
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.4))
     for axis, measure, title in zip(
         axes, ("classes", "ncp"), ("Classes", "Information lost (NCP)"), strict=True
@@ -124,11 +124,7 @@ def _quality(snapshot):
         for offset, (kind, colour) in zip((-0.27, 0.0, 0.27), KINDS.items(), strict=True):
             heights = [
                 next(
-                    (
-                        row[measure] or 0
-                        for row in rows
-                        if (row["population"], row["shape"], row["kind"]) == (*group, kind)
-                    ),
+                    (row[measure] or 0 for row in rows if (row["population"], row["kind"]) == (group, kind)),
                     0,
                 )
                 for group in groups
@@ -136,8 +132,7 @@ def _quality(snapshot):
             axis.bar(
                 [place + offset for place in range(len(groups))], heights, 0.25, color=colour, label=kind
             )
-        names = [f"{population},\n{shape}" for population, shape in groups]
-        axis.set_xticks(range(len(groups)), names, rotation=35, ha="right", fontsize=8)
+        axis.set_xticks(range(len(groups)), groups, rotation=35, ha="right", fontsize=8)
         axis.set_title(title)
     axes[0].legend(frameon=False)
     figure.tight_layout()

@@ -25,9 +25,7 @@ def published(made, model, tables):
     for table in tables:
         base = np.zeros((made.n_classes, table.shape[1]), dtype=np.int64)
         np.add.at(base, class_of, table)
-        results.append(
-            fit(base, made.terms, made.hull_loss, on_failure="coarsen-suppress", unions=made.unions)
-        )
+        results.append(fit(base, made.terms, made.hull_loss, on_failure="coarsen-suppress"))
     return results
 
 

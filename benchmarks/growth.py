@@ -12,7 +12,7 @@ from benchmarks._fit import grown
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.generalize.boxes import boxes
-from elldelta.core.generalize.runs import greedy, sharp_runs
+from elldelta.core.generalize.runs import greedy
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 
@@ -41,7 +41,6 @@ def planners(n_combinations, n_values, releases):
     p = float(distribution.ranked_marginal[ELL - 1]) / max(10, n_combinations // 100)
     return {
         "plan, runs, paper": lambda: greedy(distribution, ELL, p),
-        "plan, runs, sharp": lambda: sharp_runs(distribution, criterion),
         "plan, boxes, sharp": lambda: boxes(distribution, positions, sizes, criterion),
     }
 

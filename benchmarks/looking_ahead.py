@@ -44,7 +44,6 @@ def publish(made, model, tables):
             terms,
             made.hull_loss,
             on_failure="coarsen-suppress",
-            unions=made.unions,
             reserve=reserve,
         )
         state = state.admit(fitted.certificate.missed)
@@ -90,7 +89,6 @@ def run(size):
                 made.terms,
                 made.hull_loss,
                 on_failure="coarsen-suppress",
-                unions=made.unions,
             ).cost
             for table in owners(model, n_draws, RECORDS, seed=7)
         ]

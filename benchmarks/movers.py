@@ -43,7 +43,6 @@ def publish(made, model, table):
         made.terms,
         made.hull_loss,
         on_failure="coarsen-suppress",
-        unions=made.unions,
     )
 
 

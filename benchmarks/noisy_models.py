@@ -40,7 +40,7 @@ def loss(made, model, tables):
     for table in tables:
         base = np.zeros((made.n_classes, table.shape[1]), dtype=np.int64)
         np.add.at(base, class_of, table)
-        fitted = fit(base, made.terms, hulls, on_failure="coarsen-suppress", unions=made.unions)
+        fitted = fit(base, made.terms, hulls, on_failure="coarsen-suppress")
         mass = base.sum(axis=1).astype(float)
         out = mass[fitted.suppressed[fitted.grouping.class_of]].sum() / mass.sum()
         own = HullLoss(hulls.lows, hulls.highs, hulls.sizes, mass, "owner")

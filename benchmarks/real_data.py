@@ -79,7 +79,7 @@ def our_left(model, tables, people, ell, n_releases):
         own = estimate(pa.Table.from_pandas(table, preserve_index=False), model.schema)
         base = np.zeros((made.n_classes, model.schema.n_values), dtype=np.int64)
         np.add.at(base, class_of_rank(own.ranks), own.counts.dense())
-        done = fit(base, made.terms, made.hull_loss, on_failure="coarsen-suppress", unions=made.unions)
+        done = fit(base, made.terms, made.hull_loss, on_failure="coarsen-suppress")
         counts = done.certificate.counts
         shown = counts[done.grouping.class_of[class_of_rank(people)]] > 0
         left = shown if left is None else left & shown

@@ -2,7 +2,7 @@
 
 A million combinations and a thousand sensitive values would be eight gigabytes, nearly all of them zeros;
 twenty million cells are not. Time is processor time, of this process and of the command alike, so that
-whatever else runs on the machine counts little. The command reads the model, plans by all three bounds and
+whatever else runs on the machine counts little. The command reads the model, plans and
 writes the plan.
 """
 
@@ -23,7 +23,7 @@ MILLION = 1_000_000
 MEMORY = 4 * 2**30
 CELLS = {"quick": (3 * MILLION, 6 * MILLION)}
 CELLS_IN_FULL = (5 * MILLION, 10 * MILLION, 20 * MILLION)
-LIMITS = {"runs": 400.0, "boxes": 1200.0}
+LIMITS = {"paper": 400.0, "certified": 1200.0}
 """Processor time of the command, in numpy.bincount of the same cells."""
 
 _MEASURED = """
@@ -45,13 +45,13 @@ def bincount_seconds(counts):
     return min(seconds[1:])
 
 
-def planned(model, shape, n_records, folder):
+def planned(model, kind, n_records, folder):
     """Runs the command and returns the number of classes, its processor time and its largest memory.
 
     A shell starts it: a process begins with the peak of the one that starts it, and this one is large.
     """
     output = folder / "plan.json"
-    wish = ["--ell", "5", "--releases", "2", "--records", str(n_records), "--shape", shape]
+    wish = ["--ell", "5", "--releases", "2", "--records", str(n_records), "--kind", kind]
     command = [sys.executable, "-c", _MEASURED, "plan", str(model), "-o", str(output), "--overwrite", *wish]
     finished = subprocess.run(
         ["sh", "-c", '"$@"; exit $?', "sh", *command], capture_output=True, text=True, check=True
@@ -74,30 +74,30 @@ def exponent(sizes, seconds):
 
 def run(size):
     sizes = CELLS.get(size.name, CELLS_IN_FULL)
-    found = {shape: [] for shape in LIMITS}
+    found = {kind: [] for kind in LIMITS}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model = folder / "model.parquet"
         write_model(sparse_model(MILLION // 5), model)
-        for shape in LIMITS:
-            planned(model, shape, 10_000, folder)  # compiles what is not compiled yet
+        for kind in LIMITS:
+            planned(model, kind, 10_000, folder)  # compiles what is not compiled yet
         for n_cells in sizes:
             made = sparse_model(n_cells)
             baseline = bincount_seconds(made.counts)
             write_model(made, model, overwrite=True)
             n_rows = made.counts.n_combinations
             del made
-            for shape, rows in found.items():
-                row = planned(model, shape, n_cells // 20, folder)
-                row |= {"shape": shape, "cells": n_cells, "combinations": n_rows, "values": N_VALUES}
+            for kind, rows in found.items():
+                row = planned(model, kind, n_cells // 20, folder)
+                row |= {"kind": kind, "cells": n_cells, "combinations": n_rows, "values": N_VALUES}
                 rows.append(row | {"bincount_seconds": baseline})
                 yield Fact("sparse models", rows[-1])
-    for shape, rows in found.items():
+    for kind, rows in found.items():
         last = rows[-1]
         what = (
-            f"plan, {shape}, {last['combinations']:,} x {N_VALUES}, {last['cells'] / MILLION:g} million cells"
+            f"plan, {kind}, {last['combinations']:,} x {N_VALUES}, {last['cells'] / MILLION:g} million cells"
         )
         yield f"{what}: memory, in 4 GiB", last["memory_bytes"] / MEMORY, 1.0
-        yield f"{what}, against numpy.bincount", last["seconds"] / last["bincount_seconds"], LIMITS[shape]
+        yield f"{what}, against numpy.bincount", last["seconds"] / last["bincount_seconds"], LIMITS[kind]
         grown = exponent([row["cells"] for row in rows], [row["seconds"] for row in rows])
-        yield f"exponent of time in the cells, plan, {shape}", grown, 1.15
+        yield f"exponent of time in the cells, plan, {kind}", grown, 1.15

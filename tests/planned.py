@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.generalize import bounds, boxes, runs
+from elldelta.core.generalize import bounds, boxes
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.utility import ncp_by_attribute
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from elldelta.core.partition import Partition
     from elldelta.core.tiling import Tiling
 
-CERTIFIABLE = {"certifiable": True}
+CERTIFIABLE = {"checked_by": "owner"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +41,11 @@ class Planned:
     highs = property(lambda self: self.tiling.highs)
 
 
-def sharp_runs(distribution, ell, n_records, releases, limit, options=None):
+def intervals(distribution, ell, n_records, releases, limit, options=None):
+    """Boxes over one ordered column: the rows in their order."""
     bound = SharpBound(ell, n_records, releases, limit, **(options or {}))
-    return Planned(distribution, runs.sharp_runs(distribution, bound), bound)
-
-
-def sharp_runs_per_class(distribution, ell, n_records, releases, limit, options=CERTIFIABLE):
-    bound = SharpBound(ell, n_records, releases, limit, per_class=True, **options)
-    return Planned(distribution, runs.sharp_runs(distribution, bound), bound)
+    n_rows = distribution.n_quasi_identifiers
+    return make_boxes(distribution, np.arange(n_rows)[:, np.newaxis], (n_rows,), bound)
 
 
 def evaluate_sharp(distribution, partition, ell, n_records, releases=1, options=None):

@@ -10,7 +10,7 @@ The story, and the names that tell it::
     release = ed.release(hospital_a, plan)                       # an owner's table, generalized and checked
     audit = ed.audit([release, other_release])                   # what an adversary sees who links them
 
-Nouns: `Schema`, `Model`, `Plan`, `Release`, `Ledger`, `Living`, `Audit`. More verbs: `frontier`, `compare`,
+Nouns: `Schema`, `Model`, `Plan`, `Release`, `Ledger`, `Living`, `Audit`. More verbs: `frontier`,
 `compose` plans; `verify` a release; `audit_before` publishing one, `targets`, `report`; `check` any table.
 Wherever an object is taken, so is the path of its file (`ed.release("a.parquet", "plan.json")`). `connect`
 starts another engine.
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from elldelta.model.model import merge_models as merge_models
     from elldelta.model.model import read_model as read_model
     from elldelta.model.model import write_model as write_model
-    from elldelta.plan.compare import compare as compare
     from elldelta.plan.compose import compose as compose
     from elldelta.plan.frontier import frontier as frontier
     from elldelta.plan.plan import Plan as Plan
@@ -87,7 +86,6 @@ _HOMES = {
     "audit": "elldelta.audit.audit",
     "audit_before": "elldelta.audit.audit",
     "check": "elldelta.audit.check",
-    "compare": "elldelta.plan.compare",
     "compose": "elldelta.plan.compose",
     "connect": "elldelta.engines",
     "estimate": "elldelta.model.model",

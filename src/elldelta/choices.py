@@ -8,24 +8,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-Bound = Literal["sharp", "paper"]
-"""By which bound a plan is made."""
+PlanKind = Literal["certified", "probabilistic", "paper"]
+"""What kind of plan: boxes by the sharp bound, with releases that are checked; the same published at N
+records without looking; or the paper as it stands: runs, its bound and its N."""
 
-BOUNDS: tuple[Bound, ...] = ("sharp", "paper")
-
-PlanBound = Literal["sharp", "paper", "union"]
-"""By which bound a plan was made: earlier versions knew one more."""
-
-PLAN_BOUNDS: tuple[PlanBound, ...] = ("sharp", "paper", "union")
-
-Guarantee = Literal["certified", "probabilistic"]
-
-GUARANTEES: tuple[Guarantee, ...] = ("certified", "probabilistic")
-
-ShapeName = Literal["runs", "boxes"]
-"""The shape of classes."""
-
-CategoryOrder = Literal["given", "profile"]
+PLAN_KINDS: tuple[PlanKind, ...] = ("certified", "probabilistic", "paper")
 
 DateUnit = Literal["day", "month", "year"]
 

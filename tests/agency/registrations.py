@@ -30,6 +30,11 @@ SEAL = ("kind", "format", "digest")
 DIAGONAL = (((0, 0), (1, 2)), ((2, 0), (3, 0)), ((2, 1), (2, 2)), ((3, 1), (3, 2)))
 """Four boxes that tile 4 x 3 positions."""
 
+HALVES = (((0, 0), (1, 2)), ((2, 0), (3, 2)))
+FIRST_AND_REST = (((0, 0), (0, 2)), ((1, 0), (3, 2)))
+REGIONS = tuple(((0, place), (3, place)) for place in range(3))
+SINGLE = tuple(((age, place), (age, place)) for age in range(4) for place in range(3))
+
 
 def make_schema(n_values=6):
     return Schema(
@@ -41,13 +46,12 @@ def make_schema(n_values=6):
 def make_plan(
     *,
     boxes=DIAGONAL,
-    starts=None,
     witnesses=None,
     n_values=6,
     ell=2,
     releases=2,
     records=10,
-    guarantee="certified",
+    kind="certified",
     min_records=1,
     closeness=None,
 ):
@@ -55,11 +59,8 @@ def make_plan(
 
     Closeness is a limit and the reference of every class.
     """
-    classes = (
-        Runs(starts)
-        if starts is not None
-        else Boxes(Tiling([low for low, _ in boxes], [high for _, high in boxes], SIZES))
-    )
+    box_ends = Tiling([low for low, _ in boxes], [high for _, high in boxes], SIZES)
+    classes = Runs(np.array([0, 2, 5, 8])) if kind == "paper" else Boxes(box_ends)
     witnesses = witnesses if witnesses is not None else [list(range(n_values))] * classes.n_classes
     near = None
     if closeness is not None:
@@ -74,13 +75,10 @@ def make_plan(
         releases=releases,
         records=records,
         failure_upper=0.02,
-        bound="sharp",
+        kind=kind,
         witnesses=tuple(map(tuple, witnesses)),
         witness_cells=tuple((1 / (classes.n_classes * n_values),) * len(own) for own in witnesses),
         p=None,
-        eta=0.0,
-        shared_records=None,
-        guarantee=guarantee,
         waiting_risk=None if near is None else 0.1,
         min_records=min_records,
         model_digest="sha256:" + "0" * 64,
@@ -89,9 +87,9 @@ def make_plan(
     if near is not None:
         return replace(made, failure_upper=sharp_failures(made)[0], promise="", conditions=())
     failure, _ = sharp_failures(made)
-    if guarantee == "probabilistic" and failure == 1.0:
-        return made  # nobody could read it from a file
     delta = max(0.01, 1.01 * failure / releases)
+    if kind != "certified" and max(failure, delta) >= 1.0:
+        return made  # nobody could read it from a file
     return replace(
         made, failure_upper=failure, delta=delta if delta < 1.0 else None, promise="", conditions=()
     )

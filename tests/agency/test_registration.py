@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.agency.registrations import (
     DIAGONAL,
+    REGIONS,
     SEAL,
     Agency,
     forged,
@@ -136,17 +137,17 @@ class TestAdmission:
 class TestRealOwners:
     """Releases as owners make them, coarsened and suppressed, read back from their files."""
 
-    @pytest.mark.parametrize("guarantee", ["certified", "probabilistic"])
-    def test_what_is_admitted_leaves_ell(self, tmp_path, guarantee):
-        fine = {"waiting_risk": 0.2} if guarantee == "certified" else {}
+    @pytest.mark.parametrize("kind", ["certified", "probabilistic"])
+    def test_what_is_admitted_leaves_ell(self, tmp_path, kind):
+        fine = {"waiting_risk": 0.2} if kind == "certified" else {}
         model = ed.estimate(
             hospital(20_000, 0), Schema.infer(hospital(20_000, 0), ["age\nof", "zip"], "disease")
         )
-        plan = ed.plan(model, ell=3, releases=2, records=2_000, guarantee=guarantee, **fine)
+        plan = ed.plan(model, ell=3, releases=2, records=2_000, kind=kind, **fine)
         agency, admitted, n_merged = Agency(plan), [], 0
         for number in range(1, 6):
             path = tmp_path / f"release_{number}.parquet"
-            on_failure = "coarsen-suppress" if guarantee == "certified" else None
+            on_failure = "coarsen-suppress" if kind == "certified" else None
             try:
                 manifest = ed.release(hospital(2_000, number), plan, to=path, on_failure=on_failure).manifest
                 agency.register(plan, registration_of(path, plan), f"owner {number}")
@@ -154,7 +155,7 @@ class TestRealOwners:
                 continue
             admitted.append(path)
             n_merged += (manifest.coarsening or {}).get("base_classes_merged", 0)
-        if guarantee == "certified":
+        if kind == "certified":
             assert len(admitted) > plan.releases
             assert n_merged
         else:
@@ -178,7 +179,7 @@ def hospital(n_people, seed):
 
 
 class TestProbabilisticPlans:
-    plan = make_plan(guarantee="probabilistic", records=30)
+    plan = make_plan(kind="probabilistic", records=30)
 
     def test_t_releases_and_not_one_more(self):
         agency = Agency(self.plan)
@@ -564,7 +565,7 @@ class TestSharedPeople:
     """Owners who share people merge the classes of a plan differently."""
 
     plan = make_plan(
-        starts=(0, 4, 8), n_values=4, ell=3, releases=1, witnesses=[[0, 1, 2], [0, 1, 2], [1, 2, 3]]
+        boxes=REGIONS, n_values=4, ell=3, releases=1, witnesses=[[0, 1, 2], [0, 1, 2], [1, 2, 3]]
     )
     people = np.array([[2, 1, 1, 0], [1, 0, 0, 0], [0, 2, 1, 1]])
 

@@ -240,8 +240,8 @@ def test_a_schema_and_labels_alone_lead_to_the_same_audit(engine, seed):
     assert left[0][:, order].tolist() == left[1].tolist()
 
 
-def own_release(seed, shape):
-    """A release with a manifest; labels of runs overlap. And what it shows about every combination."""
+def own_release(seed, kind):
+    """A release with a manifest (labels of runs overlap), and what it shows about every combination."""
     rng = random.Random(seed)
     n = 600
     records = pa.table(
@@ -252,7 +252,7 @@ def own_release(seed, shape):
         }
     )
     model = ed.estimate(records, own_schema())
-    plan = ed.plan(model, ell=2, records=n // 2, shape=shape)
+    plan = ed.plan(model, ell=2, records=n // 2, kind=kind)
     made = ed.release(records.slice(0, n // 2), plan)
     values = made.table.column("disease").to_pylist()
     labels = list(zip(*(made.table.column(name).to_pylist() for name in ("age", "job")), strict=True))
@@ -269,12 +269,12 @@ def own_release(seed, shape):
     return made, by_combination
 
 
-@pytest.mark.parametrize("shape", ["runs", "boxes"])
+@pytest.mark.parametrize("kind", ["paper", "certified"])
 @pytest.mark.parametrize("seed", range(quick_or_all(2, 4)))
-def test_a_release_with_a_manifest_and_one_without_are_linked_by_combination(engine, seed, shape):
+def test_a_release_with_a_manifest_and_one_without_are_linked_by_combination(engine, seed, kind):
     """The classes of the one are those of its manifest, whatever its labels; the other is read by labels."""
     rng = random.Random(400 + seed)
-    own, by_combination = own_release(seed, shape)
+    own, by_combination = own_release(seed, kind)
     theirs = random_release(rng)
     order = [own_schema().ranks([[age, own_schema().quasi_identifiers[1].domain.values.index(job)]])[0]
              for age, job in COMBINATIONS]  # fmt: skip
@@ -303,7 +303,7 @@ def test_a_release_with_a_manifest_and_one_without_are_linked_by_combination(eng
 
 
 def test_releases_with_other_schemas_are_not_linked(engine):
-    own, _ = own_release(1, "boxes")
+    own, _ = own_release(1, "certified")
     records = pa.table({"age": [0, 7], "job": ["p", "q"], "disease": ["flu", "gout"]})
     other = ed.Schema.infer(records, ["age", "job"], "disease")
     theirs = table_of(random_release(random.Random(1)))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.agency.registrations import make_plan, manifest_of
+from tests.agency.registrations import REGIONS, make_plan, manifest_of
 from tests.switch import quick_or_all
 
 import elldelta as ed
@@ -16,7 +16,7 @@ from elldelta.plan.classes import Merged
 from elldelta.release import Published, open_published
 
 ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.csv"
-PLAN = make_plan(starts=(0, 4, 8), n_values=4, ell=3, releases=1)
+PLAN = make_plan(boxes=REGIONS, n_values=4, ell=3, releases=1)
 C1, C2, C3 = np.array([[2, 1, 1, 0], [1, 0, 0, 0], [0, 2, 1, 1]])
 """The people of three base classes: the table of the guide to certificates."""
 

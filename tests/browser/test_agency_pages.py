@@ -394,10 +394,10 @@ def test_more_settings_are_opened_and_filled_in_by_keyboard_on_a_phone(story, se
     try:
         window.open("/populations/region/ask")
         page = window.page
-        assert not page.locator("#eta").is_visible()
+        assert not page.locator("#min_records").is_visible()
         tab_to(page, "More settings")
         page.keyboard.press("Enter")
-        for name, value in (("min_records", "2"), ("eta", "0.001")):
+        for name, value in (("min_records", "2"), ("delta", "0.02")):
             tab_to(page, name)
             page.keyboard.press("Control+A")
             page.keyboard.type(value)
@@ -411,7 +411,7 @@ def test_more_settings_are_opened_and_filled_in_by_keyboard_on_a_phone(story, se
     finally:
         window.close()
     assert "Records behind a value 2" in words
-    assert "Error of the past records 0.001" in words
+    assert "0.02" in words
     assert window.complaints == []
 
 

@@ -57,10 +57,10 @@ def test_make_check_and_use_hierarchies(capsys, folder):
     assert (code, checked["usable"], checked["problems"]) == (0, True, [])
     model, plan = folder / "model.parquet", folder / "plan.json"
     run_json(capsys, "estimate", folder / "past.parquet", "--schema", schema, "-o", model)
-    code, planned = run_json(
+    code, _ = run_json(
         capsys, "plan", model, "--ell", "5", "--records", "4000", "--hierarchy", f"age={age}", "-o", plan
     )
-    assert (code, planned["notes"]) == (0, [])
+    assert code == 0
     made = ed.read_plan(plan)
     assert [column.hierarchy.n_levels for column in made.schema.quasi_identifiers] == [3, 4]
     age.unlink()  # the plan needs no file beside it
@@ -113,39 +113,6 @@ def test_check_lists_every_problem_with_lines(capsys, folder):
         assert words in out
     code, _, err = run(capsys, "hierarchy", "check", wrong, "--schema", schema, "--column", "rank")
     assert (code, "no quasi-identifier 'rank'" in err) == (2, True)
-
-
-def test_an_order_by_profile_is_stated_in_the_plan(capsys, folder):
-    table = pq.read_table(folder / "past.parquet")
-    similar = np.isin(table["branch"].to_pylist(), ["army", "air"])
-    rank = np.where(similar, table["rank"].to_pylist(), "g")
-    pq.write_table(table.set_column(2, "rank", pa.array(rank)), folder / "other.parquet")
-    schema, model, plan = folder / "s.toml", folder / "m.parquet", folder / "p.json"
-    run(
-        capsys,
-        "schema",
-        "infer",
-        folder / "other.parquet",
-        "--qi",
-        "branch,age",
-        "--sensitive",
-        "rank",
-        "-o",
-        schema,
-    )
-    run(capsys, "estimate", folder / "other.parquet", "--schema", schema, "-o", model)
-    arguments = ("plan", model, "--ell", "3", "--records", "4000", "-o", plan, "--overwrite")
-    code, given = run_json(capsys, *arguments)
-    assert (code, given["notes"]) == (0, [])
-    code, ordered = run_json(capsys, *arguments, "--category-order", "profile")
-    assert code == 0
-    assert "'branch'" in ordered["notes"][0]
-    made = ed.read_plan(plan)
-    assert list(made.notes) == ordered["notes"]
-    values = made.schema.quasi_identifiers[0].domain.values
-    assert abs(values.index("army") - values.index("air")) == 1
-    code, out, _ = run(capsys, *arguments, "--category-order", "profile")
-    assert ordered["notes"][0] in out
 
 
 @pytest.mark.parametrize(

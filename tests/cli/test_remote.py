@@ -108,7 +108,7 @@ def released(tmp_path):
 
 class TestTheWholeWay:
     def test_a_list_that_comes_part_by_part_is_shown_whole(self, remote, tiny):
-        others = [make_plan(ell=3), make_plan(starts=(0, 5))]
+        others = [make_plan(ell=3), make_plan(records=11)]
         tiny.plans |= {plan.digest: plan for plan in others}
         assert [plan["digest"] for plan in remote("plans").json["plans"]] == list(tiny.plans)
         assert [path for _, path, _ in tiny.requests] == [

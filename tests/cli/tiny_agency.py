@@ -61,7 +61,7 @@ class TinyAgency:
         return {
             "digest": plan.digest, "population": "region", "status": self.status, "ell": plan.ell,
             "releases": plan.releases, "records": plan.records, "classes": plan.n_classes,
-            "guarantee": plan.guarantee, "promise": plan.promise,
+            "kind": plan.kind, "promise": plan.promise,
         }  # fmt: skip
 
     def _get_plan(self, plan, owner, headers, body):

@@ -6,7 +6,7 @@ from tests.oracles import certificate as oracle
 from tests.switch import quick_or_all
 
 from elldelta.core.certificate import CertificateTerms, certify
-from elldelta.core.coarsen import coarsen_boxes, coarsen_runs, fit, unmergeable
+from elldelta.core.coarsen import coarsen_boxes, fit, unmergeable
 from elldelta.core.hull_loss import HullLoss
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
@@ -56,30 +56,6 @@ def traced(loss):
     return loss.mass + 1e-6 / loss.mass.size
 
 
-@settings(deadline=None, max_examples=quick_or_all(60, 120))
-@given(cases(), st.data())
-def test_runs_are_the_best_there_are(case, data):
-    witnesses, allowances, table, r, terms = case
-    n_classes = len(witnesses)
-    mass = data.draw(st.lists(st.integers(0, 5), min_size=n_classes, max_size=n_classes))
-    loss = line(n_classes, np.array(mass, dtype=float))
-    certificate = coarsen_runs(table, terms, loss)
-    assert certificate.is_certified
-    assert certificate.grouping.is_contiguous
-
-    def loss_of(members):
-        return traced(loss)[members].sum() * (members[-1] - members[0]) * float(loss.weights[0])
-
-    expected = oracle.best(witnesses, allowances, table, oracle.run_groupings(n_classes), loss_of, r)
-    found = sum(
-        loss_of(part.tolist())
-        for part, is_out in zip(certificate.grouping, certificate.suppressed, strict=True)
-        if not is_out
-    )
-    assert certificate.n_suppressed == expected[0]
-    assert found == pytest.approx(expected[1], abs=1e-12)
-
-
 def cost_on_a_line(case, price, first=0):
     """The least cost of runs from a class on: each is published if it passes, or its one class left out."""
     witnesses, allowances, table, r, _ = case
@@ -105,23 +81,6 @@ def cost_on_a_line(case, price, first=0):
 
 
 @settings(deadline=None, max_examples=quick_or_all(60, 120))
-@given(cases(), st.sampled_from([0.05, 0.3, 1.0, 4.0]))
-def test_runs_weigh_loss_against_what_is_left_out(case, price):
-    *_, table, _, terms = case
-    n_classes = len(table)
-    loss = line(n_classes)
-    mass, weight = traced(loss), float(loss.weights[0])
-    certificate = coarsen_runs(table, terms, loss, price=price)
-    assert certificate.is_certified
-    found = sum(
-        mass[part].sum() * (price if is_out else (part[-1] - part[0]) * weight)
-        for part, is_out in zip(certificate.grouping, certificate.suppressed, strict=True)
-    )
-    cost_of = cost_on_a_line(case, price)
-    assert found == pytest.approx(min(map(cost_of, oracle.run_groupings(n_classes))), abs=1e-12)
-
-
-@settings(deadline=None, max_examples=quick_or_all(60, 120))
 @given(cases(most_classes=8), st.sampled_from([0.05, 0.3, 1.0, 4.0]))
 def test_no_two_boxes_can_be_divided_better(case, price):
     """On a line, two published runs that touch cost no more than the best runs of their classes."""
@@ -137,24 +96,24 @@ def test_no_two_boxes_can_be_divided_better(case, price):
 
 
 @settings(deadline=None, max_examples=quick_or_all(60, 120))
-@given(cases(most_classes=12), st.sampled_from(["runs", "boxes"]))
-def test_weighing_is_never_worse_than_a_pure_policy(case, unions):
+@given(cases(most_classes=12))
+def test_weighing_is_never_worse_than_a_pure_policy(case):
     *_, table, _, terms = case
     n_classes = len(table)
     width = next(width for width in (4, 3, 2, 1) if n_classes % width == 0)
-    loss = line(n_classes) if unions == "runs" else grid(width, n_classes // width)
-    both = fit(table, terms, loss, on_failure="coarsen-suppress", unions=unions)
+    loss = grid(width, n_classes // width)
+    both = fit(table, terms, loss, on_failure="coarsen-suppress")
     for policy in ("coarsen", "suppress"):
         try:
-            pure = fit(table, terms, loss, on_failure=policy, unions=unions)
+            pure = fit(table, terms, loss, on_failure=policy)
         except RefusedError:
             continue
         assert both.cost.loss <= pure.cost.loss + 1e-5  # the trace of mass that empty classes get
 
 
 @settings(deadline=None, max_examples=quick_or_all(60, 120))
-@given(cases(most_classes=8), st.sampled_from(["runs", "boxes"]), st.integers(1, 3), st.data())
-def test_a_reserve_is_kept_where_it_can_be(case, unions, followers, data):
+@given(cases(most_classes=8), st.integers(1, 3), st.data())
+def test_a_reserve_is_kept_where_it_can_be(case, followers, data):
     *_, table, _, terms = case
     shares = [
         data.draw(st.lists(st.integers(0, 9), min_size=terms.n_values, max_size=terms.n_values))
@@ -162,9 +121,7 @@ def test_a_reserve_is_kept_where_it_can_be(case, unions, followers, data):
     ]
     cells = np.array(shares) / max(1, np.sum(shares))
     reserve = Reserve.keep(cells, terms, n_records=10, followers=followers, risk=0.3)
-    fitted = fit(
-        table, terms, line(len(table)), on_failure="coarsen-suppress", unions=unions, reserve=reserve
-    )
+    fitted = fit(table, terms, line(len(table)), on_failure="coarsen-suppress", reserve=reserve)
     assert fitted.certificate.is_certified
     shown = fitted.certificate.counts >= terms.min_records
     whole = np.array(table)[~unmergeable(np.array(table), terms)].sum(axis=0) >= terms.min_records
@@ -221,11 +178,11 @@ def test_unions_of_boxes_do_not_overlap(case):
 
 
 @settings(deadline=None, max_examples=quick_or_all(50, 100))
-@given(cases(), st.sampled_from(["runs", "boxes"]))
-def test_what_fit_returns_is_certified_and_accounted_for(case, unions):
+@given(cases())
+def test_what_fit_returns_is_certified_and_accounted_for(case):
     witnesses, allowances, table, r, terms = case
     loss = line(len(witnesses))
-    fitted = fit(table, terms, loss, on_failure="coarsen-suppress", unions=unions)
+    fitted = fit(table, terms, loss, on_failure="coarsen-suppress")
     group_of = fitted.grouping.class_of.tolist()
     left_out = set(np.flatnonzero(fitted.suppressed).tolist())
     assert oracle.passes(witnesses, allowances, table, group_of, left_out, r)
@@ -235,7 +192,7 @@ def test_what_fit_returns_is_certified_and_accounted_for(case, unions):
     assert cost.n_failing == int(certify(table, terms).fails.sum())
     assert (cost.n_merged == 0 and cost.n_suppressed == 0) == (cost.n_failing == 0)
     assert 0.0 == cost.ncp_before <= cost.ncp_after <= 1.0
-    again = fit(table, terms, loss, on_failure="coarsen-suppress", unions=unions)
+    again = fit(table, terms, loss, on_failure="coarsen-suppress")
     assert np.array_equal(again.grouping.class_of, fitted.grouping.class_of)
     # The grouping of the first release serves the same table again, without a search.
     kept = fit(table, terms, loss, on_failure="suppress", grouping=fitted.grouping)
@@ -275,23 +232,21 @@ def test_the_class_of_everything_may_fail_where_a_smaller_union_passes():
     terms = CertificateTerms.from_lists([[0, 1], [0, 1], [2, 3]], 4, ell=2, releases=1)
     table = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
     assert not certify(table, terms, Partition.single(3)).is_certified
-    for unions in ("runs", "boxes"):
-        fitted = fit(table, terms, line(3), on_failure="coarsen", unions=unions)
-        assert fitted.grouping.class_of.tolist() == [0, 0, 1]
+    fitted = fit(table, terms, line(3), on_failure="coarsen")
+    assert fitted.grouping.class_of.tolist() == [0, 0, 1]
 
 
 def test_a_class_that_nothing_can_satisfy_is_refused_or_left_out():
     terms = CertificateTerms.from_lists([[0, 1], [2, 3]], 4, ell=2, releases=1)
     table = [[1, 1, 0, 0], [0, 0, 5, 0]]
-    for unions in ("runs", "boxes"):
-        with pytest.raises(RefusedError, match="No union") as refusal:
-            fit(table, terms, line(2), on_failure="coarsen", unions=unions)
-        assert "5 of 7 records" in refusal.value.found
-        assert refusal.value.remedy.startswith("Allow to leave records out, or wait")
-        fitted = fit(table, terms, line(2), on_failure="coarsen-suppress", unions=unions, most_suppressed=0.8)
-        assert fitted.cost.n_suppressed == 5
-        with pytest.raises(RefusedError, match=r"More than 0\.5"):
-            fit(table, terms, line(2), on_failure="coarsen-suppress", unions=unions, most_suppressed=0.5)
+    with pytest.raises(RefusedError, match="No union") as refusal:
+        fit(table, terms, line(2), on_failure="coarsen")
+    assert "5 of 7 records" in refusal.value.found
+    assert refusal.value.remedy.startswith("Allow to leave records out, or wait")
+    fitted = fit(table, terms, line(2), on_failure="coarsen-suppress", most_suppressed=0.8)
+    assert fitted.cost.n_suppressed == 5
+    with pytest.raises(RefusedError, match=r"More than 0\.5"):
+        fit(table, terms, line(2), on_failure="coarsen-suppress", most_suppressed=0.5)
 
 
 def test_an_owner_that_has_to_keep_its_grouping_is_not_given_another():
@@ -317,35 +272,31 @@ def test_merging_against_what_a_ledger_has_left():
 
 def test_an_empty_table_passes():
     table = np.zeros((4, 3), dtype=np.int64)
-    for unions in ("runs", "boxes"):
-        fitted = fit(table, TERMS, line(4), on_failure="coarsen-suppress", unions=unions)
-        assert fitted.cost.n_merged == fitted.cost.n_suppressed == 0
-        assert fitted.cost.suppressed_share == 0.0
-    assert coarsen_runs(table, TERMS, line(4)).is_certified
+    fitted = fit(table, TERMS, line(4), on_failure="coarsen-suppress")
+    assert fitted.cost.n_merged == fitted.cost.n_suppressed == 0
+    assert fitted.cost.suppressed_share == 0.0
     assert coarsen_boxes(table, TERMS, line(4)).is_certified
 
 
-@pytest.mark.parametrize("unions", ["runs", "boxes"])
-def test_a_value_that_only_the_last_class_has(unions):
+def test_a_value_that_only_the_last_class_has():
     # The first class fails, and every other one passes: help is far away.
     n_classes = 1000
     witnesses = [[0, 1]] + [[0, 2]] * (n_classes - 1)
     terms = CertificateTerms.from_lists(witnesses, 3, ell=2, releases=1)
     table = np.tile([1, 0, 1], (n_classes, 1))
     table[-1] = [1, 1, 1]
-    fitted = fit(table, terms, line(n_classes), on_failure="coarsen", unions=unions)
+    fitted = fit(table, terms, line(n_classes), on_failure="coarsen")
     assert fitted.cost.n_published == 1
 
 
-@pytest.mark.parametrize("unions", ["runs", "boxes"])
-def test_many_classes(unions):
+def test_many_classes():
     rng = np.random.default_rng(3)
     n_classes, n_values = 4096, 20
     shares = rng.dirichlet(np.ones(n_values), size=n_classes)
     membership = shares >= np.partition(shares, -9, axis=1)[:, -9:-8]
     terms = CertificateTerms(membership, np.full(n_classes, 2), 5, 2)
     table = rng.multinomial(30, shares)
-    fitted = fit(table, terms, grid(64, 64), on_failure="coarsen", unions=unions)
+    fitted = fit(table, terms, grid(64, 64), on_failure="coarsen")
     assert fitted.cost.n_failing > 100
     assert fitted.cost.n_published > n_classes - 1.2 * fitted.cost.n_failing
     assert fitted.cost.ncp_after < 0.01
@@ -367,8 +318,6 @@ def test_groupings_that_are_none(merged):
 def test_parameters_that_make_no_sense():
     with pytest.raises(ParameterError, match="On failure"):
         fit(TABLE, TERMS, line(4), on_failure="ignore")
-    with pytest.raises(ParameterError, match="Unions"):
-        fit(TABLE, TERMS, line(4), unions="trees")
     with pytest.raises(ParameterError, match="between 0 and 1"):
         fit(TABLE, TERMS, line(4), most_suppressed=1.5)
     with pytest.raises(ParameterError, match="4 base classes"):

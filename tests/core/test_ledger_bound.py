@@ -7,7 +7,6 @@ import pytest
 
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper
-from elldelta.errors import ParameterError
 
 
 def shown_by(cells, n_records):
@@ -40,9 +39,7 @@ def test_never_below_the_exact_chance_and_near_it(ell, owners, n_records):
     rng = np.random.default_rng(ell * 10 + owners)
     for _ in range(4):
         cells = rng.dirichlet(np.ones(5))[:4] * 8.0 / n_records
-        found = class_failures_upper(
-            cells[np.newaxis], ell, n_records, owners, certifiable=True, shared_records_upper=0
-        )
+        found = class_failures_upper(cells[np.newaxis], ell, n_records, owners, checked_by="ledger")
         wanted = exact(cells.tolist(), ell, n_records, owners)
         assert wanted <= found.failures_upper[0]
         # Fewer records by three standard deviations, which is the price of independence.
@@ -52,14 +49,8 @@ def test_never_below_the_exact_chance_and_near_it(ell, owners, n_records):
         assert sorted(found.values.tolist()) == [0, 1, 2, 3]
 
 
-def test_a_ledger_asks_that_owners_draw_independently():
-    SharpBound(3, 100, 2, certifiable=True, shared_records=0)
-    with pytest.raises(ParameterError, match="any dependence"):
-        SharpBound(3, 100, 2, certifiable=True, shared_records=5)
-
-
 def test_failures_count_once_for_all_owners_together():
     cells = np.array([[0.05, 0.03, 0.02], [0.04, 0.04, 0.01]])
-    found = class_failures_upper(cells, 2, 80, 2, certifiable=True, shared_records_upper=0)
-    bound = SharpBound(2, 80, 2, certifiable=True, shared_records=0)
-    assert bound.total(found.failures_upper, found.peaks) == pytest.approx(found.failures_upper.sum())
+    found = class_failures_upper(cells, 2, 80, 2, checked_by="ledger")
+    bound = SharpBound(2, 80, 2, checked_by="ledger")
+    assert bound.total(found.failures_upper) == pytest.approx(found.failures_upper.sum())

@@ -13,7 +13,7 @@ from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.distribution import JointDistribution, sparse_rows
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.ledger_state import LedgerState
-from elldelta.core.movers import CommonWitnesses, common_boxes, common_runs, ranges_of
+from elldelta.core.movers import CommonWitnesses, common_boxes, ranges_of
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError, RefusedError
 
@@ -145,7 +145,7 @@ def test_boxes_have_their_witnesses_in_common_and_keep_the_limit(per_class, is_s
         offsets = np.searchsorted(rows, np.arange(len(dense) + 1))
         table = sparse_rows(offsets, values.astype(np.int32), dense[rows, values], dense.shape[1])
         distribution = JointDistribution(table, distribution.total)
-    bound = SharpBound(2, 600, 2, 0.1, per_class=per_class, certifiable=True)
+    bound = SharpBound(2, 600, 2, 0.1, per_class=per_class, checked_by="owner")
     partition, tiling, common = common_boxes(distribution, positions, (4, 12), bound, [0], trees=[None, None])
     assert partition.n_classes == tiling.n_boxes > 4
     ranges = ranges_of(tiling.lows, tiling.highs, [0])
@@ -161,7 +161,7 @@ def test_boxes_have_their_witnesses_in_common_and_keep_the_limit(per_class, is_s
 def test_the_failure_of_common_witnesses_is_that_of_the_definition():
     rng = np.random.default_rng(3)
     cells = rng.dirichlet(np.ones(20)).reshape(4, 5)
-    bound = SharpBound(2, 9, 1, certifiable=True)
+    bound = SharpBound(2, 9, 1, checked_by="owner")
     common = CommonWitnesses(np.array([0, 0, 1, 1]), ((0, 1, 2), (4, 2)))
     found = common.evaluate(JointDistribution(cells, 1.0), bound).classes.failures_upper
     draws = rng.multinomial(9, cells.reshape(-1), size=40_000).reshape(-1, 4, 5)
@@ -170,13 +170,3 @@ def test_the_failure_of_common_witnesses_is_that_of_the_definition():
         chance = (misses > len(values) - 2).mean()
         assert chance <= found[row] * 1.03
         assert found[row] <= 2.0 * chance + 0.01
-
-
-def test_runs_have_one_set_of_witnesses():
-    distribution, _ = model()
-    bound = SharpBound(2, 600, 2, 0.1, per_class=True, certifiable=True)
-    partition, common = common_runs(distribution, bound)
-    assert partition.n_classes > 3
-    assert common.evaluate(distribution.generalized(partition), bound).holds
-    with pytest.raises(RefusedError, match="in common"):
-        common_runs(distribution, SharpBound(6, 5, 2, 0.1, per_class=True, certifiable=True))

@@ -1,6 +1,5 @@
 """Missing-value tails and class failures against exact enumeration."""
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +10,7 @@ from tests.oracles import occupancy as oracle
 from tests.switch import quick_or_all
 
 from elldelta.core.occupancy import class_failures_upper
-from elldelta.errors import DistributionError, ParameterError
+from elldelta.errors import DistributionError
 
 SMALL = [
     ([Fraction(1, 4)] * 4, 7),
@@ -82,7 +81,7 @@ def test_pooled_class_failure_is_the_best_over_all_witness_sets_and_splits(sizes
 def test_certifiable_class_failure_is_the_best_over_all_witness_sets(releases, ell):
     cells = [Fraction(3, 10), Fraction(1, 4), Fraction(1, 5), Fraction(1, 10), Fraction(1, 20)]
     exact = oracle.certifiable_failure(cells, ell, 8, releases)
-    found = class_failures_upper(floats(cells)[np.newaxis], ell, 8, releases, certifiable=True)
+    found = class_failures_upper(floats(cells)[np.newaxis], ell, 8, releases, checked_by="owner")
     assert 1 <= found.failures_upper[0] / float(exact) < 1 + 2e-9
     size = found.n_witnesses[0]
     assert oracle.lemma_b_prime(cells[:size], 8, (size - ell) // releases) == exact
@@ -113,7 +112,7 @@ def test_failures_that_are_too_much_anyway_stay_above_what_is_enough(certifiable
     from elldelta.core.occupancy_kernels import best_prefix, class_failure, missing_chances
 
     rng = np.random.default_rng(releases)
-    none, n_exact = np.empty((0, 4)), 0
+    none, n_exact = np.empty((0, 2)), 0
     for _ in range(quick_or_all(60, 400)):
         n_values, ell = int(rng.integers(2, 400)), int(rng.integers(1, 7))
         cells = rng.poisson(rng.gamma(0.3, rng.choice([1.0, 10.0, 100.0]), n_values)).astype(float)
@@ -128,7 +127,7 @@ def test_failures_that_are_too_much_anyway_stay_above_what_is_enough(certifiable
         for enough in (np.inf, 0.3, 0.01):
             ranks = rng.permutation(n_values).astype(np.int32)
             found, length = class_failure(
-                cells, ranks, scale, n_records, -1.0, none, ell, releases, certifiable, enough, *memory
+                cells, ranks, scale, n_records, none, ell, releases, int(certifiable), enough, *memory
             )
             assert sorted(ranks) == list(range(n_values))
             if exact <= enough:
@@ -185,21 +184,16 @@ def test_the_exact_oracles_reject_an_allowance_one_too_large():
 
 @pytest.mark.parametrize(("cells", "n_records"), OFTEN)
 @pytest.mark.parametrize("ell", [1, 2, 3])
-@pytest.mark.parametrize("n_shared", [0, 2])
-def test_nearly_independent_releases(cells, n_records, ell, n_shared):
-    exact = float(oracle.partly_shared(cells, ell, n_records, n_shared))
+def test_independent_releases_through_one_ledger(cells, n_records, ell):
+    exact = float(oracle.partly_shared(cells, ell, n_records, 0))
     row = floats(cells)[np.newaxis]
-    found = class_failures_upper(row, ell, n_records, 2, shared_records_upper=n_shared).failures_upper[0]
-    assert exact <= found <= class_failures_upper(row, ell, n_records, 2).failures_upper[0]
+    assert exact <= class_failures_upper(row, ell, n_records, 2, checked_by="ledger").failures_upper[0]
 
 
 def test_independence_buys_more_than_any_dependence():
     cells = np.full((1, 50), 1 / 30_000)
-    apart = class_failures_upper(cells, 10, 65_606, 2, shared_records_upper=3_280).failures_upper[0]
+    apart = class_failures_upper(cells, 10, 65_606, 2, checked_by="ledger").failures_upper[0]
     assert apart < 1e-6 * class_failures_upper(cells, 10, 65_606, 2).failures_upper[0]
-    # A claim that is wrong is an assumption that is wrong: identical copies share every record.
-    same = class_failures_upper(cells, 10, 65_606, 2, shared_records_upper=65_606).failures_upper[0]
-    assert same == class_failures_upper(cells, 10, 65_606, 2).failures_upper[0]
 
 
 distributions = st.lists(st.floats(0.001, 1.0), min_size=3, max_size=12).map(
@@ -217,8 +211,7 @@ distributions = st.lists(st.floats(0.001, 1.0), min_size=3, max_size=12).map(
 )
 def test_monotone(cells, share, n_records, releases, data):
     ell = data.draw(st.integers(1, len(cells) - 1))
-    certifiable = data.draw(st.booleans())
-    shared = None if certifiable else data.draw(st.sampled_from([None, 0]))
+    checked_by = data.draw(st.sampled_from(["nobody", "owner"]))
 
     def failure(cells, ell, n_records, releases):
         found = class_failures_upper(
@@ -226,8 +219,7 @@ def test_monotone(cells, share, n_records, releases, data):
             ell,
             n_records,
             releases,
-            certifiable=certifiable,
-            shared_records_upper=shared,
+            checked_by=checked_by,
         ).failures_upper[0]
         return min(1.0, found)  # above 1, where a bound says nothing, the prefactor of Lemma B is all of it
 
@@ -260,7 +252,7 @@ def test_pooling_never_loses_to_a_separate_check_per_release():
     cells = rng.dirichlet(np.full(12, 0.8), size=40) / 5
     for releases in (1, 2, 3, 5):
         pooled = class_failures_upper(cells, 3, 90, releases).failures_upper
-        certifiable = class_failures_upper(cells, 3, 90, releases, certifiable=True).failures_upper
+        certifiable = class_failures_upper(cells, 3, 90, releases, checked_by="owner").failures_upper
         assert (pooled <= releases * certifiable * (1 + 1e-9)).all()
         assert releases == 1 or (pooled < 0.999 * releases * certifiable).any()
 
@@ -298,41 +290,13 @@ def test_witnesses_are_prefixes_of_the_values_by_falling_probability():
         assert 2 <= len(witnesses) == len(set(witnesses)) <= 9
         assert list(witnesses) == np.argsort(-row, kind="stable")[: len(witnesses)].tolist()
     assert failures.n_witnesses.tolist() == [len(witnesses) for witnesses in failures.witnesses]
-    for array in (failures.failures_upper, failures.n_witnesses, failures.values, failures.peaks):
+    for array in (failures.failures_upper, failures.n_witnesses, failures.values):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ParameterError, match="from 0 to 10"):
-        class_failures_upper(np.full((1, 3), 0.1), 2, 10, 2, shared_records_upper=11)
     with pytest.raises(DistributionError, match="finite and not negative"):
         class_failures_upper(np.array([[0.1, -0.1]]), 1, 10)
     with pytest.raises(DistributionError, match="one row per class"):
         class_failures_upper(np.array([0.1]), 1, 10)
-
-
-def test_shared_records_of_any_values_need_theorem_d_alone():
-    """Two values of chance one half, ell = 2, N = 10, t = 2, U = 4; the shared records all show the first.
-
-    What the theorems say together is too small then: C counts the shared records as drawn from P.
-    """
-    cells = np.array([[0.5, 0.5]])
-    failure = 0.0
-    # Six records of each release are independent; linked is what both releases show.
-    for first in itertools.product((0, 1), repeat=6):
-        seen = {0, *first}
-        failure += sum(len(seen & {0, *second}) < 2 for second in itertools.product((0, 1), repeat=6)) / 2**12
-    assert failure == pytest.approx(1 - (1 - 2**-6) ** 2)
-    taken = float(class_failures_upper(cells, 2, 10, 2, shared_records_upper=4).failures_upper[0])
-    by_c = float(class_failures_upper(cells, 2, 10, 2).failures_upper[0])
-    assert taken == pytest.approx(by_c) == pytest.approx(4 * 2**-10)
-    assert taken < failure
-    by_d = 2 * (1 - (1 - 2**-6) ** 2)  # E W with W the number of values that some release misses
-    assert by_d >= failure
-    # Shared without looking at values: the four are drawn from P as well, and what is promised holds.
-    honest = 0.0
-    for shared in itertools.product((0, 1), repeat=4):
-        missing = 2**-6 if len(set(shared)) == 1 else 0.0
-        honest += (1 - (1 - missing) ** 2) / 2**4
-    assert honest <= taken

@@ -1,24 +1,10 @@
 import numpy as np
 import pytest
 from tests.oracles import boxes as oracle
-from tests.planned import sharp_runs
 
 from elldelta.core.distribution import JointDistribution
-from elldelta.core.generalize.bounds import SharpBound
-from elldelta.core.generalize.boxes import boxes
 from elldelta.core.partition import Partition
-from elldelta.core.utility import (
-    ANY_VALUE,
-    Workload,
-    answered_shares,
-    measure_utility,
-    ncp_by_attribute,
-    occupied_hulls,
-    random_workload,
-    true_shares,
-    workload_error,
-)
-from elldelta.errors import ParameterError
+from elldelta.core.utility import measure_utility, ncp_by_attribute, occupied_hulls
 
 SIZES = (3, 5, 1)
 POSITIONS = np.array([[0, 0, 0], [0, 3, 0], [1, 1, 0], [2, 4, 0], [2, 0, 0]])
@@ -70,81 +56,3 @@ def test_a_class_that_never_occurs_has_the_hull_of_its_rows(distribution):
     lows, highs = occupied_hulls(distribution, Partition([0, 0, 1, 1, 2]), POSITIONS, SIZES)
     assert lows[2].tolist() == highs[2].tolist() == [2, 0, 0]
     assert (lows[1].tolist(), highs[1].tolist()) == ([1, 1, 0], [2, 4, 0])
-
-
-def test_answers_by_hand(distribution):
-    """One class covers 2 x 4 positions, a quarter of which is asked for; the other lies outside."""
-    lows, highs = [[0, 0, 0], [2, 0, 0]], [[1, 3, 0], [2, 4, 0]]
-    workload = Workload([[0, 1, 0], [0, 1, 0]], [[0, 2, 0], [0, 2, 0]], [ANY_VALUE, 1], SIZES)
-    answers = answered_shares(distribution, CLASSES, lows, highs, workload)
-    assert answers == pytest.approx([6 / 12 / 4, 4 / 12 / 4])
-    assert true_shares(distribution, POSITIONS, workload) == pytest.approx([0.0, 0.0])
-
-
-def test_the_finest_classes_answer_exactly():
-    rng = np.random.default_rng(1)
-    sizes = (4, 6, 3)
-    positions = np.array(oracle.every_combination(sizes))
-    table = rng.poisson(3.0, (len(positions), 4)) + 1
-    distribution = JointDistribution.from_counts(table)
-    workload = random_workload(rng, sizes, 4, n_queries=200)
-    truth = true_shares(distribution, positions, workload)
-    for query in range(0, 200, 17):
-        inside = ((positions >= workload.lows[query]) & (positions <= workload.highs[query])).all(axis=1)
-        value = workload.values[query]
-        cells = table[inside] if value == ANY_VALUE else table[inside, value]
-        assert truth[query] == pytest.approx(cells.sum() / table.sum())
-    finest = Partition(np.arange(len(positions)))
-    assert answered_shares(distribution, finest, positions, positions, workload) == pytest.approx(truth)
-    exact = workload_error(truth, truth)
-    assert (exact.median, exact.mean) == (0.0, 0.0)
-    single = Partition.single(len(positions))
-    ends = occupied_hulls(distribution, single, positions, sizes)
-    assert workload_error(truth, answered_shares(distribution, single, *ends, workload)).mean > 0.01
-
-
-def test_a_workload_is_what_it_says():
-    sizes = (2, 40, 25, 10)
-    workload = random_workload(
-        np.random.default_rng(2), sizes, 7, n_queries=4000, selectivity=0.05, value_share=0.25
-    )
-    again = random_workload(
-        np.random.default_rng(2), sizes, 7, n_queries=4000, selectivity=0.05, value_share=0.25
-    )
-    assert (workload.lows == again.lows).all()
-    assert (workload.values == again.values).all()
-    assert (workload.lows >= 0).all()
-    assert (workload.highs < np.array(sizes)).all()
-    # 1000 +- 137 is five standard deviations
-    assert abs((workload.values != ANY_VALUE).sum() - 1000) < 137
-    lengths = workload.highs - workload.lows + 1
-    only_second = (lengths[:, [0, 2, 3]] == np.array(sizes)[[0, 2, 3]]).all(axis=1) & (lengths[:, 1] < 40)
-    assert only_second.sum() > 0
-    assert set(lengths[only_second, 1].tolist()) == {2}  # 40 x 0.05
-    assert set(np.unique(workload.lows[only_second, 1]).tolist()) <= set(range(39))
-
-
-def test_the_floor_under_the_truth():
-    found = workload_error([0.0, 0.5, 0.0001], [0.002, 0.25, 0.0001], sanity_share=0.001)
-    assert (found.median, found.n_below_sanity) == (0.5, 2)
-    assert found.mean == pytest.approx((2.0 + 0.5 + 0.0) / 3)
-    with pytest.raises(ParameterError, match="floor under the truth"):
-        workload_error([0.1], [0.1], sanity_share=0.0)
-    with pytest.raises(ParameterError, match="one answer per query"):
-        workload_error([0.1], [0.1, 0.2])
-
-
-def test_boxes_answer_better_than_runs_on_adult():
-    table, positions, sizes = oracle.adult("sex", "education", "age")
-    distribution = JointDistribution.from_counts(table)
-    workload = random_workload(np.random.default_rng(1), sizes, distribution.n_values, n_queries=1000)
-    truth = true_shares(distribution, positions, workload)
-    errors = []
-    for partition in (
-        boxes(distribution, positions, sizes, SharpBound(5, 30_000, 1, 0.01))[0],
-        sharp_runs(distribution, 5, 30_000, 1, 0.01).partition,
-    ):
-        ends = occupied_hulls(distribution, partition, positions, sizes)
-        errors.append(workload_error(truth, answered_shares(distribution, partition, *ends, workload)))
-    assert errors[0].median < 0.8 * errors[1].median
-    assert errors[0].mean < 0.8 * errors[1].mean

@@ -6,13 +6,7 @@ from typing import Any
 
 import elldelta as ed
 
-KINDS = {
-    "certified": {"shape": "boxes"},
-    "probabilistic": {"guarantee": "probabilistic", "shape": "boxes"},
-    "paper": {"guarantee": "probabilistic", "bound": "paper", "shape": "runs"},
-}
-
 
 def planned(model: ed.Model, kind: str, **wish: Any) -> ed.Plan:
     """A plan of a kind."""
-    return ed.plan(model, **KINDS[kind], **wish)
+    return ed.plan(model, kind=kind, **wish)

@@ -37,8 +37,8 @@ schema infer past.csv --qi postal_code,age --sensitive disease,gender --changes 
 estimate past.csv --schema several.toml --person patient_id -o several.parquet
 plan several.parquet --ell disease=3,gender=2 --releases 2 --records 700 --waiting-risk 0.2 -o several.json
 release owner_a.csv --plan several.json --person patient_id --on-failure coarsen -o several.csv
-plan model.parquet --ell 3 --releases 2 --records 700 --guarantee probabilistic -o probabilistic.json
-plan model.parquet --ell 3 --beta 0.5 --bound paper --shape runs --guarantee probabilistic -o paper.json
+plan model.parquet --ell 3 --releases 2 --records 700 --kind probabilistic -o probabilistic.json
+plan model.parquet --ell 3 --beta 0.5 --kind paper -o paper.json
 plan model.parquet --ell 3 --owners 3 --records 700 -o owners.json
 """  # noqa: E501 (commands as they are typed)
 

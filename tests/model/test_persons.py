@@ -117,7 +117,7 @@ def test_witnesses_need_so_many_persons_and_not_records(plan):
 
 def test_classes_need_persons(model):
     """One person has all values of a class: five values, one person."""
-    plan = ed.plan(model, ell=3, releases=1, classes=4, delta=0.1, shape="runs")
+    plan = ed.plan(model, ell=3, releases=1, records=60, delta=0.1)
     frame = pd.DataFrame(
         [
             {"who": f"{age}-{copy}", "age": age, "sex": sex, "disease": disease}

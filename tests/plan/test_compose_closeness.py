@@ -64,9 +64,7 @@ def test_another_plan_costs_the_way_between_the_references_for_each_of_its_relea
 
 def test_what_releases_of_two_plans_show_is_within_the_sum(world):
     fine, _, _, people = world
-    other = ed.plan(
-        ed.estimate(people(5000), fine.schema), closeness=0.3, releases=2, records=3000, shape="runs"
-    )
+    other = ed.plan(ed.estimate(people(5000), fine.schema), closeness=0.3, releases=2, records=3000)
     releases = [(fine, ed.release(people(3000), fine)), (other, ed.release(people(3000), other))]
     bounds = {item.plan: item.distance_upper for item in compose([(fine, 1), (other, 1)]).closeness}
     published = [(plan, open_published(release)) for plan, release in releases]

@@ -138,8 +138,8 @@ def test_a_plan_whose_classes_have_nothing_in_common_is_refused(plans):
 @pytest.mark.parametrize(
     "asked",
     [
-        {"guarantee": "probabilistic"},
-        {"bound": "paper", "delta": 0.01},
+        {"kind": "probabilistic"},
+        {"kind": "paper"},
         {"owners": 2, "releases": 1},
         {"closeness": 0.4},
     ],
@@ -151,10 +151,9 @@ def test_what_is_not_for_people_who_move_is_refused(moving, asked):
     assert "birth year" in refusal.value.remedy
 
 
-@pytest.mark.parametrize("shape", ["runs", "boxes"])
 @pytest.mark.parametrize("asked", [{"delta": 0.01}, {"min_records": 2}, {"fewest_past": 5}])
-def test_other_wishes(moving, shape, asked):
-    plan = ed.plan(moving, ell=2, releases=2, records=4000, shape=shape, **asked)
+def test_other_wishes(moving, asked):
+    plan = ed.plan(moving, ell=2, releases=2, records=4000, **asked)
     assert Plan.from_dict(plan.to_dict()) == plan
     assert plan.n_classes > 1
     if "delta" in asked:

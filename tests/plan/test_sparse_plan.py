@@ -34,10 +34,10 @@ def model_file(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("shape", ["runs", "boxes"])
-def test_zeros_take_no_memory(model_file, shape, monkeypatch):
+@pytest.mark.parametrize("kind", ["certified", "paper"])
+def test_zeros_take_no_memory(model_file, kind, monkeypatch):
     monkeypatch.setattr(distribution, "BLOCK", 1 << 16)
-    wish = Wish(ell=3, releases=2, records=6000, shape=shape, delta=0.02)
+    wish = Wish(ell=3, releases=2, records=6000, kind=kind, delta=0.02)
     make_plan(read_model(model_file), wish)  # what the compiler needs is no part of the question
     tracemalloc.start()
     try:

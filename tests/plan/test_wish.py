@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -31,17 +31,13 @@ SMALL = {"ell": 3, "records": 2000}
         ("delta", "0.01", "'0.01'"),
         ("delta", float("nan"), "nan"),
         ("delta", 0, "0"),
-        ("eta", 1.0, "1.0"),
-        ("eta", None, "None"),
         ("waiting_risk", "often", "'often'"),
         ("waiting_risk", 1.5, "1.5"),
-        ("bound", "exact", "'exact'"),
-        ("bound", ["sharp"], "['sharp']"),
-        ("shape", "circles", "'circles'"),
-        ("guarantee", None, "None"),
+        ("kind", "exact", "'exact'"),
+        ("kind", ["paper"], "['paper']"),
+        ("kind", None, "None"),
         ("min_records", 0, "0"),
         ("fewest_past", False, "False"),
-        ("category_order", "random", "'random'"),
     ],
     ids=str,
 )
@@ -53,7 +49,7 @@ def test_what_is_wrong_is_told_in_three_parts(name, value, found):
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize("ways", [{}, {"records": 10, "p": 0.1}, {"classes": 3, "beta": 0.5}], ids=str)
+@pytest.mark.parametrize("ways", [{}, {"records": 10, "p": 0.1}, {"p": 0.1, "beta": 0.5}], ids=str)
 def test_one_way_to_say_how_many_records(ways):
     with pytest.raises(ParameterError, match="exactly one"):
         Wish(ell=3, **ways)
@@ -70,10 +66,10 @@ def test_numbers_of_numpy_become_plain_ones():
     "wish",
     [
         Wish(**SMALL),
-        Wish(ell=2, beta=0.1, bound="paper"),
-        Wish(ell=2, p=0.001, releases=3, eta=1e-4, shape="runs"),
-        Wish(ell=2, classes=5, guarantee="probabilistic", shared_records=0),
-        Wish(**SMALL, waiting_risk="auto", min_records=2, fewest_past=5, category_order="profile"),
+        Wish(ell=2, beta=0.1, kind="paper"),
+        Wish(ell=2, p=0.001, releases=3, kind="paper"),
+        Wish(**SMALL, kind="probabilistic"),
+        Wish(**SMALL, waiting_risk="auto", min_records=2, fewest_past=5),
     ],
 )
 def test_a_wish_survives_being_stored(wish):
@@ -82,23 +78,12 @@ def test_a_wish_survives_being_stored(wish):
     assert set(document) == {field.name for field in fields(Wish)}
 
 
-def test_a_stored_wish_of_an_earlier_version_is_read():
-    """As the service stored it: with fewer names, and with a bound that is offered no more."""
-    stored = {
-        "ell": 3, "records": 2000, "delta": 0.01, "releases": 2, "shape": None, "guarantee": "certified",
-        "bound": "union", "eta": 0.0, "waiting_risk": None, "min_records": 1, "shared_records": None,
-    }  # fmt: skip
-    wish = Wish.from_dict(stored)
-    assert (wish.bound, wish.fewest_past) == ("union", 1)
-    assert replace(wish, bound="sharp") == Wish(ell=3, records=2000, releases=2, delta=0.01)
-
-
 @pytest.mark.parametrize("document", [{}, {"records": 5}, {"ell": 3, "records": 5, "l": 4}], ids=str)
 def test_documents_that_are_no_wish(document):
     with pytest.raises(ParameterError, match="A wish says ell") as caught:
         Wish.from_dict(document)
     assert caught.value.found
-    assert "category_order" in caught.value.remedy
+    assert "fewest_past" in caught.value.remedy
 
 
 def test_what_is_said_in_python_is_what_is_wished(monkeypatch):
@@ -109,15 +94,11 @@ def test_what_is_said_in_python_is_what_is_wished(monkeypatch):
         assert parameters[field.name].default == field.default
     monkeypatch.setattr(planner, "loaded", lambda *_: None)
     monkeypatch.setattr(planner, "make_plan", lambda _model, wish, _hierarchies, _progress: wish)
-    given = {
-        "ell": 7, "delta": 0.03, "releases": 4, "eta": 0.002, "shared_records": 11, "shape": "runs",
-        "guarantee": "probabilistic", "fewest_past": 6, "category_order": "profile",
-    }  # fmt: skip
-    for way in ({"records": 900}, {"p": 0.125}, {"beta": 0.25}, {"classes": 13}):
+    given = {"ell": 7, "delta": 0.03, "releases": 4, "kind": "paper", "fewest_past": 6}
+    for way in ({"records": 900}, {"p": 0.125}, {"beta": 0.25}):
         assert planner.plan(None, **given, **way) == Wish(**given, **way)
     certified = {"ell": 2, "records": 900, "waiting_risk": 0.25, "min_records": 3}
     assert planner.plan(None, **certified) == Wish(**certified)
-    assert planner.plan(None, ell=2, beta=0.5, bound="paper") == Wish(ell=2, beta=0.5, bound="paper")
 
 
 @pytest.mark.parametrize(
@@ -126,11 +107,9 @@ def test_what_is_said_in_python_is_what_is_wished(monkeypatch):
         ({"records": 10}, (None, "auto")),
         ({"records": 10, "delta": 0.02}, (0.02, None)),
         ({"records": 10, "waiting_risk": 0.2}, (None, 0.2)),
-        ({"records": 10, "guarantee": "probabilistic"}, (0.01, None)),
-        ({"records": 10, "bound": "paper"}, (0.01, None)),
-        ({"records": 10, "eta": 0.001}, (0.01, None)),
-        ({"classes": 10}, (0.01, None)),
-        ({"p": 0.1}, (0.01, None)),
+        ({"records": 10, "kind": "probabilistic"}, (0.01, None)),
+        ({"records": 10, "kind": "paper"}, (0.01, None)),
+        ({"p": 0.1, "kind": "paper"}, (0.01, None)),
     ],
     ids=str,
 )
@@ -138,3 +117,27 @@ def test_what_is_taken_where_nothing_was_asked_for(wish, chosen):
     made = Wish(ell=2, **wish)
     assert (made.delta, made.waiting_risk) == chosen
     assert Wish.from_dict(made.to_dict()) == made
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"p": 0.1},
+        {"beta": 0.1, "kind": "probabilistic"},
+        {"records": 10, "waiting_risk": 0.1, "kind": "probabilistic"},
+        {"records": 10, "waiting_risk": "auto", "kind": "paper"},
+        {"records": 10, "owners": 2, "kind": "paper"},
+        {"records": 10, "owners": 2, "releases": 2},
+        {"records": 10, "min_records": 2, "kind": "probabilistic"},
+        {"records": 10, "closeness_to": "overall"},
+        {"records": 10, "closeness": 0.2, "kind": "probabilistic"},
+        {"records": 10, "closeness": 0.2, "kind": "paper"},
+        {"records": 10, "closeness": 0.2, "delta": 0.01},
+        {"records": 10, "closeness": 0.2, "owners": 2},
+    ],
+    ids=str,
+)
+def test_what_does_not_go_together_is_told_in_three_parts(wish):
+    with pytest.raises(ParameterError) as caught:
+        Wish(ell=2, **wish)
+    assert all((caught.value.problem, caught.value.found, caught.value.remedy))

@@ -12,19 +12,17 @@ from tests.oracles import registration as oracle
 from elldelta.agency.admission import PlanState, ledger_chain
 from elldelta.agency.linking import check_linkage
 from elldelta.agency.series import table_of
+from elldelta.choices import PLAN_KINDS
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linked_state import LinkedState
 from elldelta.core.partition import Partition
 from elldelta.errors import RefusedError
 
-MERGES = {
-    "boxes": (None, [0, 1, 2, 2], [0, 1, 1, 1], [0, 0, 0, 0]),
-    "runs": (None, [0, 0, 1, 1], [0, 1, 1, 2], [0, 0, 0, 1], [0, 0, 0, 0]),
-}
+MERGES = (None, [0, 1, 2, 2], [0, 1, 1, 1], [0, 0, 0, 0])
 OTHER_BOXES = (((0, 0), (3, 0)), ((0, 1), (2, 2)), ((3, 1), (3, 1)), ((3, 2), (3, 2)))
 
 
-def random_plan(rng, *, shape, boxes=DIAGONAL, guarantee="certified"):
+def random_plan(rng, *, boxes=DIAGONAL, kind="certified"):
     n_values = 6
     ell = int(rng.integers(1, 4))
     witnesses = [
@@ -32,22 +30,20 @@ def random_plan(rng, *, shape, boxes=DIAGONAL, guarantee="certified"):
     ]
     return make_plan(
         boxes=boxes,
-        starts=[0, 2, 5, 8] if shape == "runs" else None,
         witnesses=witnesses,
         n_values=n_values,
         ell=ell,
         releases=int(rng.integers(1, 4)),
         records=int(rng.integers(2, 40)),
-        guarantee=guarantee,
+        kind=kind,
         min_records=int(rng.integers(1, 3)),
     )
 
 
-def random_registration(rng, plan, shape, group_of="any"):
+def random_registration(rng, plan, group_of="any"):
     """A table made to hurt: misses, single values, empty classes."""
-    options = MERGES[shape]
     if group_of == "any":
-        group_of = options[int(rng.integers(len(options)))]
+        group_of = MERGES[int(rng.integers(len(MERGES)))]
     n_classes = 4 if group_of is None else max(group_of) + 1
     counts = rng.integers(1, 4, (n_classes, plan.schema.n_values))
     counts[rng.random(counts.shape) < rng.choice([0.0, 0.1, 0.25])] = 0
@@ -60,7 +56,7 @@ def may_join(plan, admitted, registration):
     document, new = plain(plan), plain(registration)
     if not new["cells"]["counts"]:
         return False
-    if plan.guarantee == "certified":
+    if plan.is_certified:
         if not oracle.is_certified(document, new):
             return False
     elif (
@@ -74,17 +70,16 @@ def may_join(plan, admitted, registration):
     return oracle.has_room(document, [*(plain(item) for item in admitted), new])
 
 
-@pytest.mark.parametrize("shape", ["boxes", "runs"])
-@pytest.mark.parametrize("guarantee", ["certified", "probabilistic"])
-def test_one_plan(shape, guarantee):
+@pytest.mark.parametrize("kind", PLAN_KINDS)
+def test_one_plan(kind):
     rng = np.random.default_rng(901)
     n_admitted = n_refused = n_tight = 0
     for _ in range(30):
-        plan = random_plan(rng, shape=shape, guarantee=guarantee)
+        plan = random_plan(rng, kind=kind)
         agency = Agency(plan)
         for owner in "ABCDEFGHI":
-            group_of = "any" if guarantee == "certified" else None
-            registration = random_registration(rng, plan, shape, group_of)
+            group_of = "any" if kind == "certified" else None
+            registration = random_registration(rng, plan, group_of)
             expected = may_join(plan, agency.sent[plan.digest], registration)
             try:
                 agency.register(plan, registration, owner)
@@ -105,15 +100,15 @@ def test_one_plan(shape, guarantee):
             n_tight += margin == 0
         ledger_chain(plan, agency.lines(plan))
     # Not an empty promise: owners of both kinds came, and some were left with just ell.
-    assert n_admitted > (60 if guarantee == "certified" else 20)
+    assert n_admitted > (60 if kind == "certified" else 20)
     assert n_refused > 60
     assert n_tight > 2
 
 
 def two_plans(rng):
     """Two plans for one population: other classes, another ell."""
-    first = random_plan(rng, shape="boxes")
-    second = random_plan(rng, shape="boxes", boxes=OTHER_BOXES)
+    first = random_plan(rng)
+    second = random_plan(rng, boxes=OTHER_BOXES)
     return first, second
 
 
@@ -122,7 +117,7 @@ def registered_under(rng, agency, plans):
     for owner in "ABCDEFGHIJ":
         plan = plans[int(rng.integers(2))]
         try:
-            agency.register(plan, random_registration(rng, plan, "boxes", None), owner)
+            agency.register(plan, random_registration(rng, plan, None), owner)
         except RefusedError as refusal:
             n_refused_for_linkage += "Linked with what is registered" in refusal.problem
         if len(agency.pairs()) == 6:
@@ -188,7 +183,7 @@ def test_the_exact_linkage_is_exact():
     for _ in range(60):
         plans = two_plans(rng)
         made = [
-            (plan, random_registration(rng, plan, "boxes", None))
+            (plan, random_registration(rng, plan, None))
             for plan in (plans[int(rng.integers(2))] for _ in range(int(rng.integers(1, 5))))
         ]
         *before, (plan, new) = made
@@ -211,10 +206,10 @@ def test_the_ledger_refuses_what_would_hurt():
     rng = np.random.default_rng(904)
     n_hurt = 0
     for _ in range(60):
-        plan = random_plan(rng, shape="boxes")
+        plan = random_plan(rng)
         agency = Agency(plan)
         for owner in "ABCDEF":
-            registration = random_registration(rng, plan, "boxes")
+            registration = random_registration(rng, plan)
             try:
                 agency.register(plan, registration, owner)
             except RefusedError as refusal:

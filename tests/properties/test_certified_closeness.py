@@ -68,30 +68,25 @@ def furthest_link(releases, references):
     return float(distances[is_there].max(initial=0.0))
 
 
-def publish(rng, unions, ell, limit, n_owners=3, on_failure="coarsen-suppress"):
+def publish(rng, ell, limit, n_owners=3, on_failure="coarsen-suppress"):
     references = references_of(rng)
     terms = terms_for(references, limit, ell)
-    if unions == "runs":
-        positions = np.arange(N_CLASSES)[:, np.newaxis]
-        loss = HullLoss(positions, positions, (N_CLASSES,), rng.random(N_CLASSES))
-    else:
-        positions = np.stack(np.divmod(np.arange(N_CLASSES), 6), axis=1)
-        loss = HullLoss(positions, positions, (N_CLASSES // 6, 6), rng.random(N_CLASSES))
+    positions = np.stack(np.divmod(np.arange(N_CLASSES), 6), axis=1)
+    loss = HullLoss(positions, positions, (N_CLASSES // 6, 6), rng.random(N_CLASSES))
     tables, found = [], []
     for owner in range(n_owners):
         tables.append(table_of(rng, references, limit, owner, tables))
-        found.append(fit(tables[-1], terms, loss, on_failure=on_failure, unions=unions))
+        found.append(fit(tables[-1], terms, loss, on_failure=on_failure))
     return references, terms, tables, found
 
 
-@pytest.mark.parametrize("unions", ["runs", "boxes"])
 @pytest.mark.parametrize("ell", [1, 3])
-def test_certified_releases_link_to_what_is_promised(unions, ell):
-    rng = np.random.default_rng([7, ell, unions == "runs"])
+def test_certified_releases_link_to_what_is_promised(ell):
+    rng = np.random.default_rng([7, ell])
     n_merged = n_out = 0
     for limit in ("1/2", "3/10", "1/10"):
         for _ in range(4):
-            references, terms, tables, found = publish(rng, unions, ell, Fraction(limit))
+            references, terms, tables, found = publish(rng, ell, Fraction(limit))
             for item, table in zip(found, tables, strict=True):
                 assert item.certificate.is_certified
                 assert item.cost.n_records == table.sum()
@@ -106,8 +101,7 @@ def test_certified_releases_link_to_what_is_promised(unions, ell):
     assert n_out > 0
 
 
-@pytest.mark.parametrize("unions", ["runs", "boxes"])
-def test_merging_costs_no_more_than_leaving_out(unions):
+def test_merging_costs_no_more_than_leaving_out():
     rng = np.random.default_rng(11)
     positions = np.arange(N_CLASSES)[:, np.newaxis]
     loss = HullLoss(positions, positions, (N_CLASSES,), np.ones(N_CLASSES))
@@ -116,7 +110,7 @@ def test_merging_costs_no_more_than_leaving_out(unions):
         references = references_of(rng)
         terms, table = terms_for(references, Fraction(3, 10)), table_of(rng, references, 0.3, owner, [])
         alone = fit(table, terms, loss, on_failure="suppress")
-        both = fit(table, terms, loss, on_failure="coarsen-suppress", unions=unions)
+        both = fit(table, terms, loss, on_failure="coarsen-suppress")
         assert both.cost.loss <= alone.cost.loss + 1e-12
         gained += alone.cost.loss - both.cost.loss
     assert gained > 0.0
@@ -197,6 +191,6 @@ def test_what_cannot_pass_is_refused_with_the_reason():
     assert "1 are up to 0.4 from their references, and may be 0.1" in refusal.value.found
     assert "values" not in refusal.value.problem.replace("than was promised", "")
     with pytest.raises(RefusedError, match="No union of classes"):
-        fit([[50, 50], [10, 90]], terms, loss, on_failure="coarsen", unions="boxes")
-    left = fit([[50, 50], [10, 90]], terms, loss, on_failure="coarsen-suppress", unions="boxes")
+        fit([[50, 50], [10, 90]], terms, loss, on_failure="coarsen")
+    left = fit([[50, 50], [10, 90]], terms, loss, on_failure="coarsen-suppress")
     assert left.cost.n_suppressed == 100

@@ -159,9 +159,8 @@ def test_classes_without_a_record_must_be_asked_too():
     assert n_found > 10
 
 
-@pytest.mark.parametrize("unions", ["runs", "boxes"])
 @pytest.mark.parametrize("on_failure", ["suppress", "coarsen-suppress"])
-def test_fitted_releases_of_any_owners_link_to_ell(unions, on_failure):
+def test_fitted_releases_of_any_owners_link_to_ell(on_failure):
     rng = np.random.default_rng(81)
     n_linked = n_merged = 0
     for _ in range(12):
@@ -171,7 +170,7 @@ def test_fitted_releases_of_any_owners_link_to_ell(unions, on_failure):
         tables, releases = [], []
         for owner in range(terms.releases):
             tables.append(adversarial_table(rng, terms, owner, tables))
-            fitted = fit(tables[-1], terms, loss, on_failure=on_failure, unions=unions)
+            fitted = fit(tables[-1], terms, loss, on_failure=on_failure)
             n_merged += fitted.cost.n_merged
             releases.append(fitted.certificate)
         # One of them in other classes than its owner would choose: whatever is certified may be mixed.
@@ -255,10 +254,7 @@ def test_no_distribution_is_needed(owners):
         tables = [table(), table()]
         if owners == "copies":
             tables[1] = tables[0]
-        releases = [
-            fit(counts, terms, loss, on_failure="coarsen-suppress", unions="runs").certificate
-            for counts in tables
-        ]
+        releases = [fit(counts, terms, loss, on_failure="coarsen-suppress").certificate for counts in tables]
         assert all(release.n_published > 1 for release in releases)
         left, n_people = linked_values(releases, 1)
         assert n_people

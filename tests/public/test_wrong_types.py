@@ -40,7 +40,7 @@ WRONG = {
     "an array as ell": lambda g: ed.plan(g["model"], ell=ARRAY, records=2500),
     "real records": lambda g: ed.plan(g["model"], ell=4, records=2500.5),
     "a text as delta": lambda g: ed.plan(g["model"], ell=4, records=2500, delta="0.1"),
-    "an unknown shape": lambda g: ed.plan(g["model"], ell=4, records=2500, shape="circles"),
+    "an unknown kind": lambda g: ed.plan(g["model"], ell=4, records=2500, kind="circles"),
     "rows as a hierarchy": lambda g: ed.plan(
         g["model"], ell=3, records=2500, hierarchies={"gender": [["F", "*"], ["M", "*"]]}
     ),

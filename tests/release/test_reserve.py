@@ -8,7 +8,6 @@ import pytest
 from tests.release.hospital_tables import QUASI_IDENTIFIERS, SENSITIVE, make_rows, to_arrow
 
 import elldelta as ed
-from elldelta.cli.main import execute
 from elldelta.files import canonical_json, seal
 from elldelta.ledger import begin_ledger, verify_ledger
 from elldelta.release import manifest_path, read_manifest
@@ -91,7 +90,7 @@ def test_more_owners_than_expected_are_admitted(plan, tmp_path):
     assert (tmp_path / "late.parquet").exists()
 
 
-@pytest.mark.parametrize("wish", [{"releases": 2}, {"owners": 0}, {"guarantee": "probabilistic"}])
+@pytest.mark.parametrize("wish", [{"releases": 2}, {"owners": 0}, {"kind": "probabilistic"}])
 def test_wishes_that_contradict_a_ledger(wish):
     with pytest.raises(ed.ParameterError):
         ed.plan("no model is read", **{"ell": 2, "records": 10, "owners": 2, **wish})
@@ -207,21 +206,3 @@ def test_without_a_ledger_at_hand_an_owner_leaves_enough_for_the_others(plan, tm
     alone = ed.release(table, plan, on_failure="coarsen-suppress").manifest
     first = next(published(plan, tmp_path, looks_ahead=True))
     assert read_manifest(manifest_path(first)).content_digest == alone.content_digest
-
-
-def test_a_plan_for_several_releases_tells_what_a_ledger_would_gain(tmp_path, capsys):
-    past = to_arrow(make_rows(4000, 1))
-    ed.write_model(
-        ed.estimate(past, ed.Schema.infer(past, QUASI_IDENTIFIERS, SENSITIVE)), tmp_path / "m.parquet"
-    )
-    ask = ["plan", str(tmp_path / "m.parquet"), "--ell", str(ELL), "--records", str(RECORDS), "--overwrite"]
-    ask += ["-o", str(tmp_path / "plan.json")]
-    assert execute([*ask, "--releases", "2", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["expected_loss"]
-    assert told["owners"] == 2
-    assert 0.0 < told["ledger"] < told["certificates"] < 1.0
-    assert execute([*ask, "--releases", "2"]) == 0
-    assert "--owners 2 instead of --releases" in " ".join(capsys.readouterr().out.split())
-    for more in (["--owners", "2"], ["--releases", "2", "--waiting-risk", "0.1"], ["--releases", "1"]):
-        assert execute([*ask, *more, "--json"]) == 0
-        assert "expected_loss" not in json.loads(capsys.readouterr().out)

@@ -53,7 +53,7 @@ def rewritten(path, **changes):
         {"releases": 99},
         {"ell": 1},
         {"failure_upper": 0.0},
-        {"guarantee": "probabilistic"},
+        {"plan_kind": "probabilistic"},
         {"min_records": 7},
         {"ell": "3"},
         {"order": "sortedx"},
@@ -87,7 +87,7 @@ def test_another_schema_with_the_same_classes(released):
 
 
 def test_a_probabilistic_release_must_have_the_plans_classes_and_records(model, tmp_path):
-    plan = ed.plan(model, ell=3, releases=2, records=3000, guarantee="probabilistic")
+    plan = ed.plan(model, ell=3, releases=2, records=3000, kind="probabilistic")
     path = tmp_path / "release.csv"
     ed.release(people(3000, 1), plan, to=path)
     ed.verify(path, plan)

@@ -14,7 +14,7 @@ import elldelta as ed
 from elldelta.errors import FileError, ParameterError, SchemaError
 from elldelta.files import CsvFormat
 from elldelta.model.model import reordered
-from elldelta.model.rearrange import order_categories, with_hierarchies
+from elldelta.model.rearrange import with_hierarchies
 from elldelta.schema.hierarchies import (
     code_hierarchy,
     date_hierarchy,
@@ -545,13 +545,13 @@ def test_problems_of_all_columns_come_before_the_plan(tmp_path):
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
-@given(st.integers(0, 1000), st.sampled_from([2, 3]), st.sampled_from(["sharp", "paper"]))
-def test_every_box_is_a_group_or_a_run_of_siblings(seed, ell, bound):
+@given(st.integers(0, 1000), st.sampled_from([2, 3]))
+def test_every_box_is_a_group_or_a_run_of_siblings(seed, ell):
     grouped = with_hierarchies(
         ed.estimate(records(seed=seed), PLAIN),
         {"education": Hierarchy(EDUCATION), "age": Hierarchy(AGE_ROWS)},
     )
-    plan = ed.plan(grouped, ell=ell, records=20_000, bound=bound, delta=0.01)
+    plan = ed.plan(grouped, ell=ell, records=20_000, delta=0.01)
     assume(plan.n_classes > 1)
     assert plan.classes.shape == "boxes"
     lows, highs = plan.classes.hulls(plan.schema)
@@ -606,40 +606,6 @@ def test_inferring_takes_hierarchies_and_quotes_no_cell_when_they_do_not_fit():
         Schema.infer(table, ["age"], "disease", hierarchies=hierarchies)
     with pytest.raises(SchemaError, match="different roots"):
         Schema.infer(table, ["age"], "disease", hierarchies={"age": HierarchyRows((("1", "*"), ("2", "+")))})
-
-
-def test_categories_with_similar_profiles_become_neighbours():
-    rng = np.random.default_rng(3)
-    groups = rng.choice(list("uvwxy"), 4000)
-    likely = np.isin(groups, list("uwy"))
-    table = pa.table(
-        {
-            "g": groups,
-            "age": rng.integers(0, 5, 4000),
-            "s": np.where(likely, rng.choice(list("ab"), 4000), rng.choice(list("cd"), 4000)),
-        }
-    )
-    schema = Schema(
-        (Column("g", Categories(tuple("uvwxyz")), "category"), Column("age", Integers(0, 4))),
-        Column("s", Categories(tuple("abcd"))),
-    )
-    model = ed.estimate(table, schema)
-    ordered, changed = order_categories(model)
-    assert changed == ("g",)
-    values = "".join(ordered.schema.quasi_identifiers[0].domain.values)
-    assert sorted(values) == list("uvwxyz")
-    places = sorted(values.index(value) for value in "uwy")
-    assert places[-1] - places[0] <= 3  # z, which nobody has, may stand among them
-    assert ordered == ed.estimate(table, ordered.schema)
-    assert (
-        order_categories(with_hierarchies(model, {"g": Hierarchy(tuple((v, "*") for v in "uvwxyz"))}))[1]
-        == ()
-    )
-    fixed = Schema(
-        (Column("g", Categories(tuple("uvwxyz"), ordered=True)), Column("age", Integers(0, 4))),
-        schema.sensitive,
-    )
-    assert order_categories(ed.estimate(table, fixed))[1] == ()
 
 
 @needs_shared_data

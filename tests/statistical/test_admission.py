@@ -59,13 +59,10 @@ def n_failures(plan, probabilities, n_records, rng):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("bound", "shared_records"), [("sharp", None), ("sharp", 0), ("paper", None)])
-def test_honest_owners_are_admitted(bound, shared_records):
+@pytest.mark.parametrize("kind", ["probabilistic", "paper"])
+def test_honest_owners_are_admitted(kind):
     model, table = make_model()
-    plan = ed.plan(
-        model, ell=3, delta=0.05, releases=2, records=700, guarantee="probabilistic", bound=bound,
-        shared_records=shared_records,
-    )  # fmt: skip
+    plan = ed.plan(model, ell=3, delta=0.05, releases=2, records=700, kind=kind)
     assert plan.n_classes > 1
     probabilities = np.zeros((plan.n_classes, 8))
     np.add.at(probabilities, plan.class_of(np.arange(40)), table / table.sum())

@@ -9,7 +9,7 @@ ell - 1 but are claimed to be enough for ell.
 import numpy as np
 import pytest
 from scipy import stats
-from tests.planned import fewest_records, sharp_runs
+from tests.planned import fewest_records, intervals
 
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.partition import Partition
@@ -141,8 +141,7 @@ def test_one_release_is_within_a_factor_of_the_truth(distribution):
     """
     rng = np.random.default_rng(23)
     n_records = fewest_records(distribution, RUNS_OF_THREE, ELL[1], 1, DELTA).n_records
-    plan = sharp_runs(distribution, ELL[1], n_records, 1, DELTA)
-    assert plan.n_classes >= RUNS_OF_THREE.n_classes
+    plan = intervals(distribution, ELL[1], n_records, 1, DELTA)
     cells = cells_of(plan, distribution)
     failed = sum(n_failures([draw(rng, cells, n_records, 5_000)], ELL[1]) for _ in range(4))
     measured = failed / 20_000
@@ -151,27 +150,18 @@ def test_one_release_is_within_a_factor_of_the_truth(distribution):
 
 
 @pytest.mark.parametrize("distribution", NAMED)
-@pytest.mark.parametrize("share", [0.0, 0.1])
-def test_nearly_independent_releases(distribution, share):
-    rng = np.random.default_rng([31, round(10 * share)])
-    ell = ELL[2]
-    n_records = fewest_records(
-        distribution, RUNS_OF_THREE, ell, 2, 2 * DELTA, {"shared_records": 0}
-    ).n_records
-    n_shared = int(share * n_records)
-    options = {"shared_records": n_shared}
-    plan = sharp_runs(distribution, ell, n_records, 2, 2 * DELTA, options)
-    cells = cells_of(plan, distribution)
-    shared = draw(rng, cells, n_shared)
-    releases = [shared | draw(rng, cells, n_records - n_shared) for _ in range(2)]
+def test_independent_releases_through_one_ledger(distribution):
+    rng = np.random.default_rng(31)
+    ell, options = ELL[2], {"checked_by": "ledger"}
+    plan = fewest_records(distribution, RUNS_OF_THREE, ell, 2, 2 * DELTA, options)
+    releases = releases_of(rng, cells_of(plan, distribution), plan.n_records, 2, "independent")
     assert not is_rejected(n_failures(releases, ell), plan.failure_upper)
 
 
 def test_claimed_independence_that_is_not_there_is_rejected():
-    """The option of Theorem D' is an assumption: releases that are unlucky together break its promise."""
+    """Theorem D' assumes that releases are independent: those that are unlucky together break its promise."""
     rng = np.random.default_rng(37)
-    ell = ELL[2]
-    options = {"shared_records": 0}
+    ell, options = ELL[2], {"checked_by": "ledger"}
     plan = fewest_records(UNIFORM, RUNS_OF_THREE, ell, 2, 2 * DELTA, options)
     releases = releases_of(rng, cells_of(plan, UNIFORM), plan.n_records, 2, "unlucky")
     assert is_rejected(n_failures(releases, ell), plan.failure_upper)

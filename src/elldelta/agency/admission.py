@@ -349,7 +349,7 @@ def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Reg
 
 def _check_number(plan: Plan, n_admitted: int) -> None:
     """Refuses one more release than a probabilistic plan is about."""
-    if plan.guarantee == "probabilistic" and n_admitted >= plan.releases:
+    if not plan.is_certified and n_admitted >= plan.releases:
         raise RefusedError(
             f"The plan is about {counted(plan.releases, 'release')}, and no more can be registered.",
             found=f"{counted(n_admitted, 'is', 'are')} admitted; the promise says nothing about one more.",

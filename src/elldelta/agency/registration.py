@@ -249,7 +249,7 @@ def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
         )
     revision = revision_of(registration.update, counts)
     if revision is not None:
-        if plan.guarantee != "certified":
+        if not plan.is_certified:
             raise RefusedError(
                 "Only tables under a certified plan are published again.", found="The plan is not certified."
             )

@@ -62,7 +62,7 @@ class RemotePlan:
     releases: int
     records: int
     classes: int
-    guarantee: str
+    kind: str
     promise: str
     reason: str = ""
     closeness: float | None = None

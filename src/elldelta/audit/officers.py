@@ -91,7 +91,7 @@ def _promise(plan: Mapping[str, Any]) -> list[Block]:
     return [
         *told,
         {"text": "What must be true for that:"},
-        {"list": [*plan["conditions"], *plan["notes"]]},
+        {"list": plan["conditions"]},
         {"text": _signed(plan)},
     ]
 

@@ -286,7 +286,6 @@ def _plan_part(plan: Plan, files: Sequence[Path], *, is_checked: bool) -> dict[s
         "promise": plan.promise,
         "past_promise": plan.past_promise,
         "conditions": list(plan.conditions),
-        "notes": list(plan.notes),
         "quasi_identifiers": list(plan.schema.names),
         "sensitive": list(plan.schema.sensitive_names),
         "kept": list(plan.schema.kept),

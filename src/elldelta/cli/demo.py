@@ -129,7 +129,7 @@ def _story(folder: Path, rng: np.random.Generator, progress: Progress | None) ->
         "n_common": len(region.common),
         "promise": plan.promise,
         "conditions": plan.conditions,
-        "classes": {str(bound): n_classes for bound, n_classes in both.rows[0].classes.items()},
+        "classes": {str(kind): n_classes for kind, n_classes in both.rows[0].classes.items()},
         "without": without,
         "with_plan": with_plan,
         "closeness": CLOSENESS,
@@ -235,7 +235,7 @@ def _page(numbers: dict[str, Any], curve: Frontier, belief: Figure) -> str:
     """One self-contained HTML page: no script, no network, opens from the file system."""
     left = {name: numbers[name]["patients_by_values"] for name in ("without", "with_plan")}
     highest = max(max(own) for own in left.values())
-    classes = {bound: [row.classes[bound] for row in curve.rows] for bound in ("paper", "sharp")}
+    classes = {kind: [row.classes[kind] for row in curve.rows] for kind in ("paper", "certified")}
     title = f"Classes against records (ℓ = {ELL}, {len(HOSPITALS)} releases)"
     return render(
         "demo.html",

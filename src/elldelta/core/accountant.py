@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.checks import check_eta, check_releases, check_whole
+from elldelta.core.checks import check_releases, check_whole
 from elldelta.core.occupancy import poisson_rates
 from elldelta.errors import ParameterError
 
@@ -77,16 +77,14 @@ class Profile:
     releases: int
 
 
-def profile_of(events: Sequence[ReleaseEvent], eta: float = 0.0) -> Profile:
+def profile_of(events: Sequence[ReleaseEvent]) -> Profile:
     """The promise of all events together, by Theorem C on their linkage classes. Errs upwards.
 
     Releases may depend on each other in any way.
 
     Args:
         events: What happened.
-        eta: The error of P in total variation, one true P for all events.
     """
-    check_eta(eta)
     if not events:
         raise ParameterError("There is no release to account for.", remedy="Give at least one event.")
     shapes = {(event.partition.n_quasi_identifiers, event.cells.shape[1]) for event in events}
@@ -96,7 +94,7 @@ def profile_of(events: Sequence[ReleaseEvent], eta: float = 0.0) -> Profile:
             found="Tables of " + " and ".join(f"{n} x {s}" for n, s in sorted(shapes)) + " cells.",
             remedy="Plan all of them with models that use one schema.",
         )
-    summed = _summed_failures(_grouped(events), eta) * (1.0 + 1e-12)
+    summed = _summed_failures(_grouped(events)) * (1.0 + 1e-12)
     # Fewer than ell values are also fewer than ell + 1: a bound for a larger ell serves a smaller one.
     failures = np.minimum.accumulate(np.minimum(1.0, summed)[::-1])[::-1].copy()
     failures.setflags(write=False)
@@ -132,14 +130,13 @@ def _linkage_classes(groups: list[ReleaseEvent]) -> NDArray[np.int64]:
     return np.ascontiguousarray(tuples)
 
 
-def _summed_failures(groups: list[ReleaseEvent], eta: float) -> NDArray[np.float64]:
-    """The failures of all linkage classes added up, for every ell, with the price of eta."""
+def _summed_failures(groups: list[ReleaseEvent]) -> NDArray[np.float64]:
+    """The failures of all linkage classes added up, for every ell."""
     from elldelta.core import accountant_kernels
 
     tuples = _linkage_classes(groups)
     n_values = groups[0].cells.shape[1]
     failures = np.empty((len(tuples), n_values), dtype=np.float64)
-    shares = np.empty((len(tuples), len(groups), n_values), dtype=np.float64)
     sizes = [group.partition.n_classes for group in groups]
     accountant_kernels.linkage_failures(
         np.concatenate([group.cells for group in groups]),
@@ -147,19 +144,8 @@ def _summed_failures(groups: list[ReleaseEvent], eta: float) -> NDArray[np.float
         tuples,
         np.array([group.n_records for group in groups], dtype=np.float64),
         np.array([group.releases for group in groups], dtype=np.int64),
-        poisson_rates(groups[0].n_records, -1.0, groups[0].releases)[:, :2].copy(),
+        poisson_rates(groups[0].n_records),
         failures,
-        shares,
     )
     total: NDArray[np.float64] = failures.sum(axis=0)
-    if eta == 0.0:
-        return total
-    for index, group in enumerate(groups):
-        # Each group's share grows by at most exp(N x / (1 - peak)) in a class that lost x; worst case: all
-        # of eta in the class of that group where it costs most.
-        by_class = np.zeros((group.partition.n_classes, n_values))
-        np.add.at(by_class, tuples[:, index], shares[:, index, :])
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            growth = np.expm1(group.n_records * eta / np.maximum(0.0, 1.0 - group.cells.max(axis=1)))
-            total = total + np.nan_to_num((by_class * growth[:, np.newaxis]).max(axis=0), nan=np.inf)
     return total

@@ -54,7 +54,6 @@ def improve(
     given: NDArray[np.int64],
     parts: NDArray[np.float64],
     best: NDArray[np.float64],
-    shares: NDArray[np.float64],
 ) -> None:
     """Lowers `best[ell - 1]` to the bound of every prefix of one order of the values, for every ell.
 
@@ -89,10 +88,7 @@ def improve(
                 current = following
             bound = current / (spare + 1 - units) * ROUND_UP + TINY
             ell = length - spare
-            if bound < best[ell - 1]:
-                best[ell - 1] = bound
-                for group in range(n_groups):
-                    shares[group, ell - 1] = parts[group, units] / (spare + 1 - units) * ROUND_UP + TINY
+            best[ell - 1] = min(best[ell - 1], bound)
 
 
 @compiled
@@ -103,7 +99,6 @@ def improve_poissonized(
     slack: float,
     tails: NDArray[np.float64],
     best: NDArray[np.float64],
-    shares: NDArray[np.float64],
 ) -> None:
     """Lowers `best[ell - 1]` by Lemma B, for releases that are all alike; the spare is split evenly."""
     tails[0] = 1.0  # tails[1 + b] is Pr[W > b]
@@ -120,9 +115,7 @@ def improve_poissonized(
             bound = (releases - extra) * tails[1 + b] + extra * tails[2 + b]
             bound = bound * slack * ROUND_UP + TINY
             ell = length - spare
-            if bound < best[ell - 1]:
-                best[ell - 1] = bound
-                shares[0, ell - 1] = bound
+            best[ell - 1] = min(best[ell - 1], bound)
 
 
 @compiled
@@ -134,13 +127,11 @@ def linkage_failures(
     releases: NDArray[np.int64],
     poisson: NDArray[np.float64],
     failures: NDArray[np.float64],
-    shares: NDArray[np.float64],
 ) -> None:
     """For every linkage class (a row of `tuples`: its class in each group) and every ell, the failure bound.
 
     Witness orders tried: by min_j N_j P(c_j, s), and by each group's own P(c_j, s). `failures[i, ell - 1]` is
-    the bound; `shares[i, j, ell - 1]` is what group j contributes to it. `poisson` (rows: lambda and
-    1 / Pr[Z <= N]) is used only when there is one group.
+    the bound. `poisson` (rows: lambda and 1 / Pr[Z <= N]) is used only when there is one group.
     """
     n_tuples, n_groups = tuples.shape
     n_values = cells.shape[1]
@@ -153,7 +144,6 @@ def linkage_failures(
     given = np.empty(n_groups, dtype=np.int64)
     for i in range(n_tuples):
         failures[i, :] = inf
-        shares[i, :, :] = inf
         n_possible = 0
         for value in range(n_values):
             possible[value] = True
@@ -176,11 +166,9 @@ def linkage_failures(
             for group in range(n_groups):
                 row = cells[first_cell[group] + tuples[i, group]]
                 missing_chances(row, order[:n_possible], 1.0, n_records[group], missing[group])
-            improve(missing, n_possible, releases, tails, given, parts, failures[i], shares[i])
+            improve(missing, n_possible, releases, tails, given, parts, failures[i])
         if n_groups == 1:
             row = cells[first_cell[0] + tuples[i, 0]]
             for z in range(poisson.shape[0]):
                 poisson_chances(row, order, 1.0, poisson[z, 0], n_possible, missing[0])
-                improve_poissonized(
-                    missing[0], n_possible, releases[0], poisson[z, 1], tails[0], failures[i], shares[i]
-                )
+                improve_poissonized(missing[0], n_possible, releases[0], poisson[z, 1], tails[0], failures[i])

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.checks import MOST_RECORDS, described
+from elldelta.core.checks import described
 from elldelta.core.diversity import as_count_table
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -308,79 +308,6 @@ def distances_between(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
     difference = np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64)
     distances: NDArray[np.float64] = 0.5 * np.abs(difference).sum(axis=-1)
     return distances
-
-
-def too_far_upper(
-    shares: ArrayLike, masses: ArrayLike, n_records: int, limit: float, biases: ArrayLike | None = None
-) -> NDArray[np.float64]:
-    """Bound on the chance that a class of a release is further than a limit from its reference, per class.
-
-    (tau, delta)-closeness: N records, a number fixed beforehand, drawn independently. Errs upwards.
-
-    Args:
-        shares: The references, a row per class or one for all.
-        masses: The probability of each class, or less.
-        n_records: N.
-        limit: tau.
-        biases: TV between the distribution of each class and its reference, or more; by default 0.
-    """
-    from elldelta.core.closeness_kernels import each_too_far_upper
-
-    own = np.array(masses, dtype=np.float64)
-    table = np.atleast_2d(np.ascontiguousarray(shares, dtype=np.float64))
-    bias = np.zeros(own.size) if biases is None else np.array(biases, dtype=np.float64)
-    found: NDArray[np.float64] = each_too_far_upper(table, own, bias, float(n_records), float(limit))
-    return found
-
-
-def records_for_closeness(
-    shares: ArrayLike, masses: ArrayLike, limit: float, delta: float, biases: ArrayLike | None = None
-) -> int:
-    """Records with which no class of a release is further than tau, except with probability delta.
-
-    The smallest number that doubling and halving finds; the bound is computed again for it. Errs upwards.
-
-    >>> records_for_closeness([0.5, 0.3, 0.2], [1.0], limit=0.1, delta=0.01)
-    335
-
-    Raises:
-        RefusedError: No number is enough: a class is biased by as much as the limit.
-    """
-
-    def is_enough(n_records: int) -> bool:
-        return float(too_far_upper(shares, masses, n_records, limit, biases).sum()) <= delta
-
-    low, high = 0, 1
-    while not is_enough(high):
-        low, high = high, 2 * high
-        if high > MOST_RECORDS:
-            raise RefusedError(
-                f"No number of records keeps every class within {limit:g} of its reference.",
-                found="The distribution of a class is as far from its reference, or a class has no mass.",
-                remedy="Allow a larger distance, or compare each class with its own distribution.",
-            )
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
-
-
-def closeness_for_records(
-    shares: ArrayLike, masses: ArrayLike, n_records: int, delta: float, biases: ArrayLike | None = None
-) -> float:
-    """The smallest tau, to three decimals, that N records keep in every class except with probability delta.
-
-    Errs upwards; 1 if nothing smaller is kept.
-
-    >>> closeness_for_records([0.5, 0.3, 0.2], [1.0], n_records=335, delta=0.01)
-    0.1
-    """
-    low, high = 0, 1000
-    while high - low > 1:
-        middle = (low + high) // 2
-        total = float(too_far_upper(shares, masses, n_records, middle / 1000, biases).sum())
-        low, high = (low, middle) if total <= delta else (middle, high)
-    return high / 1000
 
 
 def best_guess_upper(shares: ArrayLike, limit: float) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ fail, so a merged class tells that something inside it did not pass by itself (s
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from elldelta.core.coarsen_kernels import Demands, Records, Shape
     from elldelta.core.reserve import Reserve
 
-Unions = Literal["runs", "boxes"]
-"""Which unions may be published: neighbours in the order, or boxes made of boxes."""
-
 WAIT = (
     "Wait for a size or date that was announced beforehand (N, 2N, a quarter's end; not record by record), "
     "or ask for a plan with fewer classes."
@@ -39,9 +36,6 @@ USUAL = 1.0
 
 NEVER = 1e9
 """A price of leaving records out at which none is left out that can be published."""
-
-WINDOW = 64
-"""Runs of up to so many occupied base classes are all tried."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +103,6 @@ def fit(
     loss: HullLoss,
     *,
     on_failure: OnFailure = "refuse",
-    unions: Unions = "runs",
     most_suppressed: float | None = None,
     grouping: Partition | None = None,
     reserve: Reserve | None = None,
@@ -125,7 +118,6 @@ def fit(
         loss: Where the base classes lie, and whose mass weighs losses.
         on_failure: "refuse", "coarsen" (merge), "suppress" (leave the records of failing classes out), or
             "coarsen-suppress" (merge, and leave out what cannot be merged).
-        unions: Which unions of base classes may be published.
         most_suppressed: The largest share of records that may be left out; None is no limit.
         grouping: An owner's earlier grouping, which it has to keep: nothing is searched, and the only way out
             for a published class that fails is to leave its records out, if `on_failure` allows that.
@@ -137,8 +129,6 @@ def fit(
     """
     if on_failure not in ("refuse", "coarsen", "suppress", "coarsen-suppress"):
         raise ParameterError("On failure: refuse, coarsen, suppress or coarsen-suppress.")
-    if unions not in ("runs", "boxes"):
-        raise ParameterError("Unions are runs or boxes.")
     if most_suppressed is not None and not 0.0 <= most_suppressed <= 1.0:
         raise ParameterError(
             "The share of records that may be left out must lie between 0 and 1.",
@@ -160,9 +150,8 @@ def fit(
     if may_suppress and (reserve is None or not may_merge):
         found.append(certify(table, terms, grouping, certificate.failing_groups))
     if may_merge:
-        merge = coarsen_runs if unions == "runs" else coarsen_boxes
         for price in (USUAL, NEVER) if may_suppress else (NEVER,):
-            found.append(merge(table, terms, loss, price=price, reserve=reserve))
+            found.append(coarsen_boxes(table, terms, loss, price=price, reserve=reserve))
             if found[-1].n_suppressed <= allowed * n_records:
                 break
     if not all(certificate.is_certified for certificate in found):
@@ -245,53 +234,6 @@ def unmergeable(counts: NDArray[np.int64], terms: Terms) -> NDArray[np.bool_]:
         if not (found & ~out).any():
             return out
         out |= found
-
-
-def coarsen_runs(
-    counts: ArrayLike,
-    terms: Terms,
-    loss: HullLoss,
-    *,
-    price: float = NEVER,
-    reserve: Reserve | None = None,
-    window: int = WINDOW,
-) -> AnyCertificate:
-    """Merges neighbours in the order, or leaves records out, at the least cost.
-
-    The least cost over all ways to cut the base classes into runs of up to `window` classes with records each
-    (longer runs begin and end at multiples of 8, 64, ... of these).
-
-    Returns:
-        The certificate of the runs; it holds.
-    """
-    from elldelta.core.coarsen_kernels import best_runs, lacking_of_each
-
-    table = terms.check_counts(counts)
-    _check_fits(terms, loss)
-    alone = certify(table, terms)
-    units = np.flatnonzero(alone.published)
-    if not units.size:
-        return alone
-    demands = _demands(table, terms, reserve)
-    begins, left_out = best_runs(
-        units.astype(np.int64),
-        lacking_of_each(demands, table, demands[0].expected)[units] == 0.0,
-        demands,
-        _records(table),
-        _shape(loss),
-        price,
-        window,
-    )
-    ends = np.append(np.flatnonzero(np.diff(begins)), units.size - 1)
-    starts = begins[ends]
-    depth = np.zeros(terms.n_classes + 1, dtype=np.int64)
-    np.add.at(depth, units[starts] + 1, 1)
-    np.add.at(depth, units[ends] + 1, -1)
-    is_inside = np.cumsum(depth)[:-1] > 0  # belongs to the run of the class before it
-    grouping = Partition(np.cumsum(~is_inside) - 1)
-    suppressed = np.zeros(grouping.n_classes, dtype=np.bool_)
-    suppressed[grouping.class_of[units[left_out]]] = True
-    return certify(table, terms, grouping, suppressed)
 
 
 def coarsen_boxes(

@@ -20,7 +20,6 @@ import numpy as np
 from elldelta.core.distribution import JointDistribution, SparseRows, take_rows
 from elldelta.core.generalize.bounds import SharpPlan
 from elldelta.core.generalize.boxes import EFFORT, MANY_ROWS, boxes, loss_of_boxes, position_weights
-from elldelta.core.generalize.runs import sharp_runs
 from elldelta.core.occupancy import ClassFailures, class_failures_upper
 from elldelta.core.partition import Partition
 from elldelta.core.tiling import CutTree, Tiling, clean_cut
@@ -90,7 +89,7 @@ class CommonWitnesses:
 
     def evaluate(self, classes: JointDistribution, bound: SharpBound) -> SharpPlan:
         """The failure of classes, from their masses alone and from scratch. Errs upwards."""
-        failures, peaks = np.empty(classes.n_quasi_identifiers), np.empty(classes.n_quasi_identifiers)
+        failures = np.empty(classes.n_quasi_identifiers)
         for number, values in enumerate(self.values):
             rows = np.flatnonzero(self.range_of == number)
             fixed = _fixed(bound, len(values))
@@ -99,14 +98,14 @@ class CommonWitnesses:
                 fixed.ell,
                 fixed.n_records,
                 total=classes.total,
-                certifiable=True,
+                checked_by="owner",
             )
-            failures[rows], peaks[rows] = found.failures_upper, found.peaks
+            failures[rows] = found.failures_upper
         values_of = [self.values[number] for number in self.range_of.tolist()]
         lengths = np.array([len(values) for values in values_of], dtype=np.int32)
         witnesses = np.fromiter(chain.from_iterable(values_of), np.int32, int(lengths.sum()))
-        found = ClassFailures(failures, lengths, witnesses, peaks)
-        return SharpPlan(bound, found, bound.total(failures, peaks))
+        found = ClassFailures(failures, lengths, witnesses)
+        return SharpPlan(bound, found, bound.total(failures))
 
 
 def common_witnesses(
@@ -117,7 +116,7 @@ def common_witnesses(
     Args:
         classes: P of the classes.
         range_of: The range of every class.
-        bound: What the classes must promise; certifiable.
+        bound: What the classes must promise; checked by owners.
         fewest: The mass that a value must have in a range to be its witness.
 
     Raises:
@@ -132,7 +131,7 @@ def common_witnesses(
             fixed = _fixed(bound, len(values))
             own = _columns(table, values)
             failures = class_failures_upper(
-                own, fixed.ell, fixed.n_records, total=classes.total, certifiable=True
+                own, fixed.ell, fixed.n_records, total=classes.total, checked_by="owner"
             ).failures_upper
             reached = float(failures.max() if bound.per_class else failures.sum())
             if best is None or reached < best[0]:
@@ -166,7 +165,7 @@ def common_boxes(
         distribution: P, one row per occupied combination of quasi-identifiers.
         positions: The position of every row in each ordered domain, n x d, from 0.
         sizes: The number of positions of each domain.
-        bound: What the classes must promise; certifiable.
+        bound: What the classes must promise; checked by owners.
         stays: The quasi-identifiers that stay the same for everybody.
         trees: Per attribute, a hierarchy that cuts must follow, or None.
         fewest: The mass that a value must have in a range to be its witness.
@@ -195,33 +194,6 @@ def common_boxes(
     tiling = Tiling(np.concatenate(lows), np.concatenate(highs), tuple(sizes))
     common = CommonWitnesses(np.concatenate(range_of), tuple(found.values for _, found in parts))
     return Partition(class_of), tiling, common
-
-
-def common_runs(
-    distribution: JointDistribution, bound: SharpBound, fewest: int = 1
-) -> tuple[Partition, CommonWitnesses]:
-    """The most runs of the order that have their witnesses in common: one range, whoever moves how.
-
-    Raises:
-        RefusedError: Not even the single class of everything keeps the limit; says what would.
-    """
-    best: tuple[Partition, tuple[int, ...]] | None = None
-    refusal: RefusedError | None = None
-    n_worse = 0
-    for values in _candidates(_masses(distribution.mass), bound, fewest):
-        try:
-            own = JointDistribution(_columns(distribution.mass, values), distribution.total)
-            partition = sharp_runs(own, _fixed(bound, len(values)))
-        except RefusedError as problem:
-            refusal = refusal or problem
-            continue
-        if best is None or partition.n_classes > best[0].n_classes:
-            best, n_worse = (partition, values), 0
-        elif (n_worse := n_worse + 1) == PATIENCE:
-            break
-    if best is None:
-        raise _refusal(bound, refusal)
-    return best[0], CommonWitnesses(np.zeros(best[0].n_classes, dtype=np.int64), (best[1],))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""How many sensitive values classes miss: the class failures of Theorems C and D', and their total.
+"""How many sensitive values classes miss: the class failures of Theorems C, D' and E.
 
 All functions return upper bounds, rounded up, with a relative accuracy of about 1e-9 down to 1e-300. The
 statements and proofs are in `docs/theory/sharper.md`.
@@ -9,18 +9,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
+from elldelta.core.checks import check_ell, check_releases, check_whole
 from elldelta.core.distribution import SparseRows, take_rows, with_floats
-from elldelta.errors import DistributionError, ParameterError
+from elldelta.errors import DistributionError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from elldelta.core.distribution import MassTable
+
+CheckedBy = Literal["nobody", "owner", "ledger"]
+"""Who makes sure that linked releases leave ell values in a class, and so what its failure is.
+
+nobody: Releases are published without looking, and may share people in any way. A class fails if their
+    linkage shows fewer than ell values (Theorem C).
+owner: Every owner checks its own release, which may miss as many witnesses as any other: one allowance. A
+    class fails if *one* release misses more (Theorem E).
+ledger: One ledger admits all releases, which are drawn independently. A class fails if fewer than ell values
+    are shown by all of them (Theorem D').
+"""
 
 POISSON_SHIFTS = (1.0, 1.75, 2.5, 3.25)
 """The z tried in Lemma B, lambda = N - z sqrt(N). Every z is valid; the best is flat between these."""
@@ -37,19 +48,15 @@ class ClassFailures:
     """Failure bounds of the classes of one partition.
 
     Attributes:
-        failures_upper: One bound per class, read-only, not capped at 1. In a certifiable plan it is the
-            chance that *one* release misses more than the allowance; otherwise it is the chance that the
-            *linkage* of all releases shows fewer than ell values in this class.
+        failures_upper: A bound on the failure of each class (`CheckedBy`), read-only, not capped at 1.
         n_witnesses: How many witnesses each class has, from ell to |S|, read-only.
         values: The witnesses of the first class by falling P(c, s), ties by index, then those of the second,
             and so on, read-only: a prefix of the values of a class by falling P(c, s).
-        peaks: The largest P(c, s) of each class, read-only.
     """
 
     failures_upper: NDArray[np.float64]
     n_witnesses: NDArray[np.int32]
     values: NDArray[np.int32]
-    peaks: NDArray[np.float64]
 
     @cached_property
     def witnesses(self) -> tuple[tuple[int, ...], ...]:
@@ -70,10 +77,9 @@ def class_failures_upper(
     releases: int = 1,
     *,
     total: float = 1.0,
-    certifiable: bool = False,
-    shared_records_upper: int | None = None,
+    checked_by: CheckedBy = "nobody",
 ) -> ClassFailures:
-    """Theorem C (any dependence between releases), or the smaller of C and D' with `shared_records_upper`.
+    """The failure of every class (Theorem C, E or D', see `CheckedBy`).
 
     For every class the witness set is the best prefix of the values ranked by P(c, s). Errs upwards.
 
@@ -83,19 +89,12 @@ def class_failures_upper(
         n_records: N, the fewest records of any release.
         releases: t, how many releases on these classes are linked.
         total: What turns a mass into a probability: P = mass / total.
-        certifiable: One allowance for all releases, so that every owner can check its own (Theorem E); the
-            bounds are then per release. Together with no shared records: one ledger admits all releases, and
-            the bounds are for the chance that fewer than ell values are shown by all of them.
-        shared_records_upper: U. Says that at most U records of each release are shared with other releases,
-            chosen without looking at their values, and that all other records are independent across
-            releases. Theorem D' alone would allow shared records of any values; Theorem C asks that *all*
-            records of a release are drawn from P. Leave it at None unless that is known; nothing checks it.
+        checked_by: Who makes sure that enough values are left.
     """
     cells = _checked_cells(cells)
     ell = check_ell(ell, cells.shape[1])
     releases = check_releases(releases)
     n_records = check_whole("the number of records", n_records)
-    n_apart = records_apart(n_records, shared_records_upper)
     from elldelta.core import occupancy_kernels
 
     n_classes = cells.shape[0]
@@ -105,28 +104,25 @@ def class_failures_upper(
             some,
             1.0 / total,
             float(n_records),
-            n_apart,
             poisson,
             ell,
             releases,
-            certifiable,
+            occupancy_kernels.CHECKS[checked_by],
         )
         return found
 
-    by_ledger = certifiable and n_apart >= 0.0
-    poisson = poisson_rates(0.0 if by_ledger else n_records, n_apart, releases)
+    poisson = poisson_rates(0.0 if checked_by == "ledger" else n_records)
     if n_classes > FEW_CLASSES and len(poisson):
         # Any lambda is valid, so the one that is best for a sample of the classes serves them all.
         sample = take_rows(cells, np.arange(0, n_classes, -(-n_classes // FEW_CLASSES)))
         sums = [float(evaluate(sample, poisson[row : row + 1])[0].sum()) for row in range(len(poisson))]
         best = int(np.argmin(sums))
         poisson = poisson[best : best + 1]
-    failures, n_witnesses, values, largest = evaluate(cells, poisson)
+    failures, n_witnesses, values = evaluate(cells, poisson)
     # A class that cannot succeed (fewer than ell possible values) has an infinite bound.
-    found = ClassFailures(failures, n_witnesses, values, largest / total)
-    for array in (failures, n_witnesses, values, found.peaks):
+    for array in (failures, n_witnesses, values):
         array.setflags(write=False)
-    return found
+    return ClassFailures(failures, n_witnesses, values)
 
 
 def no_witnesses(n_classes: int) -> ClassFailures:
@@ -134,61 +130,20 @@ def no_witnesses(n_classes: int) -> ClassFailures:
     zeros = np.zeros(n_classes)
     zeros.setflags(write=False)
     counts = zeros.astype(np.int32)
-    return ClassFailures(zeros, counts, counts[:0], zeros)
+    return ClassFailures(zeros, counts, counts[:0])
 
 
-def total_failure_upper(failures_upper: ArrayLike, peaks: ArrayLike, n_records: int, eta: float) -> float:
-    """Upper bound on the summed failure of all classes when P is off by at most eta; pays once.
-
-    Total variation eta means that cells where the planned P is too large exceed the true one by at most eta
-    *in total*; the worst case puts the whole error into one class.
-
-    sum_c f_c + max_c f_c (exp(N eta / (1 - peak_c)) - 1), for the witnesses and allowances that gave f_c.
-
-    Args:
-        failures_upper: f_c of every class, computed with the P at hand.
-        peaks: The largest P(c, s) of every class.
-        n_records: N.
-        eta: Total variation between the P at hand and the true one.
-    """
-    failures = np.asarray(failures_upper, dtype=np.float64)
-    total = float(failures.sum())
-    if check_eta(eta) == 0.0:
-        return total
-    with np.errstate(over="ignore", divide="ignore"):
-        growth = np.expm1(n_records * eta / np.maximum(0.0, 1.0 - np.asarray(peaks, dtype=np.float64)))
-    return total + float((failures * growth).max()) * (1.0 + 1e-9)
-
-
-def records_apart(n_records: int, shared_records_upper: int | None) -> float:
-    """N - U, or -1 when nothing is assumed."""
-    if shared_records_upper is None:
-        return -1.0
-    if isinstance(shared_records_upper, bool) or not 0 <= shared_records_upper <= n_records:
-        raise ParameterError(
-            f"The shared records must be a whole number from 0 to {n_records}, the records of a release.",
-            found=f"It is {shared_records_upper}.",
-        )
-    return float(n_records - int(shared_records_upper))
-
-
-def poisson_rates(n_records: float, n_apart: float, releases: int) -> NDArray[np.float64]:
-    """Rows (lambda, 1 / Pr[Z <= N], and the same for the records apart, all releases) for Lemma B."""
+def poisson_rates(n_records: float) -> NDArray[np.float64]:
+    """Rows (lambda, 1 / Pr[Z <= N]) for Lemma B."""
     from scipy.special import pdtr
 
     rows = []
-    for shift in POISSON_SHIFTS:
-        if n_records < FEWEST_FOR_POISSON or 0.0 <= n_apart < FEWEST_FOR_POISSON:
-            break
-        rate = n_records - shift * n_records**0.5
-        rate_apart = n_apart - shift * n_apart**0.5 if n_apart >= 0.0 else 0.0
-        # The library's relative error is far below 1e-9; dividing by less is the safe side.
-        slack = 1.0 / (float(pdtr(n_records, rate)) * (1.0 - 1e-9))
-        slack_apart = 1.0
-        if n_apart >= 0.0:
-            slack_apart = (1.0 / (float(pdtr(n_apart, rate_apart)) * (1.0 - 1e-9))) ** releases
-        rows.append((rate, slack, rate_apart, slack_apart))
-    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+    if n_records >= FEWEST_FOR_POISSON:
+        for shift in POISSON_SHIFTS:
+            rate = n_records - shift * n_records**0.5
+            # The library's relative error is far below 1e-9; dividing by less is the safe side.
+            rows.append((rate, 1.0 / (float(pdtr(n_records, rate)) * (1.0 - 1e-9))))
+    return np.array(rows, dtype=np.float64).reshape(-1, 2)
 
 
 def _checked_cells(cells: MassTable) -> MassTable:

@@ -36,6 +36,10 @@ FEW_CELLS = 128
 RARE = 0.5
 """Cells below so many times what makes a witness worth having are ranked only if it comes to them."""
 
+NOBODY, OWNER, LEDGER = 0, 1, 2
+CHECKS = {"nobody": NOBODY, "owner": OWNER, "ledger": LEDGER}
+"""Who makes sure that enough values are left (`elldelta.core.occupancy.CheckedBy`), for compiled code."""
+
 SHORT_RUN = 16
 """Cells that a sort puts in order one by one before it merges."""
 
@@ -166,7 +170,7 @@ def best_prefix(
     n_cells: int,
     ell: int,
     releases: int,
-    certifiable: bool,
+    by_owner: bool,
     poissonized: bool,
     enough: float,
     tails: NDArray[np.float64],
@@ -180,7 +184,7 @@ def best_prefix(
     recurrence gives the tail Pr[W > k] itself, which is what Lemma B needs (`poissonized`).
 
     Pooled (Theorem C): min over k of t T_k / (a - ell + 1 - t k), and the same with the whole allowance
-    spread over the releases. Certifiable: min over k of T_k / (b + 1 - k), b = (a - ell) / t, per release.
+    spread over the releases. By the owner: min over k of T_k / (b + 1 - k), b = (a - ell) / t, per release.
     For convex T the quotient falls, then rises in k, so the search goes from the best k of the last prefix to
     where it rises. Stopping early would give a larger bound, never a wrong one.
 
@@ -218,7 +222,7 @@ def best_prefix(
                 return best, best_length, length
         if 0.999 * (tails[top - share] - tails[top - share - 1]) > best:
             continue
-        if certifiable:
+        if by_owner:
             if rest:  # one witness fewer has the same allowance
                 continue
             times = 1.0
@@ -304,11 +308,10 @@ def class_failure(
     order: NDArray[np.int32],
     scale: float,
     n_records: float,
-    n_apart: float,
     poisson: NDArray[np.float64],
     ell: int,
     releases: int,
-    certifiable: bool,
+    checked_by: int,
     enough: float,
     missing: NDArray[np.float64],
     tails: NDArray[np.float64],
@@ -317,15 +320,12 @@ def class_failure(
 
     Above `enough` it may be larger than need be: that is too much anyway.
 
-    With `n_apart` >= 0 (records of each release that no other release shares) the smaller of Theorems C
-    and D' counts; `n_apart` < 0 assumes nothing; with `certifiable`, all releases go through one ledger, and
-    `order` is left as it is. Each row of `poisson` holds, for one choice of lambda in
-    Lemma B, lambda and 1 / Pr[Z <= N], then the same for the records apart, all releases together.
+    Where a ledger checks, `order` is left as it is. Each row of `poisson` holds, for one choice of lambda in
+    Lemma B, lambda and 1 / Pr[Z <= N].
     """
-    if certifiable and n_apart >= 0.0:
+    if checked_by == LEDGER:
         return ledger_failure(cells, scale, n_records, ell, releases, tails)
-    n_rates = poisson.shape[0]
-    n_modes = 1 + n_rates if n_apart < 0.0 or certifiable else 2 + 2 * n_rates
+    n_modes = 1 + poisson.shape[0]
     least = 0.0
     if n_modes == 1 and releases > 1:  # rare cells hardly ever matter, and there are many of them
         least = RARE * log(releases) / (n_records * scale)
@@ -335,20 +335,14 @@ def class_failure(
     best_length = 0
     mode = 0
     while mode < n_modes:  # one loop, so that the compiler meets `best_prefix` once
-        is_apart = mode > n_rates
-        row = mode - 1 - (n_rates + 1 if is_apart else 0)
         slack = 1.0
-        if row < 0:
-            rate = n_apart if is_apart else n_records
-            n_cells = missing_chances(cells, order[:n_ranked], scale, rate, missing)
+        if mode == 0:
+            n_cells = missing_chances(cells, order[:n_ranked], scale, n_records, missing)
         else:
-            rate = poisson[row, 2 if is_apart else 0]
-            slack = poisson[row, 3 if is_apart else 1]
-            poisson_chances(cells, order, scale, rate, n_cells, missing)
-        if is_apart:
-            missing_somewhere(missing, n_cells, releases)
+            slack = poisson[mode - 1, 1]
+            poisson_chances(cells, order, scale, poisson[mode - 1, 0], n_cells, missing)
         bound, length, n_read = best_prefix(
-            missing, n_cells, ell, 1 if is_apart else releases, certifiable, row >= 0, enough, tails
+            missing, n_cells, ell, releases, checked_by == OWNER, mode > 0, enough, tails
         )
         if n_read == n_ranked and n_ranked < cells.size:
             n_ranked = rank(cells, order)
@@ -375,28 +369,18 @@ def poisson_chances(
 
 
 @compiled
-def missing_somewhere(missing: NDArray[np.float64], n_cells: int, releases: int) -> None:
-    """Turns q into 1 - (1 - q)^t, the chance that one of t independent releases misses the value."""
-    for i in range(n_cells):
-        if missing[i] < 1.0:
-            missing[i] = -expm1(releases * log1p(-missing[i]))
-
-
-@compiled
 def class_failures(
     table: MassTable,
     scale: float,
     n_records: float,
-    n_apart: float,
     poisson: NDArray[np.float64],
     ell: int,
     releases: int,
-    certifiable: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    checked_by: int,
+) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]]:
     """`class_failure` for every row of a table R x |S|.
 
-    Returns the bounds, the numbers of witnesses (at least ell), the witnesses class after class, and the
-    largest cell of each class.
+    Returns the bounds, the numbers of witnesses (at least ell), and the witnesses class after class.
     """
     n_rows, n_values = table.shape
     sums = np.empty((1, n_values), dtype=np.float64)
@@ -405,7 +389,6 @@ def class_failures(
     missing = np.empty(n_values, dtype=np.float64)
     tails = np.empty(n_values + 3, dtype=np.float64)
     failures = np.empty(n_rows, dtype=np.float64)
-    peaks = np.empty(n_rows, dtype=np.float64)
     lengths = np.empty(n_rows, dtype=np.int32)
     witnesses = np.empty(n_values + n_rows * ell, dtype=np.int32)
     n_filled = 0
@@ -417,24 +400,22 @@ def class_failures(
             order,
             scale,
             n_records,
-            n_apart,
             poisson,
             ell,
             releases,
-            certifiable,
+            checked_by,
             inf,
             missing,
             tails,
         )
-        if certifiable and n_apart >= 0.0:
+        if checked_by == LEDGER:
             rank(cells, order)
         length = max(length, ell)
         lengths[row] = length
-        peaks[row] = cells[order[0]]
         if n_filled + length > witnesses.size:
             larger = np.empty(2 * witnesses.size, dtype=np.int32)
             larger[:n_filled] = witnesses[:n_filled]
             witnesses = larger
         witnesses[n_filled : n_filled + length] = order[:length]
         n_filled += length
-    return failures, lengths, witnesses[:n_filled].copy(), peaks
+    return failures, lengths, witnesses[:n_filled].copy()

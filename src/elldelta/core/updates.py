@@ -26,34 +26,6 @@ if TYPE_CHECKING:
     from elldelta.core.several import Terms
 
 
-def chance_of_change(
-    cells: NDArray[np.float64], ell: int, n_records: int, turnover: float, min_records: int = 1
-) -> NDArray[np.float64]:
-    """The chance that a class can change in one update, by Theorem I; an estimate, one number per class.
-
-    Of N records a share comes, as many go, the rest stays, all drawn from P. A value survives if none of the
-    three groups misses it; the number of survivors is a sum of independent terms, which must reach ell.
-
-    Args:
-        cells: P of every class and value; values that are no witnesses count as impossible.
-        ell: Values to be left.
-        n_records: N.
-        turnover: The share that comes, and that goes.
-        min_records: Records with which a value counts as present.
-    """
-    from scipy.stats import poisson
-
-    survives = np.ones_like(cells)
-    for share in (turnover, turnover, 1.0 - turnover):
-        survives *= poisson.sf(min_records - 1, share * n_records * cells)
-    fewer = np.zeros((cells.shape[0], ell))  # the chances that 0, 1, ... ell - 1 survive
-    fewer[:, 0] = 1.0
-    for own in survives.T[:, :, None]:
-        fewer = fewer * (1.0 - own) + np.pad(fewer, ((0, 0), (1, 0)))[:, :-1] * own
-    chances: NDArray[np.float64] = np.maximum(0.0, 1.0 - fewer.sum(axis=1))
-    return chances
-
-
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Records of one update by published class and value, apart by what became of them.

@@ -314,10 +314,10 @@ def begin_ledger(path: str | os.PathLike[str], plan: Plan, owners: int) -> None:
         FileError: There is something of that name already, or it cannot be written.
     """
     check_whole("the number of owners", owners, 1, MOST_OWNERS)
-    if plan.guarantee != "certified" or plan.releases > 1:
+    if not plan.is_certified or plan.releases > 1:
         raise ParameterError(
             "A ledger that looks ahead needs a certified plan for one release; it allows the others.",
-            found=f"The plan is {plan.guarantee}, for {counted(plan.releases, 'release')}.",
+            found=f"The plan is {plan.kind}, for {counted(plan.releases, 'release')}.",
             remedy=f"Make a plan for the owners (`owners={owners}`).",
         )
     if plan.also:

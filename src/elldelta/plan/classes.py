@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from elldelta.choices import ShapeName
     from elldelta.core.partition import Partition
     from elldelta.schema.schema import Schema
 
@@ -230,13 +229,3 @@ def _integers(values: ArrayLike) -> NDArray[np.int64]:
     if array.dtype.kind != "i":
         raise ParameterError("The ends of classes must be whole numbers.")
     return array.astype(np.int64)
-
-
-def default_shape(schema: Schema) -> ShapeName:
-    """Boxes for two or more quasi-identifiers, or one with a hierarchy; otherwise runs are all there is.
-
-    Runs are made for one sensitive column; of one quasi-identifier they are boxes.
-    """
-    columns = schema.quasi_identifiers
-    is_plain = len(columns) == 1 and columns[0].hierarchy is None and not schema.also_sensitive
-    return "runs" if is_plain else "boxes"

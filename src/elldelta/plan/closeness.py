@@ -14,9 +14,7 @@ from elldelta.core.closeness import (
     SMOOTHING,
     ClosenessTerms,
     as_limit,
-    distances_between,
     public_references,
-    too_far_upper,
     total_reference,
 )
 from elldelta.core.generalize.bounds import ClosenessBound
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.generalize.bounds import SharpPlan
     from elldelta.core.partition import Partition
     from elldelta.plan.classes import Classes
     from elldelta.plan.planner import Planner
@@ -50,16 +47,13 @@ class Closeness:
         limit: T, in total variation, after linking.
         to: What the references are: the distribution of each class, or that of everybody.
         references: Whole numbers in proportion to the shares of all values: a row per class, or one for all.
-        masses: About what share of all records each class has; where failures are proved, at most that.
-        biases: Where failures are proved, how far the distribution of each class in the model is from its
-            reference, at most. Empty where every release is checked.
+        masses: About what share of all records each class has, at most.
     """
 
     limit: float
     to: ClosenessTo
     references: tuple[tuple[int, ...], ...]
     masses: tuple[float, ...]
-    biases: tuple[float, ...] = ()
 
     @classmethod
     def of(
@@ -68,9 +62,6 @@ class Closeness:
         to: ClosenessTo,
         classes: JointDistribution,
         hulls: tuple[NDArray[np.int64], NDArray[np.int64]],
-        *,
-        exact: bool,
-        proved: bool,
     ) -> Closeness:
         """References and masses from the past records of classes, rounded so that they tell no number.
 
@@ -79,59 +70,31 @@ class Closeness:
             to: What to be close to.
             classes: The past records by class and value.
             hulls: The lowest and highest positions of every class, from which neighbours are known.
-            exact: Whether references are to be the past records as they are.
-            proved: Whether failures are to be proved, and not every release checked.
         """
         table = np.concatenate([np.asarray(block) for _, block in classes.dense_blocks()])
-        if to == "overall":
-            references = np.rint(table.sum(axis=0, keepdims=True)) if exact else total_reference(table)
-        else:
-            references = np.rint(table) if exact else _of_neighbours(table, *hulls)
-        sizes = table.sum(axis=1)
-        masses = _down(sizes / classes.total)
-        biases: tuple[float, ...] = ()
-        if proved:
-            own = table / np.maximum(sizes, 1e-300)[:, np.newaxis]
-            shares = references / references.sum(axis=1, keepdims=True)
-            biases = tuple(float(bias) for bias in _up(distances_between(own, shares)))
+        references = total_reference(table) if to == "overall" else _of_neighbours(table, *hulls)
+        masses = _down(table.sum(axis=1) / classes.total)
         rows = tuple(tuple(map(int, row)) for row in references)
-        return cls(limit, to, rows, tuple(map(float, masses)), biases)
+        return cls(limit, to, rows, tuple(map(float, masses)))
 
     @classmethod
-    def promised(
-        cls, planner: Planner, sharp: SharpPlan, partition: Partition, classes: Classes, n_records: int
-    ) -> tuple[Closeness | None, float]:
-        """What a plan says about belief if its wish asks for that, and the failure of everything it proves.
+    def promised(cls, planner: Planner, partition: Partition, classes: Classes) -> Closeness | None:
+        """What a plan says about belief, if its wish asks for that.
 
         Args:
             planner: The planner, with its wish.
-            sharp: What its classes promise about distinct values.
             partition: The class of every row of the model.
             classes: The same classes over all combinations.
-            n_records: N.
         """
         wish = planner.wish
         if wish.closeness is None:
-            return None, sharp.failure_upper
-        if planner.movers is not None:
-            raise ParameterError(
-                "Closeness is not planned for people who move among classes.",
-                found="Columns of the schema change, or movers were asked for.",
-                remedy="Leave changing columns out, or ask for ell.",
-            )
-        proved = wish.guarantee == "probabilistic"
-        made = cls.of(
+            return None
+        return cls.of(
             float(as_limit(wish.closeness)),
             wish.closeness_to,
             planner.distribution.generalized(partition),
             classes.hulls(planner.model.schema),
-            exact=wish.exact_references,
-            proved=proved,
         )
-        if not proved:
-            return made, sharp.failure_upper
-        # As it follows from what the plan tells: references and masses are rounded.
-        return made, sharp.values_failure_upper + made.failure_upper(n_records, wish.releases)
 
     def check(self, n_classes: int, n_values: int) -> None:
         """Refuses what does not fit the classes and values of a plan."""
@@ -145,8 +108,6 @@ class Closeness:
             or any(sum(row) >= _MOST for row in self.references)
             or len(self.masses) != n_classes
             or not all(type(mass) in (int, float) and 0.0 <= mass <= 1.0 for mass in self.masses)
-            or len(self.biases) not in (0, n_classes)
-            or not all(type(bias) in (int, float) and 0.0 <= bias <= 1.0 for bias in self.biases)
         ):
             raise ParameterError("Every class of a plan for closeness needs its reference and its mass.")
 
@@ -168,12 +129,6 @@ class Closeness:
             np.array(self.references, dtype=np.int64), (n_classes, len(self.references[0]))
         )
         return ClosenessTerms(np.ascontiguousarray(table), self.exact_limit / releases)
-
-    def failure_upper(self, records: int, releases: int) -> float:
-        """Bound on the chance that some class of some of t releases of N records is further than T / t."""
-        limit = float(self.exact_limit / releases)
-        failures = too_far_upper(self.shares, self.masses, records, limit, self.biases)
-        return float(failures.sum()) * releases * (1.0 + 1e-12)
 
     def shown(self, counts: NDArray[np.int64], grouping: Partition, releases: int) -> dict[str, Any]:
         """What a release shows of it, for its manifest: how far its classes are from their references.
@@ -213,20 +168,18 @@ class Closeness:
             "to": self.to,
             "references": [list(row) for row in self.references],
             "masses": list(self.masses),
-            "biases": list(self.biases),
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Closeness:
         """Reads what `to_dict` wrote."""
-        if document.keys() != {"limit", "to", "references", "masses", "biases"}:
+        if document.keys() != {"limit", "to", "references", "masses"}:
             raise ParameterError("A closeness has other fields than those that are known here.")
         return cls(
             limit=document["limit"],
             to=document["to"],
             references=tuple(map(tuple, document["references"])),
             masses=tuple(document["masses"]),
-            biases=tuple(document["biases"]),
         )
 
 
@@ -239,15 +192,15 @@ def closeness_bound(
         wish: The wish.
         marginal: How likely each value is.
         n_records: The records of a release.
-        risk: The largest chance that a class is too far from its reference; None where it is proved.
+        risk: The largest chance that a class is too far from its reference; None for plans without closeness.
     """
-    if wish.closeness is None:
+    if wish.closeness is None or risk is None:
         return None
     return ClosenessBound(
         float(as_limit(wish.closeness) / wish.releases),
         n_records,
         reference=marginal if wish.closeness_to == "overall" else None,
-        prior=None if wish.exact_references else SMOOTHING * marginal,
+        prior=SMOOTHING * marginal,
         risk=risk,
     )
 

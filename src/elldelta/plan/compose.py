@@ -122,7 +122,7 @@ def compose(releases: Sequence[tuple[Plan | str | os.PathLike[str], int]]) -> Co
         for plan, (_, number), class_of in zip(plans, releases, cells, strict=True)
     ]
     return Composed(
-        profile_of(made, max(plan.eta for plan in plans)),
+        profile_of(made),
         CONDITIONS if all(plan.closeness is None for plan in plans) else (*CONDITIONS, Closeness.CONDITION),
         tuple(_linked_closeness(plans, numbers, cells)),
     )

@@ -15,7 +15,7 @@ from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.sample_size import union_bound
 from elldelta.errors import ParameterError
 from elldelta.plan.movers import common_of
-from elldelta.plan.turnover import tables_of
+from elldelta.plan.wish import checked_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,7 @@ def contradiction(plan: Plan) -> str | None:
     wrong = (
         _wrong_terms(plan)
         or _wrong_closeness(plan)
-        or (_sharp(plan) if plan.bound == "sharp" else _by_cells(plan))
+        or (_by_cells(plan) if plan.kind == "paper" else _sharp(plan))
     )
     if wrong is None and plan.delta is not None and plan.failure_upper > plan.releases * plan.delta * _UP:
         return (
@@ -58,54 +58,32 @@ def contradiction(plan: Plan) -> str | None:
 
 
 def _wrong_terms(plan: Plan) -> str | None:
-    """Terms that no plan of this bound and guarantee has: nothing would be computed from them."""
-    is_sharp, is_certified = plan.bound == "sharp", plan.guarantee == "certified"
+    """Terms that no plan of this kind has: nothing would be computed from them."""
     terms = {
-        "A waiting risk": (plan.waiting_risk is not None, is_certified),
-        "More than one record per witness": (plan.min_records > 1, is_certified),
-        "A number of shared records": (plan.shared_records is not None, not is_certified),
-        "A past that noise protects": (bool(plan.past) and not is_certified, False),
-        "A confidence in the history": (
-            plan.history_confidence is not None,
-            not is_certified and not plan.eta and 0.5 <= (plan.history_confidence or 0.0) < 1.0,
-        ),
-        "That people move": (
-            plan.movers is not None,
-            is_certified and plan.owners is None and plan.closeness is None,
-        ),
+        "A waiting risk": plan.waiting_risk is not None,
+        "More than one record per witness": plan.min_records > 1,
+        "A past that noise protects": bool(plan.past),
+        "That people move": plan.movers is not None,
+        "A number of owners": plan.owners is not None,
+        "Its closeness": plan.closeness is not None,
     }
-    for words, (is_there, fits) in terms.items():
-        if is_there and not (is_sharp and fits):
-            return f"{words} belongs to another bound or guarantee."
-    if plan.turnover is not None and (
-        not 0.0 < plan.turnover <= 0.5
-        or int(plan.records * plan.turnover) < plan.min_records
-        or not (is_sharp and is_certified)
-        or plan.waiting_risk is None
-        or plan.releases > 1
-        or plan.owners is not None
-        or plan.closeness is not None
-        or plan.movers is not None
-    ):
-        return "A turnover belongs to a plan for one release with a waiting risk."
+    for words, is_there in terms.items():
+        if is_there and not plan.is_certified:
+            return f"{words} belongs to a certified plan."
+    if plan.movers is not None and (plan.owners is not None or plan.closeness is not None):
+        return "That people move belongs to a plan without a number of owners and without closeness."
     if plan.owners is not None and (plan.owners < 1 or plan.waiting_risk is None or plan.releases > 1):
         return "A number of owners belongs to a plan for one release with a waiting risk."
-    if plan.waiting_risk is not None and plan.eta:
-        return "A waiting risk is not computed for an error of the model."
-    if plan.shared_records is not None and not 0 <= plan.shared_records <= plan.records:
-        return f"It says that {plan.shared_records} of {plan.records} records are shared."
     return None
 
 
 def _wrong_closeness(plan: Plan) -> str | None:
-    """A closeness that no plan of this bound and guarantee has."""
-    near, is_certified = plan.closeness, plan.guarantee == "certified"
-    if near is None:
+    """A closeness that no certified plan has."""
+    if plan.closeness is None:
         return None
-    needs = (plan.waiting_risk is not None, not near.biases) if is_certified else (bool(near.biases),)
-    if plan.bound != "sharp" or plan.eta or plan.owners is not None or not all(needs):
-        return "Its closeness belongs to another bound or guarantee."
-    if sum(near.masses) > 1.0 + _SLACK:
+    if plan.waiting_risk is None or plan.owners is not None:
+        return "Its closeness belongs to a plan with a waiting risk, for a number of releases."
+    if sum(plan.closeness.masses) > 1.0 + _SLACK:
         return "The shares of its classes add up to more than 1."
     return None
 
@@ -115,34 +93,26 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
     if not plan.promises_values:
         return 0.0, 0.0
     # r records of a value are one in each of r parts of a release, as in planning.
-    n_records, n_tables, n_shared = tables_of(plan, plan.records)
     bound = SharpBound(
         plan.ell,
-        n_records // plan.min_records,
-        n_tables * plan.min_records,
-        certifiable=plan.guarantee == "certified",
-        shared_records=n_shared,
-        eta=plan.eta,
+        plan.records // plan.min_records,
+        (plan.owners or plan.releases) * plan.min_records,
+        checked_by=checked_by(plan),
     )
     common = common_of(plan)
     if common is not None:
         made = common.evaluate(JointDistribution(_table(plan), 1.0), bound)
         return min(1.0, made.failure_upper), float(made.classes.failures_upper.max()) * plan.min_records
     found = class_failures_upper(
-        _table(plan),
-        bound.ell,
-        bound.n_records,
-        bound.releases,
-        certifiable=bound.certifiable,
-        shared_records_upper=bound.shared_records,
+        _table(plan), bound.ell, bound.n_records, bound.releases, checked_by=bound.checked_by
     )
     failures = found.failures_upper.copy()
-    if bound.certifiable and plan.owners is None and plan.turnover is None:
+    if bound.checked_by == "owner":
         # The best witnesses may be fewer than the plan has; what a release must show is what it says.
         n_written = np.array([len(values) for values in plan.witnesses])
         for row in np.flatnonzero(found.n_witnesses != n_written).tolist():
             failures[row] = _failure_as_written(np.array(plan.witness_cells[row]), bound)
-    total = bound.total(failures, found.peaks)
+    total = bound.total(failures)
     if plan.closeness is not None:  # the smallest classes may be given up
         failures = failures[np.array(plan.closeness.masses) * plan.records > FEWEST_EXPECTED]
     return min(1.0, total), float(failures.max(initial=0.0)) * plan.min_records
@@ -165,8 +135,6 @@ def _failure_as_written(cells: NDArray[np.float64], bound: SharpBound) -> float:
 
 def _sharp(plan: Plan) -> str | None:
     failure, worst = sharp_failures(plan)
-    if plan.closeness is not None and plan.closeness.biases:
-        failure = min(1.0, failure + plan.closeness.failure_upper(plan.records, plan.releases))
     if not _is_about(plan.failure_upper, failure, failure):
         return _wrong(plan, f"{failure:.4g}")
     if plan.waiting_risk is not None and worst > plan.waiting_risk * (1.0 + _SLACK):
@@ -175,15 +143,13 @@ def _sharp(plan: Plan) -> str | None:
 
 
 def _by_cells(plan: Plan) -> str | None:
-    """The bounds that ask for particular values: each is missing with (1 - P)^N; the paper rounds up."""
+    """The paper asks for particular values: each is missing with (1 - P)^N; its bound is larger."""
     rows = np.sort([sorted(cells)[-plan.ell :] for cells in plan.witness_cells], axis=1)
-    least = plan.releases * float(((1.0 - np.maximum(0.0, rows - plan.eta)) ** plan.records).sum())
-    if plan.p is None or plan.p <= plan.eta or rows[:, 0].min() < plan.p * (1.0 - _SLACK):
+    least = plan.releases * float(((1.0 - rows) ** plan.records).sum())
+    if plan.p is None or plan.p <= 0.0 or rows[:, 0].min() < plan.p * (1.0 - _SLACK):
         return f"A class has fewer than {plan.ell} witness cells of at least p."
-    most = least
-    if plan.bound == "paper" or plan.eta:
-        n_classes = min(plan.schema.n_combinations, 1.0 / (plan.ell * plan.p))
-        most = max(least, plan.releases * union_bound(n_classes, plan.ell, plan.p - plan.eta, plan.records))
+    n_classes = min(plan.schema.n_combinations, 1.0 / (plan.ell * plan.p))
+    most = max(least, plan.releases * union_bound(n_classes, plan.ell, plan.p, plan.records))
     if not _is_about(plan.failure_upper, min(least, 1.0), min(most, 1.0)):
         return _wrong(plan, f"{least:.4g}" if least == most else f"{least:.4g} to {most:.4g}")
     return None

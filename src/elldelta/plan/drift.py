@@ -252,7 +252,7 @@ def unexpected(plan: Plan, n_failing: int, n_records: int) -> str:
     A model flatters the classes that were chosen with it, so twice as many are no surprise. For the same
     reason an owner with more records than were planned for is not expected to do better.
     """
-    if plan.guarantee != "certified" or not plan.promises_values:
+    if not plan.is_certified or not plan.promises_values:
         return ""
     fewer = min(n_records, plan.records)
     chances = (failing_chances(face, face.witness_cells, fewer) for face in plan.faces)

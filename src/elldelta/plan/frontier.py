@@ -1,12 +1,13 @@
-"""Use case: how many classes how many records buy, under each bound."""
+"""Use case: how many classes how many records buy, in certified plans and by the paper."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.core.checks import MOST_RECORDS, check_whole
 from elldelta.engines.task import computed, part
 from elldelta.errors import RefusedError
 from elldelta.files import loaded
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from elldelta.choices import PlanBound, ShapeName
+    from elldelta.choices import PlanKind
     from elldelta.engines import Progress
 
 
@@ -31,29 +32,15 @@ MOST_CELLS = 1 << 17
 
 @dataclass(frozen=True)
 class FrontierRow:
-    """What each bound can promise for so many records; None where it can promise nothing.
+    """What each kind of plan can promise for so many records; None where it can promise nothing.
 
     Attributes:
         records: The number of records.
-        classes: The classes of the plan, by bound.
-        failures_upper: The failure after linkage that it promises at most, by bound.
+        classes: The classes of the plan, by kind.
     """
 
     records: int
-    classes: Mapping[PlanBound, int | None]
-    failures_upper: Mapping[PlanBound, float | None]
-
-    def to_list(self) -> list[dict[str, Any]]:
-        """One entry per bound, as plain JSON values."""
-        return [
-            {
-                "bound": bound,
-                "classes": n_classes,
-                "records": self.records,
-                "failure_upper": self.failures_upper[bound],
-            }
-            for bound, n_classes in self.classes.items()
-        ]
+    classes: Mapping[PlanKind, int | None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +51,6 @@ class Frontier(Shown):
         ell: Sensitive values to be left.
         delta: Failure probability of one release.
         releases: How many releases may be linked.
-        shape: The shape of the classes.
         exact: Whether the numbers of classes are those of plans, or nearly so.
         rows: One for each number of records.
     """
@@ -72,24 +58,23 @@ class Frontier(Shown):
     ell: int
     delta: float
     releases: int
-    shape: ShapeName
     exact: bool
     rows: tuple[FrontierRow, ...]
 
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
-        return {"ell": self.ell, "releases": self.releases, "delta": self.delta, "shape": self.shape}
+        return {"ell": self.ell, "releases": self.releases, "delta": self.delta}
 
     def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
-        """The classes for each number of records, by bound."""
-        bounds = tuple(self.rows[0].classes) if self.rows else ()
-        return ("records", *bounds), [(row.records, *map(row.classes.get, bounds)) for row in self.rows]
+        """The classes for each number of records, by kind of plan."""
+        kinds = tuple(self.rows[0].classes) if self.rows else ()
+        return ("records", *kinds), [(row.records, *map(row.classes.get, kinds)) for row in self.rows]
 
     def plot(self) -> Figure:
         """Classes against records."""
         from elldelta.pages.charts import draw_frontier
 
-        curves = {str(bound): [row.classes[bound] for row in self.rows] for bound in self.rows[0].classes}
+        curves = {str(kind): [row.classes[kind] for row in self.rows] for kind in self.rows[0].classes}
         title = (
             f"Classes against records: ℓ = {self.ell}, {self.releases} linked releases, "
             f"δ = {self.delta:g} each"
@@ -103,7 +88,6 @@ class Frontier(Shown):
             "ell": self.ell,
             "delta": self.delta,
             "releases": self.releases,
-            "shape": self.shape,
             "exact": self.exact,
             "points": points,
         }
@@ -116,13 +100,11 @@ def frontier(
     delta: float = 0.01,
     releases: int = 1,
     records: Sequence[int] | None = None,
-    eta: float = 0.0,
-    shape: ShapeName | None = None,
     n_points: int = 12,
     exact: bool = False,
     progress: Progress | None = None,
 ) -> Frontier:
-    """Classes under each bound for several numbers of records.
+    """Classes of certified plans, and of the paper, for several numbers of records.
 
     Args:
         model: The model, or its file.
@@ -131,51 +113,44 @@ def frontier(
         releases: How many releases may be linked.
         records: The numbers of records to try; by default `n_points` of them, from the fewest that promise
             anything to ten times the records of the model.
-        eta: An error of the model in total variation.
-        shape: The shape of the classes; as for a plan by default.
         n_points: How many numbers of records to try by default.
         exact: Whether boxes are searched as thoroughly as for a plan even where that takes long. Without it
             models with many combinations are searched ten times as fast, or faster, and a plan may have
             about a tenth more or fewer classes than is told here.
         progress: Is told how far the work is.
     """
-    wish = Wish(ell=ell, delta=delta, releases=releases, eta=eta, shape=shape, classes=1)
-    tried = [replace(wish, classes=None, records=number).records or 0 for number in records or ()]
+    tried = [check_whole("the number of records", number, 1, MOST_RECORDS) for number in records or ()]
+    wish = Wish(ell=ell, delta=delta, releases=releases, records=1)
     past = loaded(model, Model, read_model)
 
     def rows(tell: Progress) -> tuple[Planner, list[FrontierRow]]:
         planner = Planner(past, wish)
         numbers = tried
         if records is None:
-            fewest = planner.records()
+            fewest = planner.fewest_records()
             most = 10 * max(past.n_records, fewest)
             numbers = np.unique(np.geomspace(fewest, most, n_points).astype(int)).tolist()
         n_cells = len(past.ranks) * past.schema.n_values * len(numbers)
-        planner.is_draft = planner.shape == "boxes" and n_cells > MOST_CELLS and not exact
+        planner.is_draft = n_cells > MOST_CELLS and not exact
         return planner, list(frontier_rows(planner, numbers, tell))
 
     planner, found = computed(rows, progress)
     drafted = planner.is_draft
-    return Frontier(
-        wish.largest_ell, wish.release_failure, wish.releases, planner.shape, not drafted, tuple(found)
-    )
+    return Frontier(wish.largest_ell, wish.release_failure, wish.releases, not drafted, tuple(found))
 
 
 def frontier_rows(
     planner: Planner, records: Sequence[int], progress: Progress | None = None
 ) -> Iterator[FrontierRow]:
-    """What each bound gives for each number of records, one after the other: it may take a while."""
-    n_plans = len(records) * len(planner.bounds)
+    """What each kind of plan gives for each number of records, one after the other: it may take a while."""
+    n_plans = len(records) * len(planner.kinds)
     for place, n_records in enumerate(records):
-        classes: dict[PlanBound, int | None] = {}
-        failures: dict[PlanBound, float | None] = {}
-        for turn, bound in enumerate(planner.bounds):
-            n_before = place * len(planner.bounds) + turn
+        classes: dict[PlanKind, int | None] = {}
+        for turn, kind in enumerate(planner.kinds):
+            n_before = place * len(planner.kinds) + turn
             planner.progress = part(progress, n_before / n_plans, (n_before + 1) / n_plans)
             try:
-                made = planner.plan(bound, n_records)
+                classes[kind] = planner.plan(kind, n_records).n_classes
             except RefusedError:
-                classes[bound] = failures[bound] = None
-            else:
-                classes[bound], failures[bound] = made.n_classes, made.failure_upper
-        yield FrontierRow(n_records, classes, failures)
+                classes[kind] = None
+        yield FrontierRow(n_records, classes)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.generalize.bounds import JointBound
-from elldelta.core.movers import CommonWitnesses, common_boxes, common_runs, common_witnesses, ranges_of
+from elldelta.core.movers import CommonWitnesses, common_boxes, common_witnesses, ranges_of
 from elldelta.errors import InternalError, ParameterError
-from elldelta.plan.classes import Boxes, Runs
+from elldelta.plan.classes import Boxes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,9 +42,9 @@ def movers_of(wish: Wish, schema: Schema) -> Movers | None:
             found="A closeness is asked for, and people move among classes with references of their own.",
             remedy="Ask for ell alone, or replace what changes by what does not, such as a birth year.",
         )
-    if wish.bound != "sharp" or wish.guarantee != "certified" or wish.owners is not None or wish.turnover:
+    if not wish.is_certified or wish.owners is not None:
         raise ParameterError(
-            "A plan for people who move is certified, by the sharp bound, and not for owners or a turnover.",
+            "A plan for people who move is certified, and not for owners.",
             found="Anything may change about people."
             if movers == "any"
             else f"The schema says what may change: {_listed(schema.changing)}.",
@@ -103,9 +103,6 @@ def drawn(planner: Planner, bound: SharpBound | JointBound) -> tuple[Partition, 
 
 def _drawn(planner: Planner, bound: SharpBound) -> tuple[Partition, Classes, CommonWitnesses]:
     model, distribution, fewest = planner.model, planner.distribution, planner.wish.fewest_past
-    if planner.shape == "runs":
-        partition, common = common_runs(distribution, bound, fewest)
-        return partition, Runs.from_partition(partition, model.ranks), common
     columns = model.schema.quasi_identifiers
     is_any = planner.movers == "any"
     partition, tiling, common = common_boxes(

@@ -11,13 +11,13 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
-from elldelta.choices import GUARANTEES, PLAN_BOUNDS, Movers
-from elldelta.core.checks import check_ell, check_eta, check_releases, check_whole
+from elldelta.choices import PLAN_KINDS, Movers
+from elldelta.core.checks import check_ell, check_releases, check_whole
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import AtomicFiles, changed, read_json, sealed_bytes, unsealed_parts
 from elldelta.model.protection import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Shown
-from elldelta.plan.classes import Merged, Runs, class_labels, classes_from_dict
+from elldelta.plan.classes import Boxes, Runs, class_labels, classes_from_dict
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.several import (
     check_faces,
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from elldelta.choices import Guarantee, PlanBound
+    from elldelta.choices import PlanKind
     from elldelta.core.certificate import CertificateTerms
-    from elldelta.core.coarsen import Unions
     from elldelta.core.hull_loss import HullLoss
     from elldelta.core.several import Terms
     from elldelta.core.utility import Utility
@@ -50,9 +49,8 @@ FORMAT_VERSION = 1
 
 KIND = "plan"
 
-_PLAIN = ("ell", "delta", "releases", "records", "failure_upper", "bound", "p", "eta", "shared_records",
-          "guarantee", "waiting_risk", "min_records", "model_digest", "promise", "owners", "movers",
-          "history_confidence", "turnover")  # fmt: skip
+_PLAIN = ("ell", "delta", "releases", "records", "failure_upper", "p", "waiting_risk", "min_records",
+          "model_digest", "promise", "owners", "movers")  # fmt: skip
 _TABLES = ("witnesses", "witness_cells")
 
 
@@ -69,28 +67,20 @@ class Plan(Shown):
         records: N, the records every release needs.
         failure_upper: Bound on the probability that linking t releases leaves somebody below ell; in a
             certified plan, that one of t releases with N records each does not pass by itself.
-        bound: How failure_upper was computed.
+        kind: "certified": boxes; every release is checked, and the promise is certain. "probabilistic":
+            boxes; it holds except with probability failure_upper. "paper": the same of the paper's runs.
         witnesses: Per class, the values that the proof counts, most probable first.
         witness_cells: Their probabilities P(c, s) in the model, so that promises can be recomputed and
             composed from plans alone.
-        p: What ell cells of every class reach, for the bounds that use it.
-        eta: The error of the model (total variation) that the promise allows for.
-        shared_records: If not None, the promise assumes that at most so many records of each release are
-            shared with others, chosen without looking at their values, and all others are independent.
-        guarantee: "certified": every release is checked, and the promise is certain. "probabilistic": the
-            promise holds except with probability failure_upper.
+        p: What ell cells of every class of a paper plan reach.
         waiting_risk: The chance that a class needs merging, for plans that were made with one.
         min_records: A witness counts as present only with so many records.
         model_digest: The model the plan was made from.
         promise: What is promised, in words; written when the plan is made and never reworded.
         conditions: What must be true for the promise to hold.
-        notes: What else a reader should know: how values were put into an order, for example.
         owners: How many owners are expected to publish through one ledger, if the plan was made for them.
         movers: Who moves among classes, so that these have their witnesses in common; None if nobody does.
         past: How the past records behind the plan are protected by noise, if they are.
-        history_confidence: The probability, over past records, that its cells are not above the true ones;
-            None where the model is taken for the distribution.
-        turnover: The share of the records that come, and go, between two releases of a table that lives.
         closeness: What is promised about belief, if that was asked for. With ell = 1 it is all that is
             promised, and there are no witnesses.
         also: Where there are several sensitive columns: the plans of the further ones, with the same classes.
@@ -104,24 +94,18 @@ class Plan(Shown):
     releases: int
     records: int
     failure_upper: float
-    bound: PlanBound
+    kind: PlanKind
     witnesses: tuple[tuple[int, ...], ...]
     witness_cells: tuple[tuple[float, ...], ...]
     p: float | None
-    eta: float
-    shared_records: int | None
-    guarantee: Guarantee
     waiting_risk: float | None
     min_records: int
     model_digest: str
     promise: str = ""
     conditions: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
     owners: int | None = None
     movers: Movers | None = None
     past: tuple[Protection, ...] = ()
-    history_confidence: float | None = None
-    turnover: float | None = None
     closeness: Closeness | None = None
     also: tuple[Plan, ...] = ()
 
@@ -131,13 +115,12 @@ class Plan(Shown):
         check_ell(self.ell, self.schema.sensitive.n_groups)
         check_releases(self.releases)
         check_whole("the number of records", self.records)
-        if self.bound not in PLAN_BOUNDS:
-            raise ParameterError(f"The bound of a plan must be one of {', '.join(PLAN_BOUNDS)}.")
-        if self.guarantee not in GUARANTEES:
-            raise ParameterError(f"The guarantee of a plan must be one of {', '.join(GUARANTEES)}.")
-        certain = self.guarantee == "certified"
-        if not 0.0 <= self.failure_upper <= 1.0 or (self.failure_upper == 1.0 and not certain):
+        if self.kind not in PLAN_KINDS:
+            raise ParameterError(f"The kind of a plan must be one of {', '.join(PLAN_KINDS)}.")
+        if not 0.0 <= self.failure_upper <= 1.0 or (self.failure_upper == 1.0 and not self.is_certified):
             raise ParameterError("The failure probability of a plan must lie between 0 and 1.")
+        if self.delta is None and not self.is_certified:
+            raise ParameterError("A plan whose releases are not checked needs its delta.")
         if self.delta is not None and not 0.0 < self.delta < 1.0:
             raise ParameterError("delta must lie strictly between 0 and 1.")
         check_whole("the number of records per witness", self.min_records)
@@ -162,9 +145,8 @@ class Plan(Shown):
 
     def _check_types(self) -> None:
         """Plans come from files: a number must be a number before anything is computed with it."""
-        whole = (self.ell, self.releases, self.records, self.min_records, self.shared_records, self.owners)
-        real = [self.failure_upper, self.delta, self.p, self.eta, self.waiting_risk]
-        real += [self.history_confidence, self.turnover]
+        whole = (self.ell, self.releases, self.records, self.min_records, self.owners)
+        real = (self.failure_upper, self.delta, self.p, self.waiting_risk)
         if (
             not all(number is None or type(number) is int for number in whole)
             or not all(n is None or (type(n) in (int, float) and 0.0 <= n <= 1.0) for n in real)
@@ -181,11 +163,10 @@ class Plan(Shown):
             raise ParameterError("A number of the plan is too large.") from None
         if not ((cells >= 0.0) & (cells <= 1.0)).all():
             raise ParameterError("The probability of a witness must lie between 0 and 1.")
-        if isinstance(self.classes, Merged):
-            raise ParameterError("The classes of a plan are runs or boxes; only releases merge them.")
+        if not isinstance(self.classes, Runs if self.kind == "paper" else Boxes):
+            raise ParameterError("The classes of a plan are boxes, or the runs of a paper plan.")
         if self.waiting_risk is not None and not 0.0 < self.waiting_risk < 1.0:
             raise ParameterError("The waiting risk must lie strictly between 0 and 1.")
-        check_eta(self.eta)
 
     @cached_property
     def witness_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
@@ -282,9 +263,9 @@ class Plan(Shown):
         )
 
     @property
-    def unions(self) -> Unions:
-        """Which unions of the classes have labels of their own."""
-        return "runs" if isinstance(self.classes, Runs) else "boxes"
+    def is_certified(self) -> bool:
+        """Whether every release is checked before it is published."""
+        return self.kind == "certified"
 
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
@@ -299,7 +280,7 @@ class Plan(Shown):
             "releases": self.releases,
             "records": self.records,
             "classes": f"{self.n_classes:,} {self.classes.shape}",
-            "guarantee": f"{self.guarantee}, by the {self.bound} bound",
+            "kind": self.kind,
             "digest": self.digest,
             **({"past": self.past_promise} if self.past else {}),
         }
@@ -377,10 +358,10 @@ class Plan(Shown):
             "witnesses": self.witnesses,
             "witness_cells": self.witness_cells,
             "conditions": list(self.conditions),
-            "notes": list(self.notes),
             "past": [protection.to_dict() for protection in self.past],
             "closeness": None if self.closeness is None else self.closeness.to_dict(),
             "also": [face_to_dict(face) for face in self.also],
+            "plan_kind": self.kind,
             **{name: getattr(self, name) for name in _PLAIN},
         }
 
@@ -393,17 +374,13 @@ class Plan(Shown):
             "delta": self.delta,
             "releases": self.releases,
             "failure_upper": self.failure_upper,
-            "bound": self.bound,
-            "shape": self.classes.shape,
-            "guarantee": self.guarantee,
+            "kind": self.kind,
             "waiting_risk": self.waiting_risk,
             "owners": self.owners,
             "p": self.p,
-            "eta": self.eta,
             "digest": self.digest,
             "promise": self.promise,
             "conditions": list(self.conditions),
-            "notes": list(self.notes),
             "movers": self.movers,
             "about_changes": self.about_changes,
             **({"past_promise": self.past_promise} if self.past else {}),
@@ -439,7 +416,7 @@ class Plan(Shown):
                 witnesses=tuple(map(tuple, content["witnesses"])),
                 witness_cells=tuple(map(tuple, content["witness_cells"])),
                 conditions=tuple(content["conditions"]),
-                notes=tuple(content["notes"]),
+                kind=content["plan_kind"],
                 past=tuple(Protection(**each) for each in content["past"]),
                 closeness=None if content["closeness"] is None else Closeness.from_dict(content["closeness"]),
                 **{name: content[name] for name in _PLAIN},

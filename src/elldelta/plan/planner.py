@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from elldelta.choices import BOUNDS
-from elldelta.core.checks import MOST_RECORDS
 from elldelta.core.distribution import RELATIVE_TOLERANCE
-from elldelta.core.generalize.bounds import Admissible, JointBound, SharpBound
+from elldelta.core.generalize.bounds import JointBound, SharpBound, fewest_records
 from elldelta.core.generalize.boxes import boxes
-from elldelta.core.generalize.runs import greedy, near_runs, sharp_runs
+from elldelta.core.generalize.runs import greedy
 from elldelta.core.like_values import largest_of_each
+from elldelta.core.partition import Partition
 from elldelta.core.sample_size import Mechanism, most_probable, p_ell, smallest_p
 from elldelta.engines.task import computed, part
-from elldelta.errors import InternalError, ParameterError, RefusedError
-from elldelta.files import loaded
+from elldelta.errors import InternalError, RefusedError
+from elldelta.files import check_writable, loaded
 from elldelta.model import Model, floored, read_model
 from elldelta.model.rounding import STEP
-from elldelta.plan.classes import Boxes, Runs, default_shape
+from elldelta.pages.charts import check_picture, write_picture
+from elldelta.plan.classes import Boxes, Runs
 from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.movers import drawn, movers_of
-from elldelta.plan.plan import Plan
+from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.several import check_choices, together, wish_of
-from elldelta.plan.turnover import tables_of, with_expectation
-from elldelta.plan.wish import Wish, check_noisy, plan_groups, promised_ell
+from elldelta.plan.wish import Wish, check_noisy, checked_by, plan_groups, promised_ell
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-    from elldelta.choices import Bound, CategoryOrder, ClosenessTo, Guarantee, Movers, PlanBound, ShapeName
+    from elldelta.choices import ClosenessTo, Movers, PlanKind
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.generalize.bounds import Criterion, SharpPlan
-    from elldelta.core.partition import Partition
+    from elldelta.core.generalize.bounds import SharpPlan
+    from elldelta.core.utility import Utility
     from elldelta.engines import Progress
     from elldelta.plan.classes import Classes
     from elldelta.plan.movers import Common
@@ -48,32 +48,23 @@ def plan(
     ell: int | Mapping[str, int] | None = None,
     closeness: float | Mapping[str, float] | None = None,
     closeness_to: ClosenessTo = "class",
-    exact_references: bool = False,
-    history_confidence: float | None = None,
-    turnover: float | None = None,
     releases: int = 1,
     records: int | None = None,
     delta: float | None = None,
     p: float | None = None,
     beta: float | None = None,
-    classes: int | None = None,
-    bound: Bound = "sharp",
-    eta: float = 0.0,
-    shared_records: int | None = None,
-    shape: ShapeName | None = None,
-    guarantee: Guarantee = "certified",
+    kind: PlanKind = "certified",
     waiting_risk: float | Literal["auto"] | None = None,
     owners: int | None = None,
     min_records: int = 1,
     fewest_past: int = 1,
-    category_order: CategoryOrder = "given",
     movers: Movers = "declared",
     hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None,
     progress: Progress | None = None,
 ) -> Plan:
     """Makes a plan from a model, for example ``plan(model, ell=5, releases=2, records=30_000)``.
 
-    Exactly one of records, p, beta and classes must be given, and ell, closeness or both.
+    Exactly one of records, p and beta must be given, and ell, closeness or both.
 
     Args:
         model: The model, or its file.
@@ -82,29 +73,20 @@ def plan(
             variation of what the plan says.
         closeness_to: What the plan says about a person: the distribution of the "class", smoothed and
             rounded, or of everybody, "overall" (t-closeness).
-        exact_references: Whether the plan may tell the past records of every class as they are.
-        history_confidence: How sure a probabilistic promise must be that the past records do not mislead,
-            such as 0.95.
-        turnover: The share of records that come, and go, between two releases of a table that lives.
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.
         records: The records every owner can wait for.
-        delta: Failure probability of one release. By default a certified plan for given records takes the
-            waiting risk that is expected to lose least, as with "auto"; other plans take 0.01.
-        p: The paper's parameter; decides the records.
+        delta: Failure probability of one release. By default a certified plan takes the waiting risk that is
+            expected to lose least, as with "auto"; other plans take 0.01.
+        p: The paper's parameter; decides the records of a paper plan.
         beta: The same as a share of p_ell.
-        classes: A number of classes to reach with as few records as possible.
-        bound: "sharp" counts any ell values of a class, "paper" particular ones.
-        eta: An error of the model in total variation that the promise must survive.
-        shared_records: Promise only for releases that share at most so many records.
-        shape: "boxes" or "runs"; None for boxes where there are two or more quasi-identifiers.
-        guarantee: "certified": each release is checked before it is published. "probabilistic": publish
-            at N records without looking, as the paper does.
+        kind: "certified": boxes, and each release is checked before it is published. "probabilistic": boxes,
+            published at N records without looking. "paper": the paper as it stands, with runs, its bound and
+            its N.
         waiting_risk: Instead of delta: the chance that a class needs merging; "auto" tries several.
         owners: So many owners will publish through one ledger, one after the other: chooses the waiting risk
             that loses least for them. The plan is then for one release; the ledger allows the others.
         min_records: A witness value counts as present only with so many records.
         fewest_past: A value is a witness of a class only if it occurs so often in its past records.
-        category_order: "profile" orders unordered categories by their sensitive profiles.
         movers: "declared": people move among values of columns that the schema says change; "any": anyhow.
         hierarchies: Groups of the values of some quasi-identifiers, or files that hold them.
         progress: Is told how far the work is.
@@ -117,25 +99,16 @@ def plan(
         ell=promised_ell(ell, closeness),
         closeness=closeness,
         closeness_to=closeness_to,
-        exact_references=exact_references,
-        history_confidence=history_confidence,
-        turnover=turnover,
         delta=delta,
         releases=releases,
         records=records,
         p=p,
         beta=beta,
-        classes=classes,
-        bound=bound,
-        eta=eta,
-        shared_records=shared_records,
-        shape=shape,
-        guarantee=guarantee,
+        kind=kind,
         waiting_risk=waiting_risk,
         owners=owners,
         min_records=min_records,
         fewest_past=fewest_past,
-        category_order=category_order,
         movers=movers,
     )
     return make_plan(loaded(model, Model, read_model), wish, hierarchies, progress)
@@ -152,46 +125,90 @@ def make_plan(
 
 
 def _made(model: Model, wish: Wish, hierarchies: Mapping[str, Any], progress: Progress) -> Plan:
-    notes: tuple[str, ...] = ()
     if hierarchies:
         from elldelta.model.rearrange import with_hierarchies
         from elldelta.schema.hierarchies import given_rows
 
         model = with_hierarchies(model, given_rows(hierarchies))
-    if wish.category_order == "profile":
-        from elldelta.model.rearrange import order_categories, order_note
+    return Planner(model, wish, progress).made()
 
-        model, changed = order_categories(model)
-        notes = tuple(order_note(name, model.schema.sensitive.name) for name in changed)
-    if wish.history_confidence is not None:
-        from elldelta.plan.history import HistoryPlanner
 
-        return HistoryPlanner(model, wish, notes, progress).made()
-    made = Planner(model, wish, notes, progress).made()
-    return made if wish.turnover is None else with_expectation(made)
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A plan and what it is worth.
+
+    Attributes:
+        path: Its file.
+        plan: The plan.
+        utility: How much information it keeps, as a forecast from the model.
+    """
+
+    path: Path
+    plan: Plan
+    utility: Utility
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is told about the plan, as plain JSON values."""
+        return {
+            "plan": str(self.path),
+            **self.plan.summary(),
+            **self.utility.to_dict(self.plan.schema.names),
+        }
+
+
+def plan_to_file(
+    model: Path,
+    wish: Wish,
+    path: Path,
+    *,
+    hierarchies: Mapping[str, str | os.PathLike[str]] | None = None,
+    picture: Path | None = None,
+    picture_columns: Sequence[str] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Planned:
+    """Makes the plan that a wish asks for and writes it, if it and its picture can be written at all.
+
+    Args:
+        model: The file of the model.
+        wish: What is asked for.
+        path: The file to write.
+        hierarchies: Files with groups of the values of some quasi-identifiers.
+        picture: A file for a picture of the classes.
+        picture_columns: The two columns to draw.
+        overwrite: Whether to replace what is there.
+        progress: Is told how far the work is.
+    """
+    check_writable(path, overwrite=overwrite)
+    check_picture(picture, overwrite=overwrite)
+    past = read_model(model)
+    made = make_plan(past, wish, hierarchies, progress)
+    planned = Planned(path, made, computed(lambda _: made.utility(past), progress))
+    if picture is not None:
+        from elldelta.plan.picture import picture_of_classes
+
+        write_picture(picture_of_classes(made, past, picture_columns), picture, overwrite=overwrite)
+    write_plan(made, path, overwrite=overwrite)
+    return planned
 
 
 class Planner:
-    """One model in its final order, one wish, and the plans of the bounds; drafts are made quickly."""
+    """One model, one wish, and the plans of each kind; drafts are made quickly."""
 
     def __init__(
         self,
         model: Model,
         wish: Wish,
-        notes: tuple[str, ...] = (),
         progress: Progress | None = None,
         *,
         is_draft: bool = False,
     ) -> None:
-        self.model, self.wish, self.notes = model, wish, notes
+        self.model, self.wish = model, wish
         self.progress, self.is_draft = progress, is_draft
         self.movers = movers_of(wish, model.schema)
-        if model.noise:
-            check_noisy(wish)
         self.distribution, self._groups = plan_groups(model, wish)
-        self.shape: ShapeName = wish.shape or default_shape(model.schema)
         if model.schema.also_sensitive:
-            check_choices(replace(wish, shape=self.shape), model.schema.sensitive_names)
+            check_choices(wish, model.schema.sensitive_names)
         self._risk = wish.waiting_risk if wish.waiting_risk != "auto" else self._chosen_risk()
         self.columns: tuple[Planner, ...] = ()
         if model.schema.also_sensitive:
@@ -200,46 +217,47 @@ class Planner:
     def _column(self, place: int) -> Planner:
         """The planner of one of several sensitive columns."""
         wish = replace(wish_of(self.wish, self.model.schema, place), waiting_risk=self._risk)
-        return Planner(self.model.face(place), wish, self.notes, is_draft=self.is_draft)
+        return Planner(self.model.face(place), wish, is_draft=self.is_draft)
 
     @property
-    def bounds(self) -> tuple[PlanBound, ...]:
-        """The bounds that can be compared for this wish."""
-        wish = self.wish
-        is_plain = wish.min_records == 1 and (self.movers, wish.closeness, wish.turnover) == (None,) * 3
-        return BOUNDS if is_plain and not self.columns else (self.wish.bound,)
+    def kinds(self) -> tuple[PlanKind, ...]:
+        """The kinds of plan that can be compared for this wish: its own, and the paper's."""
+        is_plain = self.wish.min_records == 1 and (self.movers, self.wish.closeness) == (None, None)
+        others: tuple[PlanKind, ...] = ("paper",) if is_plain and not self.columns else ()
+        return tuple(dict.fromkeys((*others, self.wish.kind)))
 
     def made(self) -> Plan:
-        """The plan that the wish asks for, whichever of the four ways it takes to say how many records."""
-        if self.wish.classes is not None:
-            return self._with_fewest_records(self.wish.classes)
-        return self.plan(self.wish.bound, self.records())
+        """The plan that the wish asks for, whichever of the three ways it takes to say how many records."""
+        if self.model.noise:
+            check_noisy(self.wish)
+        return self.plan(self.wish.kind, self.records())
 
     def records(self) -> int:
         """The number of records of the plan."""
         wish = self.wish
         if wish.records is not None:
             return wish.records
-        if wish.classes is not None:
-            return self.made().records
         p = wish.p if wish.p is not None else self._mechanism(beta=wish.beta).p
-        return self._mechanism(self._snapped(self._admissible(p)[0])).records(wish.release_failure)
+        return self._mechanism(self._snapped(self._admissible(p))).records(wish.release_failure)
 
-    def plan(self, bound: PlanBound, n_records: int) -> Plan:
-        """The plan that one bound makes with so many records."""
-        if bound == "sharp":
-            return self._sharp(n_records)
-        if bound != "paper":
-            raise ParameterError(
-                f"Plans with the bound {bound!r} are no longer made.",
-                found="Those that were made are still read, and their promises hold.",
-                remedy="Ask for 'sharp', which gives more classes for the same records.",
-            )
-        partition, classes = self._paper_classes(n_records)
+    def fewest_records(self) -> int:
+        """The fewest records with which a sharp plan promises anything: one class for everybody."""
+        whole = Partition.single(self.distribution.n_quasi_identifiers)
+        return fewest_records(self.distribution, whole, self._bound(1))
+
+    def plan(self, kind: PlanKind, n_records: int) -> Plan:
+        """The plan of one kind with so many records."""
+        return self._paper(n_records) if kind == "paper" else self._sharp(n_records)
+
+    def _paper(self, n_records: int) -> Plan:
+        """The classes and the promise of the paper's mechanism."""
+        partition = self._paper_classes(n_records)
         masses, p = self._shown(partition), self._snapped(partition)
         failure = self.wish.releases * self._mechanism(p).delta_reached(n_records)
-        witnesses = most_probable(masses, self._ell)
-        return self._finished(bound, n_records, classes, masses, witnesses, failure, p)
+        classes = Runs.from_partition(partition, self.model.ranks)
+        return self._finished(
+            "paper", n_records, classes, masses, most_probable(masses, self._ell), failure, p
+        )
 
     def _sharp(self, n_records: int) -> Plan:
         """Classes for any ell values, with no witness that is rarer in the past records than was allowed.
@@ -252,9 +270,7 @@ class Planner:
         while planned_for >= self.wish.min_records:
             share = 1.0
             for _ in range(TRIES):
-                bound = self._bound(n_records, share).with_records(
-                    tables_of(self.wish, planned_for)[0] // self.wish.min_records
-                )
+                bound = self._bound(n_records, share).with_records(planned_for // self.wish.min_records)
                 partition, classes, common = drawn(self, bound)
                 found, excess = self._promised(n_records, partition, classes, common)
                 if found is not None and excess <= 1.0:
@@ -275,12 +291,14 @@ class Planner:
             return together(self.model, made, near=self.wish.closeness is not None)
         masses, whole = self._told(partition), self._column_bound(n_records)
         sharp = whole.evaluate(masses) if common is None else common[0].evaluate(masses, whole)
-        near, failure = Closeness.promised(self, sharp, partition, classes, n_records)
+        near = Closeness.promised(self, partition, classes)
+        failure = sharp.failure_upper
         excess = self._excess(sharp, failure)
         if excess > 1.0:
             return None, excess
         witnesses = sharp.witnesses
-        return self._finished("sharp", n_records, classes, masses, witnesses, failure, None, near), excess
+        kind = self.wish.kind
+        return self._finished(kind, n_records, classes, masses, witnesses, failure, None, near), excess
 
     def _chosen_risk(self) -> float:
         from elldelta.plan.waiting_risk import choose_waiting_risk
@@ -297,24 +315,17 @@ class Planner:
 
     def _column_bound(self, n_records: int, share: float = 1.0) -> SharpBound:
         wish, parts = self.wish, self.wish.min_records
-        n_each, n_tables, n_shared = tables_of(wish, n_records)
+        risk = None if self._risk is None else self._risk * share
         # r records of a value: cut a release into r parts of N / r records. If the value is in every part, it
         # has r records, so t releases that need r records each fail no more often than r t that need one.
         return SharpBound(
             self._ell,
-            n_each // parts,
-            n_tables * parts,
-            wish.budget * share if self._risk is None else self._risk * share / parts,
-            per_class=self._risk is not None,
-            certifiable=wish.guarantee == "certified",
-            shared_records=n_shared,
-            eta=wish.eta,
-            closeness=closeness_bound(
-                wish,
-                self.distribution.value_marginal,
-                n_records,
-                None if self._risk is None else self._risk * share,
-            ),
+            n_records // parts,
+            (wish.owners or wish.releases) * parts,
+            wish.budget * share if risk is None else risk / parts,
+            per_class=risk is not None,
+            checked_by=checked_by(wish),
+            closeness=closeness_bound(wish, self.distribution.value_marginal, n_records, risk),
         )
 
     def _excess(self, sharp: SharpPlan, failure: float) -> float:
@@ -323,33 +334,23 @@ class Planner:
             return failure / self.wish.budget
         return max(sharp.reached * self.wish.min_records / self._risk, sharp.strain)
 
-    def classes(self, criterion: Criterion) -> tuple[Partition, Classes]:
-        """Classes of the shape wanted that keep a criterion: over the rows of the model, over everything.
+    def classes(self, bound: SharpBound | JointBound) -> tuple[Partition, Classes]:
+        """Boxes that keep a bound: over the rows of the model, over everything.
 
         Boxes are ranges of every quasi-identifier, so that little information is lost; where one has a
-        hierarchy, its range is a group or a run of siblings. Runs are what the paper proves things about.
+        hierarchy, its range is a group or a run of siblings.
         """
-        model, distribution = self.model, self.distribution
-        if self.shape == "boxes":
-            partition, tiling = boxes(
-                distribution,
-                model.positions,
-                model.schema.sizes,
-                criterion,
-                trees=[column.cut_tree for column in model.schema.quasi_identifiers],
-                is_draft=self.is_draft,
-                progress=self.progress,
-            )
-            return partition, Boxes(tiling)
-        if isinstance(criterion, Admissible):
-            partition = greedy(distribution, criterion.ell, criterion.p)
-        elif isinstance(criterion, JointBound):
-            raise InternalError("Runs are made for one sensitive column.")
-        elif criterion.closeness is not None:
-            partition = near_runs(distribution, criterion)
-        else:
-            partition = sharp_runs(distribution, criterion)
-        return partition, Runs.from_partition(partition, model.ranks)
+        schema = self.model.schema
+        partition, tiling = boxes(
+            self.distribution,
+            self.model.positions,
+            schema.sizes,
+            bound,
+            trees=[column.cut_tree for column in schema.quasi_identifiers],
+            is_draft=self.is_draft,
+            progress=self.progress,
+        )
+        return partition, Boxes(tiling)
 
     def _shown(self, partition: Partition) -> JointDistribution:
         """P of the classes, without cells that are rare in the past records."""
@@ -361,8 +362,7 @@ class Planner:
     def _told(self, partition: Partition) -> JointDistribution:
         """The same, and where past records are to be protected, their counts rounded down: a safe side."""
         shown, fewest = self._shown(partition), self.wish.fewest_past
-        # An error of the model is paid for by the largest cells: they must not look smaller.
-        return floored(shown, min(STEP, fewest)) if fewest > 1 and not self.wish.eta else shown
+        return floored(shown, min(STEP, fewest)) if fewest > 1 else shown
 
     def _model_too_small(self) -> RefusedError:
         return RefusedError(
@@ -374,7 +374,7 @@ class Planner:
 
     def _finished(
         self,
-        bound: PlanBound,
+        kind: PlanKind,
         n_records: int,
         classes: Classes,
         masses: JointDistribution,
@@ -392,7 +392,7 @@ class Planner:
             releases=wish.releases,
             records=n_records,
             failure_upper=min(1.0, failure_upper),
-            bound=bound,
+            kind=kind,
             witnesses=witnesses,
             witness_cells=tuple(
                 tuple((cells[list(witnesses[start + row])] / masses.total).tolist())
@@ -400,23 +400,17 @@ class Planner:
                 for row, cells in enumerate(block)
             ),
             p=p,
-            eta=wish.eta,
-            shared_records=wish.shared_records if bound == "sharp" else None,
-            guarantee=wish.guarantee,
-            waiting_risk=self._risk if bound == "sharp" else None,
+            waiting_risk=self._risk if kind != "paper" else None,
             min_records=wish.min_records,
             model_digest=self.model.digest,
-            notes=self.notes,
-            owners=wish.owners if bound == "sharp" else None,
+            owners=wish.owners if kind != "paper" else None,
             movers=self.movers,
             past=self.model.noise,
-            history_confidence=wish.history_confidence,
-            turnover=wish.turnover,
             closeness=closeness,
         )
 
-    def _paper_classes(self, n_records: int) -> tuple[Partition, Classes]:
-        """The finest classes that the paper's mechanism can promise with N records.
+    def _paper_classes(self, n_records: int) -> Partition:
+        """The finest runs that the paper's mechanism can promise with N records.
 
         R falls and N falls as p grows, so the smallest p that N records can pay for gives the most classes.
 
@@ -425,51 +419,21 @@ class Planner:
         """
         wish, distribution = self.wish, self.distribution
         if self.movers is not None:
-            raise RefusedError("The paper's bound has no plans for people who move.", remedy="Ask for sharp.")
+            raise RefusedError("The paper has no plans for people who move.", remedy="Ask for certified.")
         smallest = smallest_p(
             distribution.value_marginal,
             distribution.n_quasi_identifiers,
             self._ell,
             wish.release_failure,
             n_records,
-            wish.eta,
         )
         # The tolerance may let in a cell below p, which N then does not pay for: try a p that is clear of it,
         # and at last one class for everybody, which `smallest_p` has found affordable.
         for p in (smallest, min(self._p_ell, smallest * (1.0 + 3.0 * RELATIVE_TOLERANCE)), self._p_ell):
-            partition, classes = self._admissible(p)
+            partition = self._admissible(p)
             if self._mechanism(self._snapped(partition)).records(wish.release_failure) <= n_records:
-                return partition, classes
+                return partition
         raise InternalError("One class for everybody was affordable and then was not.")
-
-    def _with_fewest_records(self, n_classes: int) -> Plan:
-        """The plan with the fewest records for which the bound gives so many classes: doubling, halving."""
-
-        def enough(n_records: int) -> Plan | None:
-            try:
-                found = self.plan(self.wish.bound, n_records)
-            except RefusedError:
-                return None
-            return found if found.n_classes >= n_classes else None
-
-        high = max(1, self._ell)
-        while (best := enough(high)) is None:
-            high *= 2
-            if high > MOST_RECORDS:
-                raise RefusedError(
-                    f"No number of records was found that gives {n_classes} classes.",
-                    found=f"{self.distribution.n_quasi_identifiers} combinations occur in the model.",
-                    remedy="Ask for fewer classes or a smaller ell.",
-                )
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            found = enough(middle)
-            if found is None:
-                low = middle
-            else:
-                high, best = middle, found
-        return best
 
     @property
     def _ell(self) -> int:
@@ -480,12 +444,12 @@ class Planner:
     def _p_ell(self) -> float:
         return p_ell(self.distribution.value_marginal, self._ell)
 
-    def _admissible(self, p: float) -> tuple[Partition, Classes]:
-        """Classes with ell cells >= p, and no witness that is rare in the past records."""
+    def _admissible(self, p: float) -> Partition:
+        """Runs with ell cells >= p, and no witness that is rare in the past records."""
         fewest = self.wish.fewest_past / self.distribution.total
         if fewest > self._p_ell:
             raise self._model_too_small()
-        return self.classes(Admissible(self._ell, max(p, fewest)))
+        return greedy(self.distribution, self._ell, max(p, fewest))
 
     def _snapped(self, partition: Partition) -> float:
         return min(partition.snapped_p(self.distribution, self._ell), self._p_ell)
@@ -493,5 +457,5 @@ class Planner:
     def _mechanism(self, p: float | None = None, *, beta: float | None = None) -> Mechanism:
         marginal, n_rows = self.distribution.value_marginal, self.distribution.n_quasi_identifiers
         if p is None:
-            return Mechanism.from_beta(marginal, n_rows, self._ell, beta or 0.0, self.wish.eta)
-        return Mechanism.create(marginal, n_rows, self._ell, p, self.wish.eta)
+            return Mechanism.from_beta(marginal, n_rows, self._ell, beta or 0.0)
+        return Mechanism.create(marginal, n_rows, self._ell, p)

@@ -49,10 +49,8 @@ def check_faces(plan: Plan) -> None:
             "releases",
             "records",
             "delta",
-            "guarantee",
+            "kind",
             "min_records",
-            "bound",
-            "eta",
             "movers",
         )
         if face.schema != plan.schema.face(place) or any(
@@ -117,19 +115,10 @@ def wish_of(wish: Wish, schema: Schema, place: int) -> Wish:
 
 def check_choices(wish: Wish, names: Sequence[str]) -> None:
     """Refuses a way of planning that is not computed for several sensitive columns."""
-    others = {
-        "bound": wish.bound != "sharp",
-        "eta": wish.eta > 0.0,
-        "p": wish.p is not None,
-        "beta": wish.beta is not None,
-        "shape": wish.shape == "runs",
-        "owners": wish.owners is not None,
-        "turnover": wish.turnover is not None,
-        "history_confidence": wish.history_confidence is not None,
-    }
+    others = {"kind": wish.kind == "paper", "owners": wish.owners is not None}
     if any(others.values()):
         raise ParameterError(
-            "For several sensitive columns plans are made by the sharp bound, as boxes.",
+            "For several sensitive columns plans are certified or probabilistic, for a number of releases.",
             found=f"{', '.join(name for name in others if others[name])} asks for something else; "
             f"the sensitive columns are {', '.join(map(repr, names))}.",
             remedy="Leave these choices out, or make a plan for one sensitive column.",

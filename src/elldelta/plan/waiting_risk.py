@@ -7,7 +7,7 @@ risks are tried with the same owners, and from a usual one on downhill, so few h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -45,9 +45,6 @@ their number, also for the owners."""
 MOST_CLASSES = 2000
 """From here on there are very many classes."""
 
-WORTH_IT = 0.97
-"""A ledger is recommended where the loss is below this share."""
-
 CLEARLY = 0.99
 """Drafted classes are kept where the loss is below this share."""
 
@@ -84,45 +81,6 @@ def expected_loss(
     return float(np.mean(losses))
 
 
-@dataclass(frozen=True)
-class LedgerAdvice:
-    """What owners are expected to lose with certificates alone, and through one ledger with a reserve.
-
-    Attributes:
-        owners: So many owners share the ledger: as many as releases may be linked.
-        certificates: The loss with the plan at hand.
-        ledger: The loss with a plan for these owners.
-    """
-
-    owners: int
-    certificates: float
-    ledger: float
-
-    @property
-    def helps(self) -> bool:
-        """Whether the ledger is worth a recommendation."""
-        return self.ledger < WORTH_IT * self.certificates
-
-
-def ledger_advice(plan: Plan, model: Model, wish: Wish) -> LedgerAdvice | None:
-    """Compares a plan for several releases with one for as many owners who share a ledger, by a quick draft.
-
-    None where nothing was chosen, or where it would take long.
-    """
-    promises_more = plan.movers is not None or plan.closeness is not None or plan.schema.also_sensitive
-    if wish.waiting_risk != "auto" or plan.releases == 1 or plan.n_classes > MOST_CLASSES or promises_more:
-        return None
-    asked = replace(wish, owners=plan.releases, releases=1, waiting_risk=USUAL_WITH_LEDGER)
-    try:
-        other = Planner(model, asked, is_draft=True).made()
-    except RefusedError:
-        return None
-    if other.n_classes > MOST_CLASSES:
-        return None
-    owners = plan.releases
-    return LedgerAdvice(owners, expected_loss(plan, model, None, 2), expected_loss(other, model, owners, 1))
-
-
 def _losses(plan: Plan, model: Model, owners: int | None, seed: int) -> Iterator[float]:
     """What one owner loses, or one after the other those who share a ledger."""
     state = None if owners is None else LedgerState.empty(plan.terms)
@@ -133,9 +91,7 @@ def _losses(plan: Plan, model: Model, owners: int | None, seed: int) -> Iterator
         if state is not None and owners is not None:
             terms = left = state.terms_left()
             reserve = Reserve.keep(plan.cells(), left, n_records=plan.records, followers=owners - 1 - number)
-        fitted = fit(
-            table, terms, plan.hull_loss, on_failure="coarsen-suppress", unions=plan.unions, reserve=reserve
-        )
+        fitted = fit(table, terms, plan.hull_loss, on_failure="coarsen-suppress", reserve=reserve)
         if state is not None:
             shown = fitted.certificate
             state = state.admit(shown.missed, (shown.counts, shown.grouping))

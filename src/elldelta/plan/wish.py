@@ -9,22 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from elldelta.choices import (
-    GUARANTEES,
-    PLAN_BOUNDS,
-    CategoryOrder,
-    ClosenessTo,
-    Guarantee,
-    Movers,
-    PlanBound,
-    ShapeName,
-)
+from elldelta.choices import PLAN_KINDS, ClosenessTo, Movers, PlanKind
 from elldelta.core.checks import (
     MOST_RECORDS,
     check_beta,
     check_delta,
     check_ell,
-    check_eta,
     check_real,
     check_whole,
     described,
@@ -40,14 +30,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import JointDistribution
+    from elldelta.core.occupancy import CheckedBy
     from elldelta.model import Model
+    from elldelta.plan.plan import Plan
     from elldelta.schema.column import Column
 
 USUAL_DELTA = 0.01
 """The failure probability of one release, where one is needed and none was given."""
-
-USUAL_WAIT = 0.3
-"""The chance that a class of a table that is published again cannot change, where none was given."""
 
 MOST_OWNERS = 100
 """Owners for whom a plan is tried out; a ledger admits more."""
@@ -58,8 +47,6 @@ _WHOLE: Mapping[str, tuple[str, int, int | None]] = {
     "ell": ("ell", 1, None),
     "releases": ("the number of releases", 1, None),
     "records": ("the number of records", 1, MOST_RECORDS),
-    "classes": ("the number of classes", 1, None),
-    "shared_records": ("the number of shared records", 0, MOST_RECORDS),
     "owners": ("the number of owners", 1, MOST_OWNERS),
     "min_records": ("the number of records per witness", 1, None),
     "fewest_past": ("the number of past records per witness", 1, None),
@@ -71,26 +58,20 @@ _WHOLE: Mapping[str, tuple[str, int, int | None]] = {
 class Wish:
     """A wish for a plan: the same from Python, the command line, a form or the service.
 
-    Exactly one of records, p, beta and classes must be given, and ell, closeness or both.
+    Exactly one of records, p and beta must be given, and ell, closeness or both.
 
     Attributes:
         ell: Sensitive values to be left for everybody; 1 if only closeness is asked for. Of several sensitive
             columns one number for all, or one for each by its name.
         delta: Failure probability of one release. By default the waiting risk of a certified plan is chosen
-            instead, as with "auto"; where there is none to choose (another guarantee, bound or eta, or
-            another way than records), delta is 0.01.
+            instead, as with "auto"; of other plans delta is 0.01.
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.
         records: The records every owner can wait for.
-        p: The paper's parameter; decides the records.
+        p: The paper's parameter; decides the records of a paper plan.
         beta: The same as a share of p_ell.
-        classes: A number of classes to reach with as few records as possible.
-        bound: "sharp" counts any ell values of a class, "paper" particular ones. A stored wish may say
-            "union", by which no plan is made any more.
-        eta: An error of the model in total variation that the promise must survive.
-        shared_records: Promise only for releases that share at most so many records (sharp, probabilistic).
-        shape: "boxes" or "runs"; None for boxes where there are two or more quasi-identifiers.
-        guarantee: "certified": each release is checked before it is published, and the promise is certain.
-            "probabilistic": publish at N without looking, as the paper does.
+        kind: "certified": boxes by the sharp bound, which counts any ell values of a class; each release is
+            checked before it is published, and the promise is certain. "probabilistic": such boxes, published
+            at N without looking. "paper": the paper as it stands, with runs, its bound and its N.
         waiting_risk: Instead of delta: the chance that a class needs merging in a certified release; "auto"
             for the one that is expected to lose least information.
         owners: How many owners will publish one after the other through one ledger: the waiting risk is
@@ -98,17 +79,12 @@ class Wish:
         min_records: A witness value counts as present only with so many records (certified).
         fewest_past: A value is a witness of a class only if it occurs so often in its past records: a plan
             names its witnesses, so it would give away that somebody in the past had a rare value.
-        category_order: "given": categories stay in the order of the schema. "profile": unordered categories
-            without a hierarchy are ordered so that similar sensitive profiles are neighbours.
         movers: "declared": people move among the values of columns that the schema says change. "any": among
             all classes.
-        closeness: T: how far, in total variation, linking may lead beliefs away from what the plan says.
+        closeness: T: how far, in total variation, linking may lead beliefs away from what the plan says
+            (certified).
         closeness_to: What beliefs are compared with: "class", the distribution of the person's class in the
             model, smoothed, or "overall", that of everybody (t-closeness).
-        exact_references: Whether the plan may tell the past records of every class as they are.
-        history_confidence: How sure a probabilistic promise must be that the past records do not mislead.
-        turnover: For a table that is published again: the share of the records that come, and of those that
-            go, between two releases. The waiting risk is then that a class cannot change; 0.3 by default.
     """
 
     ell: int | Mapping[str, int] = 1
@@ -117,23 +93,14 @@ class Wish:
     records: int | None = None
     p: float | None = None
     beta: float | None = None
-    classes: int | None = None
-    bound: PlanBound = "sharp"
-    eta: float = 0.0
-    shared_records: int | None = None
-    shape: ShapeName | None = None
-    guarantee: Guarantee = "certified"
+    kind: PlanKind = "certified"
     waiting_risk: float | Literal["auto"] | None = None
     owners: int | None = None
     min_records: int = 1
     fewest_past: int = 1
-    category_order: CategoryOrder = "given"
     movers: Movers = "declared"
     closeness: float | Mapping[str, float] | None = None
     closeness_to: ClosenessTo = "class"
-    exact_references: bool = False
-    history_confidence: float | None = None
-    turnover: float | None = None
 
     def __post_init__(self) -> None:
         for name, (words, least, most) in _WHOLE.items():
@@ -141,20 +108,16 @@ class Wish:
             if isinstance(value, Mapping) and name == "ell":
                 own = {str(column): check_whole(words, number, least) for column, number in value.items()}
                 object.__setattr__(self, name, MappingProxyType(own))
-            elif value is not None or name not in ("records", "classes", "shared_records", "owners"):
+            elif value is not None or name not in ("records", "owners"):
                 object.__setattr__(self, name, check_whole(words, value, least, most))
-        if (self.owners, self.turnover) != (None, None) and self.waiting_risk is None:
-            object.__setattr__(self, "waiting_risk", "auto" if self.turnover is None else USUAL_WAIT)
-        object.__setattr__(self, "eta", check_eta(self.eta))
+        if self.owners is not None and self.waiting_risk is None:
+            object.__setattr__(self, "waiting_risk", "auto")
         if self.p is not None:  # its upper end depends on the model
             p = check_real(self.p, lambda p: 0.0 < p <= 1.0, "p must lie in (0, 1].")
             object.__setattr__(self, "p", p)
         if self.beta is not None:
             object.__setattr__(self, "beta", check_beta(self.beta))
-        _check_choice("bound", self.bound, PLAN_BOUNDS)
-        _check_choice("guarantee", self.guarantee, GUARANTEES)
-        _check_choice("shape", self.shape, (None, *get_args(ShapeName)))
-        _check_choice("category order", self.category_order, get_args(CategoryOrder))
+        _check_choice("kind of plan", self.kind, PLAN_KINDS)
         _check_choice("word for who moves", self.movers, get_args(Movers))
         _check_choice("closeness", self.closeness_to, get_args(ClosenessTo))
         if self.closeness is not None:
@@ -164,33 +127,12 @@ class Wish:
                 object.__setattr__(self, "closeness", MappingProxyType(limits))
             else:
                 object.__setattr__(self, "closeness", float(as_limit(near)))
-        self._check_shares()
         if self.delta is None and self.waiting_risk is None:
-            is_certain = self.guarantee == "certified" and self.bound == "sharp"
-            can_choose = is_certain and self.records is not None and self.eta == 0.0
-            name, usual = ("waiting_risk", "auto") if can_choose else ("delta", USUAL_DELTA)
+            name, usual = ("waiting_risk", "auto") if self.is_certified else ("delta", USUAL_DELTA)
             object.__setattr__(self, name, usual)
         self._check_budget()
         self._check_ways()
         self._check_combination()
-
-    def _check_shares(self) -> None:
-        if self.history_confidence is not None:
-            confidence = check_real(
-                self.history_confidence,
-                lambda value: 0.5 <= value < 1.0,
-                "The confidence in the history must lie between 0.5 and 1, and below 1.",
-                "Usual is 0.95.",
-            )
-            object.__setattr__(self, "history_confidence", confidence)
-        if self.turnover is not None:
-            share = check_real(
-                self.turnover,
-                lambda value: 0.0 < value <= 0.5,
-                "The turnover must lie above 0 and be at most 0.5.",
-                "Usual is 0.05 to 0.2: the share of the records that come, or go, between two releases.",
-            )
-            object.__setattr__(self, "turnover", share)
 
     def _check_budget(self) -> None:
         if self.delta is not None:
@@ -212,87 +154,59 @@ class Wish:
             object.__setattr__(self, "waiting_risk", risk)
 
     def _check_ways(self) -> None:
-        given = [way for way in (self.records, self.p, self.beta, self.classes) if way is not None]
+        given = [way for way in (self.records, self.p, self.beta) if way is not None]
         if len(given) != 1:
             raise ParameterError(
-                "Give exactly one of records, p, beta and classes.",
+                "Give exactly one of records, p and beta.",
                 found=f"{len(given)} of them were given.",
                 remedy="Usually: the number of records that every owner can wait for.",
             )
 
     def _check_combination(self) -> None:
-        certified = self.guarantee == "certified"
-        for is_wrong, problem in (
+        for is_wrong, problem, remedy in (
             (
-                self.shared_records is not None and (certified or self.bound != "sharp"),
-                "A number of shared records needs the sharp bound and a probabilistic guarantee.",
+                self.records is None and self.kind != "paper",
+                "p and beta decide the records of a plan of the kind paper.",
+                "Give the number of records that every owner can wait for.",
             ),
             (
-                self.waiting_risk is not None and (not certified or self.bound != "sharp"),
-                "A waiting risk needs the sharp bound and a certified guarantee.",
-            ),
-            (
-                self.waiting_risk is not None and self.eta > 0.0,
-                "A waiting risk is not computed for an error of the model: a certificate needs none.",
+                self.waiting_risk is not None and not self.is_certified,
+                "A waiting risk is for a certified plan.",
+                "Give delta, or ask for a certified plan.",
             ),
             (
                 self.owners is not None and self.releases > 1,
                 "Owners who share a ledger need a plan for one release: the ledger decides what is linked.",
+                "Leave out the number of releases, or of owners.",
             ),
             (
-                self.turnover is not None
-                and (self.releases > 1 or self.owners is not None or self.closeness is not None),
-                "A turnover is for a table that is published again through a ledger, which decides what may "
-                "be linked: for one release, no number of owners, and without closeness.",
+                self.min_records > 1 and not self.is_certified,
+                "A least number of records per witness is for a certified plan.",
+                "Leave it out, or ask for a certified plan.",
             ),
             (
-                self.turnover is not None and self.waiting_risk in (None, "auto"),
-                "With a turnover the waiting risk is the chance that a class cannot change: give a number.",
-            ),
-            (
-                self.turnover is not None and int((self.records or 0) * self.turnover) < self.min_records,
-                "A turnover needs the number of records, and so many that some come and go.",
-            ),
-            (
-                self.min_records > 1 and (not certified or self.bound != "sharp"),
-                "A least number of records per witness needs the sharp bound and a certified guarantee.",
-            ),
-            (
-                self.closeness is None and (self.closeness_to != "class" or self.exact_references),
+                self.closeness is None and self.closeness_to != "class",
                 "What to be close to matters only if a closeness is given.",
+                "Give a closeness, or leave this out.",
             ),
             (
-                self.closeness is not None
-                and (self.bound != "sharp" or self.eta > 0.0 or self.p is not None or self.beta is not None),
-                "Closeness needs the sharp bound, without an error of the model, p or beta.",
-            ),
-            (
-                self.closeness is not None and certified and self.waiting_risk is None,
-                "A certified plan for closeness needs a waiting risk: its chance of passing is estimated.",
-            ),
-            (
-                self.history_confidence is not None
-                and (certified or self.bound != "sharp" or self.eta > 0.0 or self.closeness is not None),
-                "A confidence in the history needs a probabilistic guarantee with the sharp bound, without "
-                "an error of the model or closeness: a certificate needs no confidence.",
-            ),
-            (
-                self.history_confidence is not None
-                and (self.classes is not None or self.category_order != "given" or self.fewest_past > 1),
-                "A confidence in the history is for given records, categories in their order and any past "
-                "value: what is chosen by looking at all past records would have to be paid for.",
+                self.closeness is not None and (not self.is_certified or self.waiting_risk is None),
+                "Closeness is for a certified plan with a waiting risk: its chance of passing is estimated.",
+                "Leave delta out, and ask for a certified plan.",
             ),
             (
                 self.closeness is not None and self.owners is not None,
                 "Closeness is planned for a number of releases, not of owners.",
-            ),
-            (
-                self.closeness is not None and not certified and self.fewest_past > 1,
-                "A least number of past records per witness needs a certified guarantee with closeness.",
+                "Give the number of releases that may be linked.",
             ),
         ):
             if is_wrong:
-                raise ParameterError(problem, found=f"bound is {self.bound}, guarantee is {self.guarantee}.")
+                raise ParameterError(problem, found=f"The kind of plan is {self.kind}.", remedy=remedy)
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether every release is checked before it is published."""
+        return self.kind == "certified"
 
     @property
     def largest_ell(self) -> int:
@@ -316,7 +230,7 @@ class Wish:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Wish:
-        """Reads what `to_dict` wrote, in this version or an earlier one that said less."""
+        """Reads what `to_dict` wrote."""
         unknown = document.keys() - {field.name for field in fields(cls)}
         if unknown or not document.keys() & {"ell", "closeness"}:
             raise ParameterError(
@@ -364,9 +278,9 @@ def promised_ell(
 
 def check_noisy(wish: Wish) -> None:
     """What cannot be made from a model with noise: whatever relies on its numbers being right."""
-    if wish.guarantee != "certified":
+    if not wish.is_certified:
         raise RefusedError(
-            "A probabilistic plan is not made from a model with noise.",
+            f"A {wish.kind} plan is not made from a model with noise.",
             found="Its promise would rest on the numbers of the model, and noise makes them wrong.",
             remedy="Ask for a certified plan: what it promises does not depend on the model.",
         )
@@ -376,6 +290,13 @@ def check_noisy(wish: Wish) -> None:
             found="Nobody knows the true numbers of a model with noise, and its past records need no more.",
             remedy="Leave it out: noise protects also people with a rare value.",
         )
+
+
+def checked_by(asked: Wish | Plan) -> CheckedBy:
+    """Who makes sure that the releases of a plan leave enough values."""
+    if not asked.is_certified:
+        return "nobody"
+    return "owner" if asked.owners is None else "ledger"
 
 
 def _check_choice(name: str, value: object, known: Sequence[object]) -> None:
@@ -407,10 +328,9 @@ def plan_groups(model: Model, wish: Wish) -> tuple[JointDistribution, NDArray[np
 
 def _check_groups(wish: Wish, column: Column) -> None:
     """Refuses a wish for more groups of values than there are, or for a plan that cannot count them."""
-    if wish.bound != "sharp" or wish.closeness is not None or wish.history_confidence is not None:
+    if wish.kind == "paper" or wish.closeness is not None:
         raise ParameterError(
-            "A plan that counts groups of values uses the sharp bound, without closeness or a confidence in "
-            "the history.",
+            "A plan that counts groups of values is certified or probabilistic, without closeness.",
             found=f"The values of {column.name!r} have groups.",
             remedy="Closeness alone (without ell) covers every group of values at once. Otherwise leave that "
             "out, or the groups.",

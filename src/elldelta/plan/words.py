@@ -26,7 +26,7 @@ def promise_of(plan: Plan) -> str:
 def _sentences(plan: Plan) -> list[str]:
     from elldelta.plan.movers import who_moves
 
-    is_certified, t = plan.guarantee == "certified", plan.releases
+    is_certified, t = plan.is_certified, plan.releases
     made = "that pass the certificate of this plan" if is_certified else "made with this plan"
     one = f"release {made.replace('that pass', 'that passes')}"
     several = t > 1 or plan.owners is not None
@@ -51,13 +51,10 @@ def _sentences(plan: Plan) -> list[str]:
         if plan.closeness is not None:
             told[-1] = f"For certain: {parts[-1][0].lower()}{parts[-1][1:]}."
         return [*told, _chance_of_passing(plan)]
-    told = [f"{part}." for part in parts[:-1]]
-    both = "Both hold, except" if len(parts) > 1 else "except"
-    chance = (
-        f"{both} with probability at most {rounded_up(plan.failure_upper)} "
+    return [
+        f"{parts[0]}, except with probability at most {rounded_up(plan.failure_upper)} "
         f"(asked for: {plan.delta:g} per release). Each release needs at least {plan.records} records."
-    )
-    return [*told, f"{parts[-1]}{'. ' if len(parts) > 1 else ', '}{chance}"]
+    ]
 
 
 def _chance_of_passing(plan: Plan) -> str:
@@ -65,12 +62,6 @@ def _chance_of_passing(plan: Plan) -> str:
         return (
             f"If {plan.owners} owners publish {plan.records} records each, a class has to be merged by "
             f"one of them with probability at most {plan.waiting_risk:g}."
-        )
-    if plan.turnover is not None:
-        return (
-            f"If {plan.turnover:.3g} of {plan.records} records come and as many go between two releases "
-            f"through a ledger, each class waits with a change with probability about {plan.waiting_risk:g} "
-            "or less."
         )
     if plan.closeness is not None:
         return (
@@ -110,11 +101,10 @@ def conditions_of(plan: Plan) -> tuple[str, ...]:
 
 def _own_conditions(plan: Plan) -> tuple[str, ...]:
     distribution = "independent draws from the distribution of the model"
-    error = f", up to an error of {plan.eta:g} in total variation." if plan.eta else "."
     others = f", or others with at least {plan.ell} values" if plan.promises_values else ""
     if plan.also:
         others = ", or others with at least as many values of each column as are promised"
-    if plan.guarantee == "certified":
+    if plan.is_certified:
         return (
             "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
             f"At most {plan.releases} releases are linked, or one ledger has admitted all of them."
@@ -123,26 +113,13 @@ def _own_conditions(plan: Plan) -> tuple[str, ...]:
             "Subtracting releases shows no smaller group: where all people of classes in one "
             f"release are in a class of another, that class holds nobody else{others}. 'elldelta audit' "
             "looks for such groups.",
-            f"Only the chance of passing assumes that records are {distribution}{error}",
+            f"Only the chance of passing assumes that records are {distribution}.",
         )
-    together = (
-        "Releases may share people in any way, and may even be copies of each other."
-        if plan.shared_records is None
-        else f"At most {plan.shared_records} records of each release are shared with others, "
-        "chosen without looking at their values; all others are independent between releases."
-    )
-    # Where releases count as independent, an error that each makes elsewhere is not paid for.
-    one_truth = plan.shared_records is not None and plan.eta > 0.0
     return (
         "All linked releases use this plan's classes, fixed before anybody's records were seen.",
-        f"Each release's records are {distribution}{error}"
-        if plan.history_confidence is None
-        else "Each release's records and the past records are independent draws from one distribution, "
-        "and no past record is released. Past records mislead with probability at most "
-        f"{1.0 - plan.history_confidence:.4g}; then nothing is promised.",
-        *(["All owners draw from the same distribution."] if one_truth else []),
+        f"Each release's records are {distribution}.",
         f"Each release has at least {plan.records} records, a number not chosen by looking at them.",
-        together,
+        "Releases may share people in any way, and may even be copies of each other.",
     )
 
 

@@ -37,7 +37,7 @@ KIND = "manifest"
 
 SUMMARY = (
     "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
-    "classes_published", "guarantee", "coarsening", "ledger", "ell", "diversity", "order", "plan_digest",
+    "classes_published", "plan_kind", "coarsening", "ledger", "ell", "diversity", "order", "plan_digest",
     "content_digest",
 )  # fmt: skip
 """What is told about a release that was just made."""
@@ -55,7 +55,7 @@ COUNTED = frozenset({"base_classes_failing", "records_suppressed", "base_classes
 LOSSES = frozenset({"ncp_before", "ncp_after"})
 """What coarsening cost."""
 
-TERMS = ("ell", "delta", "releases", "failure_upper", "guarantee", "min_records")
+TERMS = ("ell", "delta", "releases", "failure_upper", "min_records")
 """What a manifest repeats of its plan."""
 
 
@@ -81,7 +81,7 @@ class Manifest:
         classes_published: Classes with at least one record.
         diversity: Diversity of the release by itself: the fewest values in any class.
         order: How the rows are ordered.
-        guarantee: "certified" or "probabilistic", as in the plan.
+        plan_kind: "certified", "probabilistic" or "paper", as in the plan.
         min_records: Records with which a witness counts as present.
         coarsening: What it cost to pass the certificate; None for a probabilistic plan.
         utility: How much information the classes keep, measured on the published records.
@@ -119,7 +119,7 @@ class Manifest:
     classes_published: int
     diversity: int | None
     order: str
-    guarantee: str
+    plan_kind: str
     min_records: int
     coarsening: Mapping[str, int | float] | None
     utility: Mapping[str, Any] | None
@@ -371,6 +371,7 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
         classes=classes,
         software="",
         plan_digest=plan.digest,
+        plan_kind=plan.kind,
         content_digest=content_digest,
         records_read=n_records,
         records_released=n_records,
@@ -400,8 +401,8 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
 
 
 def _coarsened_alone(plan: Plan, classes: Classes) -> dict[str, int | float] | None:
-    """What merging classes costs, where nothing is known to have failed; None for a probabilistic plan."""
-    if plan.guarantee == "probabilistic":
+    """What merging classes costs, where nothing is known to have failed; None without a certificate."""
+    if not plan.is_certified:
         return None
     group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
     return {**coarsened(plan, Partition(group_of)), "base_classes_failing": 0, "records_suppressed": 0}
@@ -416,7 +417,7 @@ def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> 
 
 
 def _cost(content: Publishable, plan: Plan) -> dict[str, int | float] | None:
-    """What it cost to pass, as plain numbers; None for a probabilistic plan."""
+    """What it cost to pass, as plain numbers; None for a plan that does not check."""
     if content.coarsening is None:
         return None
     cost = content.coarsening.cost

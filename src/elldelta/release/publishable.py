@@ -152,7 +152,7 @@ def publishable(
     Raises:
         RefusedError: Too few records, or the table does not pass.
     """
-    if plan.guarantee == "probabilistic":
+    if not plan.is_certified:
         if on_failure not in (None, "refuse"):
             raise ParameterError(
                 "A probabilistic plan has no certificate, so there is nothing to coarsen or suppress.",
@@ -235,7 +235,6 @@ def _fitted(
             terms,
             plan.hull_loss,
             on_failure=on_failure,
-            unions=plan.unions,
             most_suppressed=most_suppressed,
             grouping=grouping,
             reserve=reserve,
@@ -352,9 +351,9 @@ def likely_enough(plan: Plan, chance: float = 0.1) -> int | None:
         for face in plan.faces:
             cells, common = face.cells(), common_of(face)
             if common is None:
-                failures = class_failures_upper(cells, face.ell, part, releases, certifiable=True)
+                failures = class_failures_upper(cells, face.ell, part, releases, checked_by="owner")
             else:
-                bound = SharpBound(face.ell, part, releases, certifiable=True)
+                bound = SharpBound(face.ell, part, releases, checked_by="owner")
                 failures = common.evaluate(JointDistribution(cells, 1.0), bound).classes
             failure += float(failures.failures_upper.sum())
         if plan.min_records * failure <= chance:
@@ -387,5 +386,5 @@ def _require_records(counts: Counts, plan: Plan) -> None:
         found=f"The table has {counts.n_records} that can be used; "
         f"{plan.records - counts.n_records} are missing.{why if left_out else ''}",
         remedy="Wait until there are enough, or ask for a plan for fewer records."
-        + (way_out if plan.guarantee == "certified" else ""),
+        + (way_out if plan.is_certified else ""),
     )

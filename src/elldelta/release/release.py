@@ -89,7 +89,7 @@ class Release(Shown):
             "records": f"{manifest.records_released:,} of {manifest.records_read:,}",
             "classes": manifest.classes_published,
             "values in the poorest class": manifest.diversity,
-            "promised": f"{manifest.ell} for {manifest.releases} linked releases, {manifest.guarantee}",
+            "promised": f"{manifest.ell} for {manifest.releases} linked releases, {manifest.plan_kind}",
             "plan": manifest.plan_digest,
             "content": manifest.content_digest,
         }
@@ -345,7 +345,7 @@ def _files(place: Path | TableName | None, quarantine: Path | None) -> list[Path
 def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | TableName | None) -> None:
     if ledger is None:
         return
-    if plan.guarantee != "certified":
+    if not plan.is_certified:
         raise ParameterError("A ledger admits releases of certified plans only.", found="The plan is not.")
     if ledger.files and not isinstance(place, Path):
         raise ParameterError(

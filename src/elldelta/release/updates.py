@@ -27,7 +27,7 @@ from elldelta.errors import DataError, InternalError, ParameterError, RefusedErr
 from elldelta.files import canonical_json, changed
 from elldelta.model import Accounting, Counts
 from elldelta.model.persons import person_key
-from elldelta.plan.classes import Boxes, Runs
+from elldelta.plan.classes import Boxes
 from elldelta.release.publishable import fewest_persons, republished
 from elldelta.release.state import COLUMNS, FORMAT_VERSION, METADATA_KEY, read_head, state_digest
 
@@ -483,9 +483,7 @@ def _cells(table: NDArray[np.int64]) -> list[list[int]]:
 
 def _first_ranks(plan: Plan) -> NDArray[np.int64]:
     """A combination of every base class."""
-    if isinstance(plan.classes, Runs):
-        return plan.classes.starts
     if isinstance(plan.classes, Boxes):
         ranks: NDArray[np.int64] = plan.schema.ranks(plan.classes.tiling.lows)
         return ranks
-    raise InternalError("A plan has runs or boxes.")
+    raise InternalError("A certified plan has boxes.")

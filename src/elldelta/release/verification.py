@@ -14,7 +14,7 @@ from elldelta.core.diversity import k_anonymity
 from elldelta.core.several import certify_shown
 from elldelta.errors import FileError, RefusedError
 from elldelta.files import digest
-from elldelta.plan.classes import Boxes, Merged, Runs
+from elldelta.plan.classes import Boxes, Merged
 from elldelta.plan.signature import given_plan
 from elldelta.release.manifest import TERMS, Manifest, closeness_shown, coarsened, utility
 from elldelta.release.published import Published, not_as_described, open_published
@@ -140,7 +140,7 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
         realised,
         k_anonymity(published.schema.by_column(published.counts)[0]),
         manifest.plan_digest,
-        is_certified=plan is not None and plan.guarantee == "certified",
+        is_certified=plan is not None and plan.is_certified,
         claimed=_claimed(manifest, plan),
         unchecked=published.unchecked
         if plan is not None or manifest.closeness is None
@@ -205,18 +205,20 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
     classes, name = published.classes, published.name
     base = classes.base if isinstance(classes, Merged) else classes
     other = [term for term in TERMS if getattr(manifest, term) != getattr(plan, term)]
+    if manifest.plan_kind != plan.kind:
+        other.append("the kind of plan")
     if [unit["ell"] for unit in manifest.also] != list(plan.ells[1:]):
         other.append("ell")
     is_merged = isinstance(classes, Merged)
     problems = {
         "It describes its columns differently.": published.schema.digest != plan.schema.digest,
-        "Its classes are not unions of the plan's classes.": not isinstance(base, Runs | Boxes)
+        "Its classes are not unions of the plan's classes.": isinstance(base, Merged)
         or digest(base.to_dict()) != digest(plan.classes.to_dict()),
         "It merges classes whose union no label can tell from other classes.": isinstance(classes, Merged)
         and not _tells_apart(classes),
         f"Its manifest and the plan disagree on {', '.join(other)}.": bool(other),
-        "It merges classes; releases of a probabilistic plan use the plan's classes as they are.": is_merged
-        and plan.guarantee == "probabilistic",
+        "It merges classes; releases of this kind of plan use the plan's classes as they are.": is_merged
+        and not plan.is_certified,
     }
     found = next((problem for problem, is_so in problems.items() if is_so), None)
     if found is not None:
@@ -232,7 +234,7 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
     near = [closeness_shown(face, classes, own) for face, own in zip(plan.faces, tables, strict=True)]
     if not all(_alike(*pair) for pair in zip(said, near, strict=True)):
         raise not_as_described(name, "The manifest is wrong about how close it is to the references.")
-    if plan.guarantee == "probabilistic":
+    if not plan.is_certified:
         if published.n_records < plan.records:
             raise _unreliable(
                 f"The release {name} has fewer records than its plan asks for.",
@@ -253,7 +255,7 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
 
 def _check_coarsening(published: Published, manifest: Manifest, plan: Plan) -> None:
     """Refuses a cost of coarsening that plan and classes contradict; what failed is the owner's word."""
-    if plan.guarantee == "probabilistic":
+    if not plan.is_certified:
         is_so = manifest.coarsening is None
     else:
         cost = dict(manifest.coarsening) if isinstance(manifest.coarsening, Mapping) else {}
@@ -287,15 +289,11 @@ def _alike(claimed: object, found: object) -> bool:
 
 
 def _tells_apart(merged: Merged) -> bool:
-    """Whether every union is again a run, or a box: then its labels name just its members."""
-    order = np.argsort(merged.group_of, kind="stable")
-    starts = np.searchsorted(merged.group_of[order], np.arange(merged.n_classes))
-    if isinstance(merged.base, Runs):
-        first = np.minimum.reduceat(order, starts)
-        last = np.maximum.reduceat(order, starts)
-        return bool((last - first + 1 == np.bincount(merged.group_of)).all())
+    """Whether every union is again a box: then its labels name just its members."""
     if not isinstance(merged.base, Boxes):
         return False
+    order = np.argsort(merged.group_of, kind="stable")
+    starts = np.searchsorted(merged.group_of[order], np.arange(merged.n_classes))
     tiling = merged.base.tiling
     lows = np.minimum.reduceat(tiling.lows[order], starts)
     highs = np.maximum.reduceat(tiling.highs[order], starts)

@@ -86,7 +86,7 @@ def test_counts_that_pass_ell_but_not_closeness_are_refused_and_change_nothing(s
         ({"closeness": "x"}, 422),
         ({"closeness_to": "nobody", "closeness": 0.2}, 422),
         ({}, 422),
-        ({"closeness": 0.2, "guarantee": "probabilistic"}, 422),
+        ({"closeness": 0.2, "kind": "probabilistic"}, 422),
         ({"closeness": 0.2}, 201),
         ({"closeness": 0.2, "ell": 2, "waiting_risk": 0.1}, 201),
     ],

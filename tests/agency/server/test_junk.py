@@ -1,6 +1,6 @@
 """Owners who register as much as they can, of what nobody needs: it does not stay, and nobody waits."""
 
-from tests.agency.registrations import forged, full, make_plan, make_registration
+from tests.agency.registrations import SINGLE, forged, full, make_plan, make_registration
 from tests.agency.server.test_registration import rows_of
 
 from elldelta.agency.server.services.jobs import AUDITS, PLANNING, claim_job
@@ -17,7 +17,7 @@ def test_classes_that_there_are_not_are_no_registration(service):
 
 def test_the_largest_honest_registration_fits(service):
     """Every count as large as it can be, every class and value shown."""
-    plan = service.issue(make_plan(n_values=8, starts=tuple(range(12)), releases=1))
+    plan = service.issue(make_plan(n_values=8, boxes=SINGLE, releases=1))
     counts = full(plan, n=(2**53 - 1) // (12 * 8))
     service.register("owner", plan, counts, status=201)
 

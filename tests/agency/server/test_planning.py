@@ -142,7 +142,7 @@ def test_a_model_with_noise_is_taken_and_nothing_needs_rounding(rare, tmp_path):
     assert plan.past == (protection,)
     assert (
         "probabilistic"
-        in rare.post("client", "/requests", {**WISH, "guarantee": "probabilistic"}, status=409).text
+        in rare.post("client", "/requests", {**WISH, "kind": "probabilistic"}, status=409).text
     )
     assert rare.get("client", f"/populations/{POPULATION}/cost", params={"ell": 2, "records": 2000}).json()[
         "paper"

@@ -74,7 +74,7 @@ def test_the_whole_protocol(service, tmp_path):
     seen = service.get("agency", f"/jobs/{preview['id']}").json()
     assert (seen["status"], seen["progress"]) == ("done", 1.0)
     classes = seen["result"]["plan"]["classes"]
-    assert [row["classes"]["sharp"] for row in seen["result"]["frontier"]][-1] >= classes
+    assert [row["classes"]["certified"] for row in seen["result"]["frontier"]][-1] >= classes
     service.get("client", f"/jobs/{preview['id']}", status=404)
 
     cost = service.get("client", f"/populations/{POPULATION}/cost", params={**WISH, "population": "x"}).json()
@@ -183,10 +183,8 @@ NONSENSE = (
     {"records": 0},
     {"records": 10**13},
     {"releases": 10**9},
-    {"guarantee": "perhaps"},
-    {"shape": "stars"},
-    {"waiting_risk": 0.1, "guarantee": "probabilistic"},
-    {"shared_records": 5},
+    {"kind": "perhaps"},
+    {"waiting_risk": 0.1, "kind": "probabilistic"},
     {"ell": "2"},
     {"ell": 2.5},
     {"ell": True},

@@ -30,7 +30,7 @@ def certified_plan():
 
 def probabilistic_plan():
     """A promise about two releases; every release would pass all other checks."""
-    plan = make_plan(releases=ROOM, guarantee="probabilistic", records=72)
+    plan = make_plan(releases=ROOM, kind="probabilistic", records=72)
     return plan, [full(plan, n=3 + place) for place in range(N_OWNERS)]
 
 

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
-from tests.agency.registrations import forged, full, make_plan, make_registration, plain
+from tests.agency.registrations import (
+    FIRST_AND_REST,
+    HALVES,
+    forged,
+    full,
+    make_plan,
+    make_registration,
+    plain,
+)
 
 from elldelta.agency.receipt import Receipt
 from elldelta.agency.server.services.plans import withdraw_plan
@@ -81,14 +89,14 @@ def test_a_release_that_would_take_a_class_below_ell_is_refused_with_the_reason(
 def test_releases_of_other_plans_for_the_same_people_are_linked_too(service):
     """Two plans with other classes: neither ledger sees it, the exact linkage leaves only the sixth value."""
     fine = service.issue(make_plan(**ROOM_FOR_TWO))
-    coarse = service.issue(make_plan(starts=(0, 6), **ROOM_FOR_TWO))
+    coarse = service.issue(make_plan(boxes=HALVES, **ROOM_FOR_TWO))
     service.add("b", "owner")
     service.add("c", "owner")
     service.register("owner", fine, full(fine, (0, 0), (0, 1)), status=201)
     service.register("b", fine, full(fine, (0, 1), (0, 2)), status=201)
     refused = service.register("c", coarse, full(coarse, (0, 3), (0, 4)), status=409).json()
     assert "1 values left" in refused["error"]["found"]
-    elsewhere = service.issue(make_plan(starts=(0, 5), **ROOM_FOR_TWO), population="another")
+    elsewhere = service.issue(make_plan(boxes=FIRST_AND_REST, **ROOM_FOR_TWO), population="another")
     service.register("c", elsewhere, full(elsewhere, (0, 3), (0, 4)), status=201)
 
 
@@ -193,7 +201,7 @@ def test_of_one_owner_only_the_newest_refusals_are_kept(make_service):
     service = make_service(refusals_kept=2)
     service.add("other", "owner")
     plan = service.issue(make_plan(**ROOM_FOR_TWO))
-    elsewhere = service.issue(make_plan(starts=(0, 5), **ROOM_FOR_TWO), population="another")
+    elsewhere = service.issue(make_plan(boxes=FIRST_AND_REST, **ROOM_FOR_TWO), population="another")
     wrong = ((0, 0), (0, 1), (0, 2))
     service.register("other", plan, full(plan, *wrong), status=409)
     service.register("owner", elsewhere, full(elsewhere, *wrong), status=409)

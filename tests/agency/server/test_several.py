@@ -53,7 +53,7 @@ def planned(service, tmp_path):
     seen = service.get("agency", f"/jobs/{preview}").json()
     assert seen["status"] == "done", seen
     assert "2 values of 'income'" in seen["result"]["plan"]["promise"]
-    assert seen["result"]["frontier"][-1]["classes"]["sharp"] > 1
+    assert seen["result"]["frontier"][-1]["classes"]["certified"] > 1
     job = service.post("agency", f"/requests/{number}/plan", status=202).json()["id"]
     service.work()
     return fetched(service, "owner", service.get("agency", f"/jobs/{job}").json()["result"]["plan"])

@@ -116,8 +116,7 @@ def _paper_cost(model: Model, wish: Wish, *, is_searched: bool) -> tuple[int | N
                 delta=wish.release_failure,
                 releases=wish.releases,
                 beta=1.0,
-                bound="paper",
-                shape="runs",
+                kind="paper",
                 fewest_past=1 if model.noise else wish.fewest_past,
             ),
         )

@@ -261,7 +261,7 @@ class Plan(Base):
     releases: Mapped[int]
     records: Mapped[int] = mapped_column(BigInteger)
     n_classes: Mapped[int]
-    guarantee: Mapped[str] = mapped_column(String(16))
+    kind: Mapped[str] = mapped_column(String(16))
     promise: Mapped[str] = mapped_column(Text)
     closeness: Mapped[float | None]
 

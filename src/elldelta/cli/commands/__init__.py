@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 _STORY = (
-    "demo", "schema", "hierarchy", "estimate", "model", "frontier", "plan", "compare", "release", "ledger",
+    "demo", "schema", "hierarchy", "estimate", "model", "frontier", "plan", "release", "ledger",
     "audit", "evidence", "check", "compose", "serve", "remote", "signature", "paper",
 )  # fmt: skip
 """In the order in which the help lists them."""

@@ -50,7 +50,7 @@ def _run(
         f"Each hospital by itself: every class shows {min(without['diversity_each'])} diseases. Linked:",
         f"  {without['n_exposed']:,} patients are left with one disease, "
         f"{without['n_below']:,} with fewer than {ell}.",
-        f"One plan for all: {found['classes']['sharp']} classes "
+        f"One plan for all: {found['classes']['certified']} classes "
         f"(the paper's bound: {found['classes']['paper']}). Linked:",
         f"  {with_plan['n_exposed']:,} patients are left with one disease, "
         f"{with_plan['n_below']:,} with fewer than {ell}.",

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from elldelta.choices import BOUNDS, ShapeName
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 
@@ -18,11 +17,6 @@ def _run(
     delta: options.Delta = 0.01,
     releases: options.Releases = 1,
     records: Annotated[str, typer.Option(help="Numbers of records to try, separated by commas.")] = "",
-    eta: options.Eta = 0.0,
-    shape: Annotated[
-        ShapeName | None,
-        typer.Option(help="Shape of the classes: boxes or runs; as for a plan by default."),
-    ] = None,
     exact: Annotated[
         bool,
         typer.Option(
@@ -33,7 +27,7 @@ def _run(
     drawn: options.Drawn,
     json: options.Json = False,
 ) -> None:
-    """How many classes how many records buy, under the paper's bound and ours."""
+    """How many classes how many records buy, by the paper and in certified plans."""
     from elldelta.model import read_model
     from elldelta.plan.frontier import frontier
 
@@ -45,23 +39,21 @@ def _run(
             delta=delta,
             releases=releases,
             records=numbers,
-            eta=eta,
-            shape=shape,
             exact=exact,
             progress=progress,
         )
-    bounds = [bound for bound in reversed(BOUNDS) if any(bound in row.classes for row in result.rows)]
+    kinds = list(result.rows[0].classes)
     drawn.draw(result.plot)
     if json:
         output.print_json(result.to_dict())
         return
     output.print_table(
         f"Classes for ell = {ell}, {releases} linked releases, failure at most {releases * delta:g}",
-        ("records", *bounds),
+        ("records", *kinds),
         [
             (
                 f"{row.records:,}",
-                *("-" if row.classes[bound] is None else f"{row.classes[bound]:,}" for bound in bounds),
+                *("-" if row.classes[kind] is None else f"{row.classes[kind]:,}" for kind in kinds),
             )
             for row in result.rows
         ],

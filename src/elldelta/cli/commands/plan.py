@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from elldelta.choices import Bound, CategoryOrder, ClosenessTo, Guarantee, Movers, ShapeName
+from elldelta.choices import ClosenessTo, Movers, PlanKind
 from elldelta.cli import options, output
 from elldelta.cli.app import command
 from elldelta.errors import ParameterError
-
-if TYPE_CHECKING:
-    from elldelta.plan.waiting_risk import LedgerAdvice
 
 
 @dataclass(frozen=True)
@@ -42,14 +39,6 @@ class Wishes:
             "rounded. overall: that of everybody (t-closeness).",
         ),
     ] = "class"
-    exact_references: Annotated[
-        bool,
-        typer.Option(
-            "--exact-references",
-            help="Let the plan tell the past records of every class as they are, without smoothing and "
-            "rounding. Plans are public.",
-        ),
-    ] = False
     delta: Annotated[
         float | None,
         typer.Option(
@@ -59,54 +48,16 @@ class Wishes:
     ] = None
     releases: options.Releases = 1
     records: Annotated[int | None, typer.Option(help="Records that every owner can wait for.")] = None
-    p: Annotated[float | None, typer.Option(help="The paper's p; decides the records instead.")] = None
+    p: Annotated[
+        float | None, typer.Option(help="Of a plan of the kind paper: its p, which decides the records.")
+    ] = None
     beta: Annotated[float | None, typer.Option(help="The same as a share of the largest p.")] = None
-    classes: Annotated[int | None, typer.Option(help="Classes to reach with as few records as possible.")] = (
-        None
-    )
-    bound: Annotated[
-        Bound,
-        typer.Option(
-            help="sharp: any ell values of a class count. paper: the ell most probable ones must be there.",
-        ),
-    ] = "sharp"
-    eta: options.Eta = 0.0
-    shared_records: Annotated[
-        int | None,
-        typer.Option(
-            help="Promise only for releases that are nearly independent. It must be true that at most this "
-            "many records of each release are shared with other releases, chosen without looking at their "
-            "values, and that all other records are independent. Without it, releases may share people in "
-            "any way.",
-        ),
-    ] = None
-    history_confidence: Annotated[
-        float | None,
-        typer.Option(
-            help="With --guarantee probabilistic: how sure the promise must be that the past records, which "
-            "are a sample, do not mislead, such as 0.95. Costs classes.",
-        ),
-    ] = None
-    turnover: Annotated[
-        float | None,
-        typer.Option(
-            help="For a table that is published again (release --since): the share of its records that come, "
-            "and of those that go, between two releases, such as 0.1. Makes classes so large that they can "
-            "change; --waiting-risk is then the chance that one cannot (0.3 by default).",
-        ),
-    ] = None
-    shape: Annotated[
-        ShapeName | None,
-        typer.Option(
-            help="boxes: a range of every quasi-identifier. runs: neighbours in their common order. "
-            "Boxes by default if there are two or more quasi-identifiers.",
-        ),
-    ] = None
-    guarantee: Annotated[
-        Guarantee,
+    kind: Annotated[
+        PlanKind,
         typer.Option(
             help="certified: every release is checked before it is published, and the promise is certain. "
-            "probabilistic: publish at N records without looking, as the paper does.",
+            "probabilistic: the same classes, published at N records without looking. paper: the paper as it "
+            "stands, with runs, its bound and its N.",
         ),
     ] = "certified"
     waiting_risk: Annotated[
@@ -134,13 +85,6 @@ class Wishes:
             "Costs classes.",
         ),
     ] = 1
-    category_order: Annotated[
-        CategoryOrder,
-        typer.Option(
-            help="given: categories stay in the order of the schema. profile: unordered categories without a "
-            "hierarchy are ordered so that similar distributions of the sensitive column are neighbours.",
-        ),
-    ] = "given"
     movers: Annotated[
         Movers,
         typer.Option(
@@ -160,14 +104,11 @@ def _run(
     picture_columns: Annotated[
         str, typer.Option(help="The two columns to draw, such as age,education.")
     ] = "",
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Also tell what each bound gives for the same records.")
-    ] = False,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Make a plan from a model: classes, records to wait for, and the promise in words."""
-    from elldelta.plan.compare import plan_to_file
+    from elldelta.plan.planner import plan_to_file
     from elldelta.plan.wish import Wish, by_column, promised_ell
 
     ell = by_column(wishes.ell, "--ell", int)
@@ -182,7 +123,6 @@ def _run(
             wish,
             target,
             hierarchies=groups,
-            compare=compare,
             picture=picture,
             picture_columns=options.names(picture_columns) or None,
             overwrite=overwrite,
@@ -193,7 +133,6 @@ def _run(
         output.print_json(told)
     else:
         _print(told)
-        _advise(planned.advice)
         output.print_written(picture)
 
 
@@ -205,44 +144,11 @@ def _print(told: dict[str, Any]) -> None:
     if told["movers"] is None and told["releases"] > 1:  # other plans say it in their conditions
         output.print_text(f"  - {told['about_changes']}")
     output.print_text("")
-    if told["notes"]:
-        output.print_text(*told["notes"], "")
-    if "bounds" in told:
-        output.print_table(
-            f"The bounds side by side, at {told['records']:,} records",
-            ("bound", "classes", "failure after linkage, at most", ""),
-            [
-                (
-                    row["bound"],
-                    "none" if row["classes"] is None else f"{row['classes']:,}",
-                    _failure(row, is_checked=told["waiting_risk"] is not None),
-                    "this plan" if row["bound"] == told["bound"] else "",
-                )
-                for row in told["bounds"]
-            ],
-        )
     output.print_text(
         f"{told['classes']:,} classes. Expected records per class: {told['smallest_class']:,.0f} to "
         f"{told['largest_class']:,.0f}. Information loss (NCP, 0 to 1): {told['ncp']:.4f}",
         f"Wrote {told['plan']}  {told['digest']}",
     )
-
-
-def _advise(advice: LedgerAdvice | None) -> None:
-    """Recommends a ledger where owners are expected to lose less with it."""
-    if advice is not None and advice.helps:
-        output.print_text(
-            f"Owners are expected to lose {advice.certificates:.4f} with certificates alone, and "
-            f"{advice.ledger:.4f} if {advice.owners} of them publish through one ledger: make the plan with "
-            f"--owners {advice.owners} instead of --releases, and release with --ledger."
-        )
-
-
-def _failure(row: dict[str, Any], *, is_checked: bool) -> str:
-    """What can fail after linkage; a plan with a waiting risk leaves that to the check of every release."""
-    if row["failure_upper"] is None:
-        return ""
-    return "nothing" if is_checked and row["bound"] == "sharp" else f"{row['failure_upper']:.3g}"
 
 
 def _risk(text: str | None) -> float | Literal["auto"] | None:

@@ -61,7 +61,7 @@ def _plans(
         f"{plan.digest}\n    {plan.population}, {plan.status}: ell {plan.ell}"
         f"{'' if plan.closeness is None else f', closeness {plan.closeness:g}'} "
         f"for {counted(plan.releases, 'release')} of at least {plan.records:,} records, "
-        f"{plan.classes:,} classes, {plan.guarantee}"
+        f"{plan.classes:,} classes, {plan.kind}"
         for plan in plans
     ]
     output.print_result({"plans": [asdict(plan) for plan in plans]}, *lines, as_json=json)

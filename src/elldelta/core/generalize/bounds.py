@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.checks import MOST_RECORDS, check_ell, check_eta, check_p, check_releases, check_whole
-from elldelta.core.occupancy import class_failures_upper, no_witnesses, total_failure_upper
+from elldelta.core.checks import MOST_RECORDS, check_ell, check_releases, check_whole
+from elldelta.core.occupancy import class_failures_upper, no_witnesses
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError, RefusedError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from elldelta.core.closeness_kernels import Nearness
     from elldelta.core.distribution import JointDistribution
-    from elldelta.core.occupancy import ClassFailures
+    from elldelta.core.occupancy import CheckedBy, ClassFailures
 
 
 FEWEST_EXPECTED = 10
@@ -35,68 +35,52 @@ class ClosenessBound:
         n_records: N.
         reference: The distribution that all classes are compared with; None: each has its own.
         prior: Mass that is added to a class before its own distribution becomes its reference.
-        risk: The largest chance, estimated, that a class is further away; None where failures are proved.
+        risk: The largest chance, estimated, that a class is further away.
     """
 
     limit: float
     n_records: int
     reference: NDArray[np.float64] | None = None
     prior: NDArray[np.float64] | None = None
-    risk: float | None = None
+    risk: float = 0.5
 
-    def nearness(self, releases: int) -> Nearness:
-        """The same for compiled code; the failures of so many releases add up."""
+    def nearness(self) -> Nearness:
+        """The same for compiled code."""
         from elldelta.core.closeness_kernels import Nearness
 
         given = (self.reference, self.prior)
         arrays = [np.zeros(0) if array is None else np.array(array, dtype=np.float64) for array in given]
         for array in arrays:
             array.setflags(write=False)  # always, so that there is one compiled program
-        quantile = 0.0 if self.risk is None else NormalDist().inv_cdf(1.0 - self.risk)
         reference, prior = arrays
-        return Nearness(
-            self.limit, float(self.n_records), reference, prior, self.spare, quantile, float(releases)
-        )
+        quantile = NormalDist().inv_cdf(1.0 - self.risk)
+        return Nearness(self.limit, float(self.n_records), reference, prior, self.spare, quantile)
 
     @property
     def spare(self) -> float:
         """The largest probability of a class that may be given up; 0 if none may."""
-        return 0.0 if self.risk is None or self.prior is None else FEWEST_EXPECTED / self.n_records
+        return 0.0 if self.prior is None else FEWEST_EXPECTED / self.n_records
 
     def is_spared(self, masses: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether classes of these probabilities may be given up: owners leave out or merge what is there."""
         spared: NDArray[np.bool_] = masses <= self.spare * (1.0 + 1e-9)
         return spared
 
-    def strain(self, classes: JointDistribution, releases: int) -> float:
+    def strain(self, classes: JointDistribution) -> float:
         """How far beyond the limit the worst class is likely to be; at most 1 is within."""
         from elldelta.core.closeness_kernels import each_likely_distance
 
-        near, worst = self.nearness(releases), 0.0
+        near, worst = self.nearness(), 0.0
         for _, block in classes.dense_blocks():
             distances = each_likely_distance(block, 1.0 / classes.total, near)
             spared = self.is_spared(block.sum(axis=1) / classes.total)
             worst = max(worst, float(distances[~spared].max(initial=0.0)))
         return (worst / self.limit) ** 2
 
-    def failure(self, classes: JointDistribution, releases: int) -> float:
-        """Bound on the chance that some class of any of the releases is further away. Errs upwards."""
-        from elldelta.core.closeness import distances_between, too_far_upper
-
-        total = 0.0
-        for _, block in classes.dense_blocks():
-            masses = block.sum(axis=1)
-            own = block / np.maximum(masses, 1e-300)[:, np.newaxis]
-            shares = own if self.reference is None else self.reference[np.newaxis]
-            biases = distances_between(own, shares)
-            failures = too_far_upper(shares, masses / classes.total, self.n_records, self.limit, biases)
-            total += float(failures[masses > 0.0].sum())
-        return total * releases * (1.0 + 1e-12)
-
 
 @dataclass(frozen=True)
 class SharpBound:
-    """Any ell values of a class count (Theorem C, D' or E), up to a limit on the failure.
+    """Any ell values of a class count (Theorem C, E or D'), up to a limit on the failure.
 
     Attributes:
         ell: How many values must survive the linkage.
@@ -105,14 +89,7 @@ class SharpBound:
         limit: What the failures of all classes may add up to after linkage (t delta), in (0, 1); or what each
             may reach. None where classes are only evaluated.
         per_class: Whether the limit is for each class: how often the owner of a certified release must wait.
-        certifiable: With no shared records: one ledger admits all releases, and a class fails if fewer than
-            ell of its values are shown by all of them. Otherwise: one allowance for all releases, so that
-            each owner can check its own release
-            (Theorem E). Class failures are then per release.
-        shared_records: The smaller of Theorems C and D': at most so many records of each release are shared
-            with others, chosen without looking at their values, and all other records are independent. None:
-            any dependence (Theorem C).
-        eta: The error of P in total variation, paid for once.
+        checked_by: Who makes sure that enough values are left, and so what the failure of a class is.
         closeness: How close classes must stay to their references besides; ell = 1 then asks for nothing.
     """
 
@@ -121,26 +98,17 @@ class SharpBound:
     releases: int = 1
     limit: float | None = None
     per_class: bool = False
-    certifiable: bool = False
-    shared_records: int | None = None
-    eta: float = 0.0
+    checked_by: CheckedBy = "nobody"
     closeness: ClosenessBound | None = None
 
     def __post_init__(self) -> None:
         check_whole("the number of records", self.n_records)
         check_releases(self.releases)
-        check_eta(self.eta)
         if self.limit is not None and (isinstance(self.limit, bool) or not 0.0 < self.limit < 1.0):
             raise ParameterError(
                 "The failure budget must lie strictly between 0 and 1.",
                 found=f"It is {self.limit}.",
                 remedy="After linkage it is the number of releases times delta; lower one of the two.",
-            )
-        if self.certifiable and self.shared_records not in (None, 0):
-            raise ParameterError(
-                "A certifiable plan holds for any dependence between releases.",
-                found="A number of shared records was given as well.",
-                remedy="Leave out one of the two.",
             )
 
     @property
@@ -153,17 +121,10 @@ class SharpBound:
         """Whether distinct values are promised: closeness leaves one by itself."""
         return self.closeness is None or self.ell > 1
 
-    def total(self, failures: NDArray[np.float64], peaks: NDArray[np.float64]) -> float:
-        """The failure of all classes and, in certifiable plans, of all releases together. Errs upwards."""
-        if not failures.size:
-            return 0.0
-        total = total_failure_upper(failures, peaks, self.n_records, self.eta)
-        return total * (1 if self.is_joint else self.releases) * (1.0 + 1e-12)
-
-    @property
-    def is_joint(self) -> bool:
-        """Whether the failure of a class is that of all releases together."""
-        return not self.certifiable or self.shared_records is not None
+    def total(self, failures: NDArray[np.float64]) -> float:
+        """The failure of all classes, where it is per release of all of them together. Errs upwards."""
+        times = self.releases if self.checked_by == "owner" else 1
+        return float(failures.sum()) * times * (1.0 + 1e-12)
 
     def evaluate(self, classes: JointDistribution) -> SharpPlan:
         """Witnesses and failure of classes, from their masses alone and from scratch. Errs upwards."""
@@ -174,40 +135,23 @@ class SharpBound:
                 self.n_records,
                 self.releases,
                 total=classes.total,
-                certifiable=self.certifiable,
-                shared_records_upper=self.shared_records,
+                checked_by=self.checked_by,
             )
             if self.asks_values
             else no_witnesses(classes.n_quasi_identifiers)
         )
-        failure = self.total(found.failures_upper, found.peaks)
+        failure = self.total(found.failures_upper)
         if self.closeness is None:
             return SharpPlan(self, found, failure)
         if self.closeness.spare > 0.0:
             spared = self.closeness.is_spared(classes.quasi_identifier_marginal)
             found = replace(found, failures_upper=np.where(spared, 0.0, found.failures_upper))
-        if self.closeness.risk is None:
-            return SharpPlan(self, found, failure, too_far=self.closeness.failure(classes, self.releases))
-        return SharpPlan(self, found, failure, strain=self.closeness.strain(classes, self.releases))
+        return SharpPlan(self, found, failure, strain=self.closeness.strain(classes))
 
     def with_records(self, n_records: int) -> SharpBound:
-        """The same for releases of another size, which cannot share more records than they have."""
-        shared = None if self.shared_records is None else min(self.shared_records, n_records)
+        """The same for releases of another size."""
         closeness = None if self.closeness is None else replace(self.closeness, n_records=n_records)
-        return replace(self, n_records=n_records, shared_records=shared, closeness=closeness)
-
-
-@dataclass(frozen=True)
-class Admissible:
-    """The paper's criterion: every class has at least ell cells with P(c, s) >= p.
-
-    Attributes:
-        ell: How many cells must reach p.
-        p: In (0, p_ell].
-    """
-
-    ell: int
-    p: float
+        return replace(self, n_records=n_records, closeness=closeness)
 
 
 @dataclass(frozen=True)
@@ -252,9 +196,9 @@ class JointBound:
         return min(asked, key=lambda near: near.limit, default=None)
 
     @property
-    def certifiable(self) -> bool:
-        """Whether class failures are per release."""
-        return self.parts[0].certifiable
+    def checked_by(self) -> CheckedBy:
+        """Who makes sure that enough values are left."""
+        return self.parts[0].checked_by
 
     def evaluate(self, classes: JointDistribution) -> JointPlan:
         """Every column by itself."""
@@ -266,7 +210,7 @@ class JointBound:
         return JointBound(tuple(part.with_records(n_records) for part in self.parts))
 
 
-Criterion = SharpBound | JointBound | Admissible
+Criterion = SharpBound | JointBound
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,26 +219,17 @@ class SharpPlan:
 
     Attributes:
         bound: What the bound assumes.
-        classes: Witnesses and failure of each class: per release in a certifiable plan, else for the linkage.
-        values_failure_upper: Bound on the chance that the linkage of t releases shows fewer than ell values
-            in some class; includes the price of eta. In a certifiable plan: that one of the t releases misses
-            more than an allowance. May exceed 1 for plans that were evaluated, not made.
+        classes: Witnesses and failure of each class.
+        failure_upper: Bound on the chance that some class fails, in any of the releases. May exceed 1 where
+            classes were evaluated, not made.
         strain: How far the worst class is likely to be from its reference, over what is allowed, squared; 0
             where that is not estimated.
-        too_far: Bound on the chance that a class of some release is further from its reference than allowed;
-            0 where that is not proved.
     """
 
     bound: SharpBound
     classes: ClassFailures
-    values_failure_upper: float
+    failure_upper: float
     strain: float = 0.0
-    too_far: float = 0.0
-
-    @property
-    def failure_upper(self) -> float:
-        """Bound on the chance that anything that is proved fails."""
-        return self.values_failure_upper + self.too_far
 
     @property
     def witnesses(self) -> tuple[tuple[int, ...], ...]:
@@ -347,8 +282,6 @@ class JointPlan:
 
 def keeps(distribution: JointDistribution, partition: Partition, criterion: Criterion) -> bool:
     """Whether the classes of a partition keep a criterion, from scratch."""
-    if isinstance(criterion, Admissible):
-        return partition.is_admissible(distribution, criterion.ell, criterion.p)
     return criterion.evaluate(distribution.generalized(partition)).holds
 
 
@@ -356,9 +289,6 @@ def fewest_records(
     distribution: JointDistribution, partition: Partition, bound: SharpBound | JointBound
 ) -> int:
     """The fewest records for which given classes keep the limit.
-
-    With eta the failure no longer falls for ever as N grows: the N found is the smallest up to which the
-    search by doubling and halving sees the bound hold.
 
     Raises:
         RefusedError: No number of records is enough.
@@ -376,7 +306,7 @@ def fewest_records(
             raise RefusedError(
                 f"No number of records keeps these classes within a failure of {bound.limit:g}.",
                 found=f"The class with the fewest possible values has {fewest}, and ell is {bound.ell}.",
-                remedy="Use coarser classes, a smaller ell, or a smaller eta.",
+                remedy="Use coarser classes or a smaller ell.",
             )
     while high - low > 1:
         middle = (low + high) // 2
@@ -390,10 +320,7 @@ def refuse_if_impossible(distribution: JointDistribution, criterion: Criterion) 
     Raises:
         RefusedError: It does not; says what would.
     """
-    ell = check_ell(criterion.ell, distribution.n_values)
-    if isinstance(criterion, Admissible):
-        check_p(criterion.p, float(distribution.ranked_marginal[ell - 1]), ell)
-        return
+    check_ell(criterion.ell, distribution.n_values)
     whole = Partition.single(distribution.n_quasi_identifiers)
     single = criterion.evaluate(distribution.generalized(whole))
     if not single.holds:
@@ -404,19 +331,17 @@ def refusal(distribution: JointDistribution, single: SharpPlan | JointPlan) -> R
     """The refusal of a bound that the single class of everything does not keep: says what would do."""
     bound = single.bound
     found = f"Even one class of everything is only known to fail with at most {min(1.0, single.reached):.3g}."
-    remedy = "Lower ell, the number of releases, or eta."
+    remedy = "Lower ell or the number of releases."
     try:
         needed = fewest_records(distribution, Partition.single(distribution.n_quasi_identifiers), bound)
         remedy = f"Wait for {needed} records per release, or lower ell or the number of releases."
     except RefusedError as error:
         found = f"{found} {error.found}"
-    if bound.closeness is not None and (bound.closeness.risk is None or single.strain > 1.0):
+    if bound.closeness is not None and single.strain > 1.0:
         return RefusedError(
             f"No classes of releases of {bound.n_records} records stay within {bound.closeness.limit:g} of "
             "their references.",
-            found="Even one class of everything is likely to be further away."
-            if single.strain > 1.0
-            else f"Even one class of everything may fail with {min(1.0, single.reached):.3g}.",
+            found="Even one class of everything is likely to be further away.",
             remedy=remedy.replace("lower ell", "allow a larger closeness, or lower ell"),
         )
     return RefusedError(

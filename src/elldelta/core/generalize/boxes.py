@@ -17,13 +17,7 @@ import numpy as np
 
 from elldelta.core.checks import check_whole
 from elldelta.core.distribution import take_rows, with_floats
-from elldelta.core.generalize.bounds import (
-    Admissible,
-    ClosenessBound,
-    keeps,
-    refuse_if_impossible,
-)
-from elldelta.core.occupancy import records_apart
+from elldelta.core.generalize.bounds import ClosenessBound, keeps, refuse_if_impossible
 from elldelta.core.partition import Partition, stable_order
 from elldelta.core.tiling import Tiling, check_positions
 from elldelta.errors import InternalError, ParameterError
@@ -170,12 +164,10 @@ class _Search:
         self.points = points
         self.sizes = sizes
         self.criterion = criterion
-        self.budget = (  # what all classes share, if they do
-            criterion.limit if not isinstance(criterion, Admissible) and not criterion.per_class else None
-        )
+        self.budget = None if criterion.per_class else criterion.limit  # what all classes share, if they do
         self.spare = 0.0
         # Several sensitive columns would be given up together: none is.
-        if not isinstance(criterion, Admissible) and criterion.closeness and len(distribution.slices) == 1:
+        if criterion.closeness and len(distribution.slices) == 1:
             self.spare = criterion.closeness.spare
         marginal, weights = weighed or (distribution.quasi_identifier_marginal, position_weights(sizes))
         self.occupied = np.flatnonzero(marginal > 0.0)
@@ -269,8 +261,8 @@ class _Search:
             np.zeros((1024, n_attributes), dtype=np.int32),
             np.tile(np.array(self.sizes, dtype=np.int32) - 1, (1024, 1)),
             np.empty((1024, 5), dtype=np.int64),
-            np.empty((1024, 8), dtype=np.float64),
-            np.empty(2, dtype=np.float64),
+            np.empty((1024, 6), dtype=np.float64),
+            np.empty(1, dtype=np.float64),
             np.empty(3, dtype=np.int64),
         )
         kernels.begin(grid, rules, search)
@@ -314,31 +306,9 @@ class _Search:
         """What is asked of each sensitive column, as compiled types."""
         kernels, distribution, criterion = self.kernels, self.distribution, self.criterion
         shared: tuple[Any, ...] = (floor, power, FEW_TRIES if self.many else 1 << 30)
-        nothing = np.empty((0, 4), dtype=np.float64)  # Lemma B gains next to nothing here
-        if isinstance(criterion, Admissible):
-            threshold = float(distribution.threshold(criterion.p))
-            limit = 1.0 if distribution.is_counted else 1.0 - 1e-3 * slack
-            return (
-                kernels.Rule(
-                    0,
-                    distribution.n_values,
-                    kernels.CELLS,
-                    limit,
-                    1.0,
-                    threshold,
-                    0.0,
-                    1.0,
-                    -1.0,
-                    nothing,
-                    criterion.ell,
-                    1,
-                    False,
-                    ClosenessBound(0.0, 1).nearness(1),
-                    *shared,
-                ),
-            )
+        nothing = np.empty((0, 2), dtype=np.float64)  # Lemma B gains next to nothing here
         limit = (criterion.limit or 0.0) * (1.0 - slack)
-        if self.budget is not None and criterion.certifiable:
+        if self.budget is not None and criterion.checked_by == "owner":
             limit /= criterion.releases
         mode, threshold = kernels.EACH if criterion.per_class else kernels.TOTAL, 0.0
         if criterion.per_class and any(part.closeness is not None for part in criterion.parts):
@@ -351,14 +321,12 @@ class _Search:
                 limit,
                 1.0 / distribution.total,
                 threshold,
-                part.eta,
                 float(part.n_records),
-                records_apart(part.n_records, part.shared_records),
                 nothing,
                 part.ell if part.asks_values else 0,
                 part.releases,
-                part.certifiable,
-                (part.closeness or ClosenessBound(0.0, 1)).nearness(part.releases)._replace(spare=self.spare),
+                kernels.CHECKS[part.checked_by],
+                (part.closeness or ClosenessBound(0.0, 1)).nearness()._replace(spare=self.spare),
                 *shared,
             )
             for part, values in zip(criterion.parts, distribution.slices, strict=True)

@@ -18,24 +18,22 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from elldelta.core.generalize.cuts_kernels import Grid, best_cut
-from elldelta.core.generalize.strain_kernels import CELLS, EACH, NEAR, TOTAL, Rule, Scratch, strain_of
+from elldelta.core.generalize.strain_kernels import EACH, NEAR, TOTAL, Rule, Scratch, strain_of
 from elldelta.core.kernels import add_row, compiled, n_processors
+from elldelta.core.occupancy_kernels import CHECKS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CELLS", "EACH", "NEAR", "TOTAL", "Grid", "Rule", "n_processors"]
+__all__ = ["CHECKS", "EACH", "NEAR", "TOTAL", "Grid", "Rule", "n_processors"]
 
 START, STOP, ATTRIBUTE, SIDES, NUMBER = range(5)
 """Of every record: its rows, the attribute of its best cut or -1, the first record of the two sides of that
 cut or -1, and the number of its box or -1 if it is not one, because it was cut or not made yet."""
 
-SCORE, PLACE, BELOW, ABOVE, PRICE_BELOW, PRICE_ABOVE, STRAIN, FOUND_AT = range(8)
+SCORE, PLACE, BELOW, ABOVE, STRAIN, FOUND_AT = range(6)
 """Of the best cut: what `best_cut` fills in; then the strain of the record itself, and what all boxes had
 spent together when the cut was found."""
-
-SPENT, PRICE = range(2)
-"""The strain of all boxes together, and what an error eta of P can add."""
 
 N_RECORDS, N_BOXES, IS_OVER = range(3)
 """How many there are, and whether no cut is left."""
@@ -50,7 +48,7 @@ class Search(NamedTuple):
     highs: NDArray[np.int32]
     facts: NDArray[np.int64]  # records x START..NUMBER
     cuts: NDArray[np.float64]  # records x SCORE..FOUND_AT
-    totals: NDArray[np.float64]  # SPENT, PRICE
+    spent: NDArray[np.float64]  # one number: the strain of all boxes together
     used: NDArray[np.int64]  # N_RECORDS, N_BOXES, IS_OVER
 
 
@@ -104,7 +102,7 @@ def reunite(rows: NDArray[np.int64], buffer: NDArray[np.int64], n_below: int) ->
 def find_cut(grid: Grid, rules: tuple[Rule, ...], scratch: Scratch, search: Search, record: int) -> None:
     """Fills in the best cut of a record, for what is spent now."""
     facts, cuts = search.facts[record], search.cuts[record]
-    spent, price = search.totals
+    spent = search.spent[0]
     facts[SIDES] = -1
     facts[ATTRIBUTE] = best_cut(
         grid,
@@ -115,7 +113,6 @@ def find_cut(grid: Grid, rules: tuple[Rule, ...], scratch: Scratch, search: Sear
         search.highs[record],
         cuts[STRAIN],
         spent,
-        price,
         cuts,
     )
     cuts[FOUND_AT] = spent
@@ -128,8 +125,8 @@ def begin(grid: Grid, rules: tuple[Rule, ...], search: Search) -> None:
     scratch.sides[0] = 0.0
     for row in range(search.order.size):
         add_row(grid.table, row, scratch.sides, 0)
-    search.totals[SPENT], search.totals[PRICE] = strain_of(scratch.sides[0], rules, inf, scratch)
-    search.cuts[0, STRAIN] = search.totals[SPENT]
+    search.spent[0] = strain_of(scratch.sides[0], rules, inf, scratch)
+    search.cuts[0, STRAIN] = search.spent[0]
     search.facts[0, START], search.facts[0, STOP], search.facts[0, NUMBER] = 0, search.order.size, 0
     search.used[N_RECORDS], search.used[N_BOXES], search.used[IS_OVER] = 1, 1, 0
     find_cut(grid, rules, scratch, search, 0)
@@ -143,19 +140,11 @@ def added_by(search: Search, record: int) -> float:
 
 
 @compiled
-def price_after(search: Search, record: int) -> float:
-    """The price of eta once a record is cut."""
-    cuts = search.cuts[record]
-    return float(max(search.totals[PRICE], cuts[PRICE_BELOW], cuts[PRICE_ABOVE]))
-
-
-@compiled
 def fits(rule: Rule, search: Search, record: int) -> bool:
     """Whether the best cut of a record keeps the limit now."""
     if rule.mode != TOTAL:
         return True
-    needed = search.totals[SPENT] + added_by(search, record) + price_after(search, record)
-    return bool(needed <= rule.limit)
+    return bool(search.spent[0] + added_by(search, record) <= rule.limit)
 
 
 @compiled
@@ -208,7 +197,7 @@ def advance(grid: Grid, rules: tuple[Rule, ...], search: Search, n_ahead: int) -
         The records to `look_ahead` at before it goes on, the best first.
     """
     rule = rules[0]
-    facts, cuts, totals, used = search.facts, search.cuts, search.totals, search.used
+    facts, cuts, spent, used = search.facts, search.cuts, search.spent, search.used
     scratch = scratch_for(rules, grid.table.shape[1])
     wanted = np.empty(max(1, n_ahead), dtype=np.int64)
     n_wanted = 0
@@ -220,7 +209,7 @@ def advance(grid: Grid, rules: tuple[Rule, ...], search: Search, n_ahead: int) -
     while heap and n_wanted < wanted.size and used[N_RECORDS] + 2 <= facts.shape[0]:
         _, number, record = heapq.heappop(heap)
         is_fit = fits(rule, search, record)
-        if not is_fit and cuts[record, FOUND_AT] == totals[SPENT]:
+        if not is_fit and cuts[record, FOUND_AT] == spent[0]:
             facts[record, ATTRIBUTE] = -1  # nothing has changed: looking again finds the same
             continue
         if not is_fit or facts[record, SIDES] < 0:
@@ -239,14 +228,13 @@ def advance(grid: Grid, rules: tuple[Rule, ...], search: Search, n_ahead: int) -
         elif n_wanted > 0:
             continue  # a better one waits
         if rule.mode == TOTAL:
-            totals[PRICE] = price_after(search, record)
-            totals[SPENT] += max(0.0, added_by(search, record))
+            spent[0] += max(0.0, added_by(search, record))
         facts[record, NUMBER] = -1
         for side in range(2):
             other = facts[record, SIDES] + side
             facts[other, NUMBER] = number if side == 0 else used[N_BOXES]
             if facts[other, ATTRIBUTE] >= 0 and fits(rule, search, other):
-                cuts[other, FOUND_AT] = totals[SPENT]
+                cuts[other, FOUND_AT] = spent[0]
             elif facts[other, ATTRIBUTE] >= 0:
                 find_cut(grid, rules, scratch, search, other)
             if facts[other, ATTRIBUTE] >= 0:

@@ -300,7 +300,7 @@ def score_of(gain: float, added: float, below: float, above: float, strain: floa
     """How good a cut is: loss removed per failure added, or times the share of the capacity that it keeps.
 
     Where every class counts by itself, the capacity of a class (into how many it can be cut, roughly) is the
-    logarithm of its failure over that of the limit, or its ell-th cell over p.
+    logarithm of its failure over that of the limit.
     """
     if rule.mode == TOTAL:
         return float(gain / max(added, rule.floor) ** rule.power)
@@ -321,12 +321,11 @@ def best_cut(
     highs: NDArray[np.int32],
     strain: float,
     spent: float,
-    price: float,
     out: NDArray[np.float64],
 ) -> int:
     """The best cut of one box that keeps the limit: returns the attribute, or -1 if there is none.
 
-    Fills in `out`: score, position below the cut, strains below and above, prices of eta below and above.
+    Fills in `out`: score, position below the cut, strains below and above.
 
     The loss that a cut removes is cheap to know, the failure it adds is not. Cuts are tried from the largest
     loss removed downwards, and no further than a cut that adds no failure at all could still win.
@@ -370,7 +369,6 @@ def best_cut(
     above = np.empty((n_cuts + n_attributes, n_values), dtype=np.float64)
     is_made = np.zeros(n_attributes, dtype=np.bool_)
     strains = np.empty(2, dtype=np.float64)
-    prices = np.empty(2, dtype=np.float64)
     best = 0.0
     best_attribute = -1
     if rule.mode == NEAR and strain > rule.limit:
@@ -408,13 +406,10 @@ def best_cut(
             enough = rule.limit
             if rule.mode == TOTAL:
                 enough += strain - spent - (strains[1 - side] if turn == 1 else 0.0)
-            strains[side], prices[side] = strain_of(cells, rules, enough, scratch)
+            strains[side] = strain_of(cells, rules, enough, scratch)
             if rule.mode == TOTAL:
                 added = strains[side] - strain if turn == 0 else strains[0] + strains[1] - strain
-                passes = (
-                    spent + added + max(price, prices[side]) <= rule.limit
-                    and gain / max(added, rule.floor) ** rule.power > best
-                )
+                passes = spent + added <= rule.limit and gain / max(added, rule.floor) ** rule.power > best
             else:
                 passes = strains[side] <= rule.limit
             if not passes and rule.mode == NEAR and rule.near.spare > 0.0:
@@ -430,7 +425,7 @@ def best_cut(
         if not passes:
             continue
         added = strains[0] + strains[1] - strain
-        if rule.mode == TOTAL and spent + added + max(price, prices[0], prices[1]) > rule.limit:
+        if rule.mode == TOTAL and spent + added > rule.limit:
             continue
         score = score_of(gain, added, strains[0], strains[1], strain, rule)
         if score > best:
@@ -438,7 +433,5 @@ def best_cut(
             best_attribute = attribute
             out[0] = score
             out[1] = places[cut]
-            for side in range(2):
-                out[2 + side] = strains[side]
-                out[4 + side] = prices[side]
+            out[2], out[3] = strains
     return best_attribute

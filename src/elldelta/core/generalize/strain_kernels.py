@@ -1,16 +1,16 @@
 """Compiled inner loops of the strain of a class: how near it comes to what is bounded.
 
 Import this module inside the function that needs it, as with `kernels`. Strain falls as a class grows: it is
-its failure (Theorem C), p over its ell-th largest cell in the paper's criterion, or, for closeness, the
-square of its likely distance over the limit, which falls like 1 / n.
+its failure (Theorem C) or, for closeness, the square of its likely distance over the limit, which falls
+like 1 / n.
 """
 
 from __future__ import annotations
 
-from math import expm1, inf, log
+from math import inf, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from elldelta.core.closeness_kernels import Nearness, failure_of, likely_distance
+from elldelta.core.closeness_kernels import Nearness, likely_distance
 from elldelta.core.kernels import compiled
 from elldelta.core.occupancy_kernels import class_failure
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-TOTAL, EACH, CELLS, NEAR = 0, 1, 2, 3
-"""What is bounded: the sum of the class failures, each of them, the ell-th largest cell of each class, or how
-far each class is likely to be from its reference, besides its failure."""
+TOTAL, EACH, NEAR = 0, 1, 2
+"""What is bounded: the sum of the class failures, each of them, or how far each class is likely to be from
+its reference, besides its failure."""
 
 
 class Rule(NamedTuple):
@@ -28,17 +28,15 @@ class Rule(NamedTuple):
 
     start: int  # the values of this sensitive column, of which there may be several
     stop: int
-    mode: int  # TOTAL, EACH, CELLS or NEAR
+    mode: int  # TOTAL, EACH or NEAR
     limit: float  # of the sum of the strains, or of each
     scale: float  # turns a mass into a probability
-    threshold: float  # the mass that counts as p; with NEAR the logarithm of the largest failure
-    eta: float  # paid for once
+    threshold: float  # with NEAR the logarithm of the largest failure
     n_records: float
-    n_apart: float
     poisson: NDArray[np.float64]
     ell: int  # 0 if nothing is asked of distinct values
     releases: int
-    certifiable: bool
+    checked_by: int
     near: Nearness
     floor: float  # failure below which a cut counts as free
     power: float
@@ -55,68 +53,38 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def ell_th_cell(cells: NDArray[np.float64], ell: int, largest: NDArray[np.float64]) -> float:
-    """The ell-th largest cell; `largest` is memory for ell cells."""
-    largest[:ell] = -inf
-    for value in range(cells.size):
-        cell = cells[value]
-        if cell > largest[ell - 1]:
-            place = ell - 1
-            while place > 0 and largest[place - 1] < cell:
-                largest[place] = largest[place - 1]
-                place -= 1
-            largest[place] = cell
-    return float(largest[ell - 1])
+def strain_of(cells: NDArray[Any], rules: tuple[Rule, ...], enough: float, scratch: Scratch) -> float:
+    """The strain of a class; above `enough` it may come out larger than it is.
 
-
-@compiled
-def strain_of(
-    cells: NDArray[Any], rules: tuple[Rule, ...], enough: float, scratch: Scratch
-) -> tuple[float, float]:
-    """The strain of a class, and what an error eta of P can add to it (`total_failure_upper`).
-
-    Above `enough` the strain may come out larger than it is.
-
-    The failures of several sensitive columns add up: a class fails if one of them does. Of distances, and of
-    what the paper asks, the largest counts.
+    The failures of several sensitive columns add up: a class fails if one of them does. Of distances the
+    largest counts.
     """
-    strain, price = 0.0, 0.0
+    strain = 0.0
     for rule in rules:
-        found, added = column_strain(cells[rule.start : rule.stop], rule, enough, scratch)
-        strain = max(strain, found) if rule.mode in (NEAR, CELLS) else strain + found
-        price += added
-    return strain, price
+        found = column_strain(cells[rule.start : rule.stop], rule, enough, scratch)
+        strain = max(strain, found) if rule.mode == NEAR else strain + found
+    return strain
 
 
 @compiled
-def column_strain(cells: NDArray[Any], rule: Rule, enough: float, scratch: Scratch) -> tuple[float, float]:
+def column_strain(cells: NDArray[Any], rule: Rule, enough: float, scratch: Scratch) -> float:
     """The same of one sensitive column."""
-    if rule.mode == CELLS:
-        cell = ell_th_cell(cells, rule.ell, scratch.tails)
-        return (rule.threshold / cell if cell > 0.0 else inf), 0.0
     failure = 0.0
-    ranks = scratch.ranks[rule.start : rule.stop]
     if rule.ell > 0:
         failure, _ = class_failure(
             cells,
-            ranks,
+            scratch.ranks[rule.start : rule.stop],
             rule.scale,
             rule.n_records,
-            rule.n_apart,
             rule.poisson,
             rule.ell,
             rule.releases,
-            rule.certifiable,
-            enough if rule.mode in (TOTAL, EACH) else inf,
+            rule.checked_by,
+            inf if rule.mode == NEAR else enough,
             scratch.missing,
             scratch.tails,
         )
-    if rule.near.limit > 0.0 or rule.mode == NEAR:
-        return with_nearness(cells, failure, rule), 0.0
-    if rule.eta == 0.0:
-        return failure, 0.0
-    peak = cells[ranks[0]] * rule.scale
-    return failure, (failure * expm1(rule.n_records * rule.eta / (1.0 - peak)) if peak < 1.0 else inf)
+    return with_nearness(cells, failure, rule) if rule.mode == NEAR else failure
 
 
 @compiled
@@ -126,8 +94,6 @@ def with_nearness(cells: NDArray[Any], failure: float, rule: Rule) -> float:
     for value in range(cells.size):
         total += cells[value]
     mass = total * rule.scale
-    if rule.mode == TOTAL:
-        return failure + rule.near.weight * failure_of(cells, total, mass, rule.near)
     distance = 0.0
     if rule.near.limit > 0.0:
         distance = likely_distance(cells, total, rule.near.n_records * mass, rule.near) / rule.near.limit

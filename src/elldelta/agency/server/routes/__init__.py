@@ -47,8 +47,7 @@ populations::
 requests::
 
     POST   /requests                  client  {"population", "ell", "records", "delta"?, "releases"?,
-                                              "shape"?, "guarantee"?, "bound"?, "eta"?,
-                                              "waiting_risk"?, "min_records"?, "shared_records"?, "owners"?,
+                                              "kind"?, "waiting_risk"?, "min_records"?, "owners"?,
                                               "movers"?} -> 201 RequestView
     GET    /requests                  client (own), agency, auditor  {"requests": [RequestView]}
     GET    /requests/{id}             the same  RequestView

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Response
 
 from elldelta.agency.server.errors import NotFoundError
-from elldelta.agency.server.services.pictures import BOUNDS, Width, stored_picture
+from elldelta.agency.server.services.pictures import Width, stored_picture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,10 +36,10 @@ def picture(agency: Agency, subject: str, width: Width) -> Response:
 def frontier_words(rows: Sequence[Mapping[str, Any]]) -> str:
     """The same for those who do not see it."""
     told = []
-    for bound in BOUNDS:
-        points = [(row["records"], row["classes"][bound]) for row in rows if row["classes"].get(bound)]
+    for kind in rows[0]["classes"] if rows else ():
+        points = [(row["records"], row["classes"][kind]) for row in rows if row["classes"].get(kind)]
         if points:
             (first, few), (last, many) = points[0], points[-1]
-            told.append(f"{bound}: from {few:,} classes for {first:,} records to {many:,} for {last:,}")
+            told.append(f"{kind}: from {few:,} classes for {first:,} records to {many:,} for {last:,}")
     lines = "; ".join(told) if told else "no number of records that was tried gives a class"
     return f"Line chart of classes against records. {lines}. The table below has every number."

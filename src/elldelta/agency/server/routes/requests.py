@@ -37,7 +37,7 @@ from elldelta.agency.server.services.requests import (
     closeness_asked,
 )
 from elldelta.agency.server.tables import NAME_PATTERN
-from elldelta.choices import Bound, ClosenessTo, Guarantee, Movers, ShapeName
+from elldelta.choices import PLAN_KINDS, ClosenessTo, Movers, PlanKind
 from elldelta.core.checks import MOST_RECORDS
 from elldelta.plan.wish import MOST_OWNERS
 
@@ -71,14 +71,10 @@ class NewRequest(Body):
     records: int = Field(ge=1, le=MOST_RECORDS)
     delta: float | None = Field(default=None, gt=0.0, lt=1.0)
     releases: int = Field(default=1, ge=1, le=MOST_RELEASES)
-    shape: ShapeName | None = None
-    guarantee: Guarantee = "certified"
-    bound: Bound = "sharp"
-    eta: float = Field(default=0.0, ge=0.0, lt=1.0)
+    kind: PlanKind = "certified"
     waiting_risk: Annotated[float, Field(gt=0.0, lt=1.0)] | Literal["auto"] | None = None
     owners: int | None = Field(default=None, ge=1, le=MOST_OWNERS)
     min_records: int = Field(default=1, ge=1, le=MOST_RELEASES)
-    shared_records: int | None = Field(default=None, ge=0, le=MOST_RECORDS)
     movers: Movers = Field(
         default="declared",
         description="Among which values people move from one release to the next: of columns of which the "
@@ -182,9 +178,7 @@ def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
         return page(visit.request, "request_form.html", **about)
     asked = dict(
         **numbers,
-        shape=posted.choice("shape", ("boxes", "runs")),
-        guarantee=posted.choice("guarantee", ("certified", "probabilistic")) or "certified",
-        **posted.maybe("eta", posted.number, "The error of the past records"),
+        kind=posted.choice("kind", PLAN_KINDS) or "certified",
         **posted.maybe("min_records", posted.whole, "The number of records behind a value"),
         **posted.maybe("closeness", posted.numbers_by_column, "The closeness"),
         closeness_to=posted.choice("closeness_to", get_args(ClosenessTo)) or "class",

@@ -29,7 +29,6 @@ Drawing = Literal["frontier", "histogram", "curve"]
 SIZES: Mapping[Width, tuple[float, float]] = {"wide": (6.4, 4.2), "narrow": (3.8, 3.6)}
 """In inches. On a phone the same letters need a smaller drawing."""
 
-BOUNDS = ("paper", "union", "sharp")
 AT_A_TIME = 5
 """Plans, and jobs, whose pictures are drawn later at a time."""
 
@@ -101,12 +100,10 @@ def draw_missing(agency: Agency) -> int:
 
 
 def frontier_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Classes against records, one line for every bound that was computed."""
+    """Classes against records, one line for every kind of plan that was computed."""
     records = [row["records"] for row in rows]
-    bounds = [bound for bound in BOUNDS if any(bound in row["classes"] for row in rows)]
-    return draw_frontier(
-        records, {bound: [row["classes"].get(bound) for row in rows] for bound in bounds}, ""
-    )
+    kinds = list(rows[0]["classes"])
+    return draw_frontier(records, {kind: [row["classes"][kind] for row in rows] for kind in kinds}, "")
 
 
 def _store(agency: Agency, subject: str, draw: Callable[[], Figure] | None, *, is_map: bool = False) -> None:

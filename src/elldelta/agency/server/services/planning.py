@@ -56,7 +56,7 @@ MANY_CELLS = 1 << 21
 """Tables above this are not searched while somebody types."""
 
 N_POINTS = 8
-"""Numbers of records at which a preview compares the bounds."""
+"""Numbers of records at which a preview compares kinds of plan."""
 
 
 class Cost(View):
@@ -87,7 +87,7 @@ class FrontierView(View):
     """The frontier of a plan.
 
     Attributes:
-        rows: Numbers of records, and the classes that every bound gives for them; as a preview tells them.
+        rows: Numbers of records, and the classes of every kind of plan for them; as a preview tells them.
         drawn_by: The job that has computed and drawn them.
         job: The job that is computing it, as long as there are no rows.
     """
@@ -185,13 +185,8 @@ def preview(agency: Agency, claim: Job, tell: Tell) -> dict[str, Any]:
     else:
         (compared,) = frontier_rows(planner, [n_records])
         described["alternatives"] = [
-            {
-                "bound": bound,
-                "classes": compared.classes[bound],
-                "records": compared.records,
-                "failure_upper": compared.failures_upper[bound],
-            }
-            for bound in compared.classes
+            {"kind": kind, "classes": n_classes, "records": compared.records}
+            for kind, n_classes in compared.classes.items()
         ]
     # Around what was asked for, from a quarter to sixteen times of it: what would more or fewer records give?
     numbers = np.unique(np.geomspace(max(1, n_records // 4), 16 * n_records, N_POINTS).astype(int))
@@ -247,7 +242,7 @@ def _planner(agency: Agency, claim: Job, tell: Tell) -> tuple[Planner, int]:
 def _frontier(
     agency: Agency, planner: Planner, described: dict[str, Any] | None, records: list[int]
 ) -> Iterator[FrontierRow]:
-    """What each bound gives, from rounded counts: clients see it, and no count can be solved for."""
+    """What each kind of plan gives, from rounded counts: clients see it, and no count can be solved for."""
     model = answered(planner.model, agency.secret)
     risk = planner.wish.waiting_risk if described is None else described["waiting_risk"]
     if model.counts.n.size and (described is not None or risk != "auto"):

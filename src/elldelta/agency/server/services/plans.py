@@ -13,6 +13,7 @@ from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Population, Registration, View, check_text
+from elldelta.choices import PlanKind
 from elldelta.files import as_bytes
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import PlanStatus, sign_plan
@@ -40,7 +41,7 @@ class PlanView(View):
         releases: t, how many releases may be linked.
         records: N, the records every release needs.
         classes: How many classes it has.
-        guarantee: "certified" or "probabilistic".
+        kind: "certified", "probabilistic" or "paper".
         promise: What it promises, in words.
         closeness: How far beliefs may be from what it says, of several columns the furthest; None if it
             promises distinct values only.
@@ -58,7 +59,7 @@ class PlanView(View):
     releases: int
     records: int
     classes: int = Field(validation_alias="n_classes")
-    guarantee: str
+    kind: PlanKind
     promise: str
     closeness: float | None
 
@@ -88,7 +89,6 @@ class PlanDetails(View):
     to_come: int | None
     waiting_risk: float | None
     conditions: tuple[str, ...]
-    notes: tuple[str, ...]
     quasi_identifiers: tuple[str, ...]
     sensitive: str
     columns: tuple[ColumnPromise, ...]
@@ -140,7 +140,6 @@ def show_plan(agency: Agency, plan_digest: str) -> PlanDetails:
         to_come=None if plan.owners is None else max(0, plan.owners - n_owners),
         waiting_risk=plan.waiting_risk,
         conditions=plan.conditions,
-        notes=plan.notes,
         quasi_identifiers=plan.schema.names,
         sensitive=", ".join(plan.schema.sensitive_names),
         columns=tuple(
@@ -261,7 +260,7 @@ def issue_plan(session: Session, agency: Agency, population_id: int, plan: Plan)
         releases=plan.releases,
         records=plan.records,
         n_classes=plan.n_classes,
-        guarantee=plan.guarantee,
+        kind=plan.kind,
         promise=plan.promise,
         closeness=max((face.closeness.limit for face in plan.faces if face.closeness), default=None),
     )

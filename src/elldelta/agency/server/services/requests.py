@@ -14,7 +14,6 @@ from elldelta.agency.server.rights import CLIENT
 from elldelta.agency.server.services.jobs import JobView, enqueue
 from elldelta.agency.server.services.populations import current_model, find_population
 from elldelta.agency.server.tables import Job, Party, Request, View, check_text
-from elldelta.choices import BOUNDS
 from elldelta.core.checks import check_ell, check_whole
 from elldelta.errors import ParameterError
 from elldelta.files import digest
@@ -34,10 +33,7 @@ MOST_RELEASES = 10_000
 FEWEST_PAST = 5
 """Past records behind every value that a plan names, unless the agency says otherwise: everybody gets it."""
 
-ASKED = (
-    *("ell", "records", "delta", "releases", "shape", "guarantee", "bound"),
-    *("eta", "waiting_risk", "min_records", "shared_records", "owners"),
-)
+ASKED = (*("ell", "records", "delta", "releases", "kind", "waiting_risk", "min_records", "owners"),)
 """What of a wish a client decides; the rest is the agency's."""
 
 ASKED_IF_USED = ("closeness", "closeness_to")
@@ -79,18 +75,6 @@ def asked_wish(**asked: Any) -> Wish:  # noqa: ANN401 (the fields of a wish)
         ParameterError: It contradicts itself, or asks for what no plan is made with here.
     """
     wish = Wish(**asked)
-    if wish.bound not in BOUNDS:
-        raise ParameterError(
-            f"Plans with the bound {wish.bound!r} are no longer made.",
-            found="Those that were made are still valid.",
-            remedy=f"Choose one of {', '.join(BOUNDS)}.",
-        )
-    if wish.closeness is not None and wish.guarantee != "certified":
-        raise ParameterError(
-            "The service promises closeness with a certificate only.",
-            found=f"The kind of promise is {wish.guarantee}.",
-            remedy="Ask for a certified plan.",
-        )
     if wish.largest_ell > LARGEST:
         raise ParameterError("No column has so many values.", found="ell is larger than any number of them.")
     for name in ("releases", "min_records"):
