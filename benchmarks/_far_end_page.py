@@ -171,6 +171,4 @@ def _plan(snapshot, n_cells):
 - **Generalize first.** Three digits of the postal code, or ages in steps of five, before anything is
   planned: a hierarchy does this, and most combinations of a nation are too rare to stay whole in any
   plan.
-- **Release on the cluster, in any order.** The class map is small enough to be sent to every worker, and
-  a release is then one pass over the records.
 """

@@ -87,7 +87,7 @@ def _short(snapshot):
     lines = [
         f"- {what}: {significant(ratio)} times as long."
         for what, ratio in _ratios(snapshot, "tables")
-        if "--order" in what and "memory" not in what
+        if what.startswith("release") and "memory" not in what
     ]
     lines += [
         f"- {_faster('Verifying', own, row, 'pycanon')}"
@@ -126,8 +126,8 @@ def _unasked(snapshot):
     """What has no limit or was not measured, so that nobody takes it for reached."""
     said = "No limit is set for anonymizing with planning included, nor where another tool only checks."
     steps = {(row["step"], row["records"]) for row in facts(snapshot, "tables", "tables")}
-    if ("release --order sorted with a kept column", 100 * LARGE) not in steps:
-        said += " Sorting a hundred million records with a kept column was not compared with COPY here."
+    if ("release", 100 * LARGE) not in steps:
+        said += " Releasing a hundred million records was not compared with COPY here."
     return said
 
 
@@ -291,7 +291,7 @@ cells.
     yield table(("Step", "over", "processor time", "exponent"), rows)
     memory = facts(snapshot, "growth_records", "growth_memory")
     if memory:
-        yield "Peak memory of the whole command; the table has a kept column."
+        yield "Peak memory of the whole command."
         sizes = memory[0]["sizes"]
         rows = [(f"`{row['step']}`", *map(size, row["bytes"])) for row in memory]
         yield table(("Command", *(f"{number(n)} records" for n in sizes)), rows)

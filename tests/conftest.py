@@ -62,7 +62,6 @@ LONGEST_FIRST = (
     "ledger/test_ledger.py",
     "agency/server/test_bad_clients.py",
     "engines/test_postgres.py",
-    "release/test_release_table.py",
     "core/test_boxes.py",
     "core/test_occupancy.py",
     "statistical/test_sharp.py",

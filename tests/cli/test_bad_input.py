@@ -485,10 +485,10 @@ QUICK_WRITERS = ("plan", "release", "model show", "quarantine", "demo")
     "name",
     [
         pytest.param(name, marks=[] if name in QUICK_WRITERS else [pytest.mark.slow])
-        for name in (*WRITERS, "release kept", "quarantine", "demo")
+        for name in (*WRITERS, "quarantine", "demo")
     ],
 )
-def test_a_full_disk(in_process, elldelta, story, out, tmp_path, strangers, digests, name):
+def test_a_full_disk(in_process, story, out, tmp_path, strangers, digests, name):
     """No file may grow beyond a limit that is too small for the output."""
     limit = 300
     if name == "quarantine":
@@ -505,8 +505,6 @@ def test_a_full_disk(in_process, elldelta, story, out, tmp_path, strangers, dige
         )
     elif name == "demo":
         command = ("demo", "-o", out)
-    elif name == "release kept":
-        command = release_with_kept_column(elldelta, story, tmp_path, story.owner_a, out)
     else:
         command = commands_that_write(story, out)[name]
     before = {**digests(tmp_path), **digests(story.folder)}
@@ -526,14 +524,6 @@ def test_a_full_disk(in_process, elldelta, story, out, tmp_path, strangers, dige
     assert ".part" not in error["problem"], "the message names the file that the user asked for"
     assert {**digests(tmp_path), **digests(story.folder)} == before
     assert list(room.iterdir()) == []
-
-
-def release_with_kept_column(elldelta, story, tmp_path, source, out):
-    schema, model, plan = (tmp_path / name for name in ("kept.toml", "kept.parquet", "kept.json"))
-    elldelta("schema", "infer", story.past, *ROLES, "--keep", "ward,cost", "-o", schema)
-    elldelta("estimate", story.past, "--schema", schema, "-o", model)
-    elldelta("plan", model, *SMALL_PLAN, "-o", plan)
-    return ("release", source, "--plan", plan, "-o", out / "release.parquet")
 
 
 @pytest.fixture(scope="session")
@@ -580,17 +570,17 @@ def interrupted(start, happens, pause=0.0):
         pytest.param("late in writing", marks=pytest.mark.slow),
     ],
 )
-def test_ctrl_c(in_process, elldelta, story, out, tmp_path, large_table, digests, moment):
+def test_ctrl_c(in_process, story, out, tmp_path, large_table, digests, moment):
     """The signal comes when something on disk shows what the command is doing."""
-    command = release_with_kept_column(elldelta, story, tmp_path, large_table, out)
+    command = ("release", large_table, "--plan", story.plan, "-o", out / "release.csv")
     room = tmp_path / "temporary"
     room.mkdir()
     before = {}
     size = large_table.stat().st_size
 
     def start():
-        (out / "release.parquet.manifest.json").unlink(missing_ok=True)
-        (out / "release.parquet").write_bytes(b"the release of last month")
+        (out / "release.csv.manifest.json").unlink(missing_ok=True)
+        (out / "release.csv").write_bytes(b"the release of last month")
         before.update({**digests(tmp_path), **digests(story.folder)})
         return in_process(*command, "--overwrite", env={**os.environ, "TMPDIR": str(room)})
 

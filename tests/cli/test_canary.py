@@ -40,8 +40,7 @@ COLUMNS = {
     "cost": "number",
     "admitted": "date",
 }
-"""Every column and the kind of its values: quasi-identifiers, sensitive, one kept, two dropped."""
-KEPT = "ward"
+"""Every column and the kind of its values: quasi-identifiers, sensitive, three dropped."""
 PLACES = [
     *((column, "csv") for column in ("postal_code", "income", "disease", "ward")),
     ("born", "parquet"),
@@ -146,13 +145,12 @@ def speaks(elldelta):
 
 @pytest.fixture(scope="session")
 def innocent(tmp_path_factory):
-    """Schema, model and plan from past records without a secret; kept column: ward."""
+    """Schema, model and plan from past records without a secret."""
     folder = tmp_path_factory.mktemp("innocent")
     past = write_csv(folder / "past.csv", table(3, n=4000))
     schema, model, plan = folder / "schema.toml", folder / "model.parquet", folder / "plan.json"
     bins = ("--bins", "income=width:2500000")
-    quietly("schema", "infer", past, "--qi", ",".join(QI), "--sensitive", SENSITIVE, "--keep", KEPT, *bins,
-            "-o", schema)  # fmt: skip
+    quietly("schema", "infer", past, "--qi", ",".join(QI), "--sensitive", SENSITIVE, *bins, "-o", schema)
     text = schema.read_text(encoding="utf-8").replace('unit = "day"', 'unit = "year"')
     schema.write_text(text, encoding="utf-8")
     quietly("estimate", past, "--schema", schema, "-o", model)
@@ -212,16 +210,15 @@ def test_a_secret_in_the_table_of_an_owner(elldelta, speaks, innocent, tmp_path,
     assert side.exists() == stranger
     speaks(column, "verify", release, "--plan", plan, again=())
     speaks(column, "audit", release, "--report", tmp_path / "audit.html")
-    allowed = {"side.csv"} if stranger else {"release.csv"} if column == KEPT else set()
+    allowed = {"side.csv"} if stranger else set()
     assert where(column, tmp_path, besides={owner.name}) == allowed
 
 
 def test_the_column_that_tells_persons_apart_is_written_nowhere(speaks, innocent, tmp_path):
     rows = [{**row, "patient": f"{TEXT}{place // 2}"} for place, row in enumerate(planted("cost"))]
     owner = write_csv(tmp_path / "owner.csv", rows)
-    schema, plan, model = tmp_path / "schema.toml", tmp_path / "plan.json", tmp_path / "model.parquet"
+    schema, plan, model = innocent / "schema.toml", tmp_path / "plan.json", tmp_path / "model.parquet"
     release, by_person = tmp_path / "release.csv", ("--person", "patient")
-    schema.write_text((innocent / "schema.toml").read_text().replace(f'"{KEPT}"', ""))
     speaks("ward", "estimate", owner, "--schema", schema, "-o", model, *by_person)
     asked = ("--ell", "3", "--records", "900", "--releases", "1", "--delta", "0.1")
     speaks("ward", "plan", model, *asked, "-o", plan)

@@ -54,7 +54,6 @@ def test_spark_releases_and_verifies_without_a_word_too_many(in_process, elldelt
         said, remarks = run.communicate()
     assert (run.returncode, remarks) == (0, ""), said
     manifest = json.loads(said)
-    assert sorted(path.name for path in target.iterdir()) == ["part-00000.parquet"]
     assert list(room.iterdir()) == []
     assert elldelta("verify", target, "--plan", story.plan, "--json").json["records"] == 3000
     elldelta("release", story.owner_a, "--plan", story.plan, "-o", tmp_path / "duckdb.parquet")

@@ -109,6 +109,15 @@ class StandaloneCluster:
             worker for worker in self.workers if worker.runs and "Asked to launch executor" in worker.said()
         ]
 
+    def shuffled(self):
+        """What tasks have grouped so far, as files on the disks of the workers."""
+        return {
+            f"{folder}/{name}"
+            for folder, _, names in os.walk(self._folder)
+            for name in names
+            if name.startswith("shuffle_")
+        }
+
     def ended_applications(self):
         """How many applications have ended, by themselves or otherwise."""
         return len(re.findall(r"Removing app app-", self.master.said()))

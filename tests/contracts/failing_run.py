@@ -1,4 +1,4 @@
-"""A run in a process of its own that meets a full disk or Ctrl-C: `failing_run MODE OUTPUT KIND`."""
+"""A run in a process of its own that meets a full disk or Ctrl-C: `failing_run MODE OUTPUT WRITTEN`."""
 
 import contextlib
 import itertools
@@ -16,6 +16,7 @@ from elldelta.errors import ElldeltaError
 from elldelta.files import AtomicFiles
 from elldelta.model.counting import count
 from elldelta.release.publishable import Publishable
+from elldelta.release.quarantine import write_quarantine
 from elldelta.release.rows import write_release
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
@@ -29,9 +30,9 @@ def children():
     return found
 
 
-def main(mode, output, kind):
-    kept = ("name",) if kind == "joined" else ()
-    schema = Schema((Column("a", Integers(0, 9)),), Column("s", Categories(("x", "y"))), kept=kept)
+def main(mode, output, written):
+    highest = 4 if written == "quarantine" else 9
+    schema = Schema((Column("a", Integers(0, highest)),), Column("s", Categories(("x", "y"))))
     n = 200_000 if mode == "full" or os.environ["ENGINE"] == "spark" else 2_000_000
     rng = np.random.default_rng(1)
     table = pa.table(
@@ -46,7 +47,7 @@ def main(mode, output, kind):
             # Enough work that the interrupt always comes in the middle of it.
             table = pa.concat_tables([table] * (2000 if engine.name == "duckdb" else 10))
             print("ready", flush=True)  # noqa: T201
-        counted = count(engine.open(table), schema)
+        counted = count(engine.open(table), schema, unknown="quarantine")
         content = Publishable(counted.counts, np.zeros(counted.counts.n_combinations), None, [("*",)])
         if mode == "full":
             for process in (os.getpid(), *children()):
@@ -54,7 +55,11 @@ def main(mode, output, kind):
         print("ready", flush=True)  # noqa: T201
         with AtomicFiles() as files:
             for turn in itertools.count():  # as long as it takes until the failure comes
-                write_release(counted, content, output.replace("TURN", str(turn)), files)
+                path = output.replace("TURN", str(turn))
+                if written == "quarantine":
+                    write_quarantine(counted, path, files)
+                else:
+                    write_release(content, path, files)
 
 
 if __name__ == "__main__":

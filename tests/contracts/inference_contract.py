@@ -225,7 +225,7 @@ class InferenceContract(Placement):
             mapped(table, schema, {"PLZ": "zip"})
 
     def test_a_table_is_the_same_in_every_format(self, engine, tmp_path):
-        needs(engine, "files")
+        needs(engine, "formats")
         rows = [{"zip": "01", "age": "5", "s": "é"}, {"zip": "1", "age": None, "s": "x,y"}]
         names = ("zip", "age", "s")
         write_csv(tmp_path / "a.csv", rows, names)

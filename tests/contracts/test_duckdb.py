@@ -16,8 +16,8 @@ class TestInference(InferenceContract):
 class TestFailures(FailureContract):
     engine_name = "duckdb"
     rarely = (
-        "test_a_full_disk_is_named_and_leaves_nothing[generated-parquet]",
-        "test_a_full_disk_is_named_and_leaves_nothing[joined-csv]",
-        "test_an_interrupt_is_heard_and_leaves_nothing[generated]",
+        "test_a_full_disk_is_named_and_leaves_nothing[release-parquet]",
+        "test_a_full_disk_is_named_and_leaves_nothing[quarantine-csv]",
+        "test_an_interrupt_is_heard_and_leaves_nothing[release]",
     )
     start = staticmethod(connect)

@@ -44,7 +44,6 @@ class InDatabase:
 
 
 class TestTables(InDatabase, EngineContract):
-    n_many = 100_000  # some megabytes: more than fit into what the server sorts in memory
     start = staticmethod(connect)
 
 
@@ -55,11 +54,11 @@ class TestInference(InDatabase, InferenceContract):
 class TestFailures(InDatabase, FailureContract):
     engine_name = "postgres"
     rarely = (
-        "test_a_full_disk_is_named_and_leaves_nothing[generated-csv]",
-        "test_a_full_disk_is_named_and_leaves_nothing[generated-parquet]",
-        "test_a_full_disk_is_named_and_leaves_nothing[joined-csv]",
-        "test_an_interrupt_is_heard_and_leaves_nothing[joined]",
-        "test_an_interrupt_is_heard_and_leaves_nothing[generated]",
+        "test_a_full_disk_is_named_and_leaves_nothing[release-csv]",
+        "test_a_full_disk_is_named_and_leaves_nothing[release-parquet]",
+        "test_a_full_disk_is_named_and_leaves_nothing[quarantine-csv]",
+        "test_an_interrupt_is_heard_and_leaves_nothing[quarantine]",
+        "test_an_interrupt_is_heard_and_leaves_nothing[release]",
     )
     start = staticmethod(connect)
 

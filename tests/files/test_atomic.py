@@ -121,106 +121,52 @@ except FileError as refusal:
     assert names(tmp_path) == []
 
 
-def write_parts(folder, *texts):
-    for place, text in enumerate(texts):
-        (folder / f"part-{place:05}.csv").write_text(text)
-
-
-def test_a_folder_of_parts_appears_by_one_renaming(tmp_path):
+def test_a_folder_appears_by_one_renaming(tmp_path):
     with AtomicFiles() as files:
-        staged = files.stage(tmp_path / "r.csv", folder=True)
-        write_parts(staged, "1", "2")
+        staged = files.stage(tmp_path / "evidence", folder=True)
+        (staged / "page.html").write_text("1")
         files.stage(tmp_path / "r.json").write_text("{}")
         assert staged.parent == tmp_path
-        assert not (tmp_path / "r.csv").exists()
-    assert names(tmp_path) == ["r.csv", "r.json"]
-    assert names(tmp_path / "r.csv") == ["part-00000.csv", "part-00001.csv"]
+        assert not (tmp_path / "evidence").exists()
+    assert names(tmp_path) == ["evidence", "r.json"]
+    assert names(tmp_path / "evidence") == ["page.html"]
 
 
 @pytest.mark.parametrize("problem", [ValueError, KeyboardInterrupt, SystemExit])
 def test_a_staged_folder_is_gone_after_an_error_with_whatever_is_in_it(tmp_path, problem):
-    (tmp_path / "r.csv").mkdir()
-    write_parts(tmp_path / "r.csv", "precious")
-
     def fail():
-        with AtomicFiles(overwrite=True) as files:
-            staged = files.stage(tmp_path / "r.csv", folder=True)
-            (staged / "_temporary" / "0").mkdir(parents=True)
-            write_parts(staged, "1")
+        with AtomicFiles() as files:
+            staged = files.stage(tmp_path / "evidence", folder=True)
+            (staged / "deep" / "er").mkdir(parents=True)
+            (staged / "deep" / "page.html").write_text("1")
             raise problem
 
     with pytest.raises(problem):
         fail()
-    assert names(tmp_path) == ["r.csv"]
-    assert (tmp_path / "r.csv" / "part-00000.csv").read_text() == "precious"
+    assert names(tmp_path) == []
 
 
-def test_a_folder_replaces_a_table_and_nothing_else(tmp_path):
-    (tmp_path / "r.csv").mkdir()
-    write_parts(tmp_path / "r.csv", "old", "old")
-    (tmp_path / "r.csv" / "_SUCCESS").touch()
-    with AtomicFiles() as files, pytest.raises(FileError, match="exists"):
-        files.stage(tmp_path / "r.csv", folder=True)
-    with AtomicFiles(overwrite=True) as files:
-        write_parts(files.stage(tmp_path / "r.csv", folder=True), "new")
-    assert names(tmp_path) == ["r.csv"]
-    assert names(tmp_path / "r.csv") == ["part-00000.csv"]
-    (tmp_path / "file.csv").write_text("old")
-    with AtomicFiles(overwrite=True) as files:
-        write_parts(files.stage(tmp_path / "file.csv", folder=True), "new")
-    assert names(tmp_path / "file.csv") == ["part-00000.csv"]
-    with AtomicFiles(overwrite=True) as files, pytest.raises(FileError, match="folder"):
-        files.stage(tmp_path / "file.csv")
-    (tmp_path / "r.csv" / "thesis.tex").write_text("precious")
-    with AtomicFiles(overwrite=True) as files, pytest.raises(FileError, match="holds more"):
-        files.stage(tmp_path / "r.csv", folder=True)
-    assert (tmp_path / "r.csv" / "thesis.tex").read_text() == "precious"
-
-
-def test_a_replaced_folder_comes_back_if_the_rest_cannot_be_placed(tmp_path, monkeypatch):
-    (tmp_path / "r.csv").mkdir()
-    write_parts(tmp_path / "r.csv", "old")
-    replace = type(tmp_path).replace
-
-    def fail_for_the_manifest(path, target):
-        if target.name == "r.json":
-            raise OSError(errno.EIO, "")
-        return replace(path, target)
-
-    monkeypatch.setattr(type(tmp_path), "replace", fail_for_the_manifest)
-
-    def write():
-        with AtomicFiles(overwrite=True) as files:
-            write_parts(files.stage(tmp_path / "r.csv", folder=True), "new")
-            files.stage(tmp_path / "r.json").write_text("{}")
-
-    with pytest.raises(FileError, match="cannot be written"):
-        write()
-    assert names(tmp_path) == ["r.csv"]
-    assert (tmp_path / "r.csv" / "part-00000.csv").read_text() == "old"
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_replaces_nothing(tmp_path, overwrite):
+    (tmp_path / "evidence").mkdir()
+    (tmp_path / "evidence" / "thesis.tex").write_text("precious")
+    with AtomicFiles(overwrite=overwrite) as files, pytest.raises(FileError, match="exists"):
+        files.stage(tmp_path / "evidence", folder=True)
+    with AtomicFiles(overwrite=overwrite) as files, pytest.raises(FileError, match="folder"):
+        files.stage(tmp_path / "evidence")
+    assert (tmp_path / "evidence" / "thesis.tex").read_text() == "precious"
 
 
 def test_a_private_folder_is_closed_to_others(tmp_path):
     with AtomicFiles() as files:
-        write_parts(files.stage(tmp_path / "q.csv", private=True, folder=True), "1")
-    assert (tmp_path / "q.csv").stat().st_mode & 0o077 == 0
+        files.stage(tmp_path / "q", private=True, folder=True)
+    assert (tmp_path / "q").stat().st_mode & 0o077 == 0
 
 
-def test_a_ledger_places_takes_back_and_discards_folders_like_files(tmp_path):
-    def staged(name):
-        temporary = tmp_path / f".{name}.x.part"
-        temporary.mkdir()
-        write_parts(temporary, "1")
-        return Pending.of(tmp_path / "ledger", 0, "", {temporary: tmp_path / name}, overwrite=True)
-
-    waiting = staged("a.csv")
+def test_a_ledger_does_not_take_folders_for_files_of_a_release(tmp_path):
+    temporary = tmp_path / ".a.csv.x.part"
+    temporary.write_text("1")
+    waiting = Pending.of(tmp_path / "ledger", 0, "", {temporary: tmp_path / "a.csv"}, overwrite=True)
     assert all(file.is_ours for file in waiting.files)
-    assert waiting.place() == ()
-    assert names(tmp_path) == ["a.csv"]
-    assert waiting.place() == ()  # again, as after a crash
-    with pytest.raises(FileError, match="exists"):  # a folder cannot be replaced by one renaming
-        staged("a.csv")
-    staged("b.csv").discard()
-    assert names(tmp_path) == [".a.csv.x.part", "a.csv"]
-    (tmp_path / "a.csv" / "thesis.tex").touch()
+    (tmp_path / "a.csv").mkdir()
     assert not any(file.is_ours for file in waiting.files)

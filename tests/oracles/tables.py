@@ -83,7 +83,7 @@ def persons_of_several(rows, schema, person):
 
 
 def release(rows, schema, label_row):
-    """The multiset of released rows: labels, sensitive value, kept columns.
+    """The multiset of released rows: labels, sensitive value.
 
     `label_row` turns the positions of a combination into its labels, or None if its records are left out.
     """
@@ -96,7 +96,7 @@ def release(rows, schema, label_row):
         labels = label_row(tuple(places))
         if labels is not None:
             shown = sensitive_value(schema.sensitive, value)
-            released[(*labels, shown, *(row[name] for name in schema.kept))] += 1
+            released[*labels, shown] += 1
     return released
 
 

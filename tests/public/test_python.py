@@ -5,7 +5,6 @@ import json
 import random
 import traceback
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -61,12 +60,6 @@ def plan(past):
     return ed.plan(ed.estimate(to_arrow(past), schema), ell=3, releases=2, records=2500, delta=0.01)
 
 
-@pytest.fixture(scope="module")
-def kept_plan(past):
-    schema = ed.Schema.infer(to_arrow(past), QUASI_IDENTIFIERS, SENSITIVE, kept=("ward", "cost"))
-    return ed.plan(ed.estimate(to_arrow(past), schema), ell=3, releases=2, records=2500, delta=0.01)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_model_and_plan_do_not_depend_on_the_kind_of_table(tmp_path, past, plan, kind):
     frame = KINDS[kind](past)
@@ -80,33 +73,25 @@ def test_schema_model_and_plan_do_not_depend_on_the_kind_of_table(tmp_path, past
     assert ed.plan(model, ell=3, releases=2, records=2500, delta=0.01) == plan
 
 
-@pytest.mark.parametrize("keep", [False, True], ids=["plain", "kept"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_release_in_memory_is_the_release_on_disk(tmp_path, plan, kept_plan, kind, keep):
-    chosen = kept_plan if keep else plan
+def test_a_release_in_memory_is_the_release_on_disk(tmp_path, plan, kind):
     rows = make_rows(3000, seed=2)
     frame = KINDS[kind](rows)
     before = a_copy(frame)
-    release = ed.release(frame, chosen)
+    release = ed.release(frame, plan)
     assert type(release.table) is type(frame)
     assert frame.equals(before)
 
     target = tmp_path / "release.parquet"
-    manifest = ed.release(write_parquet(tmp_path / "owner.parquet", rows), chosen, to=target).manifest
+    manifest = ed.release(write_parquet(tmp_path / "owner.parquet", rows), plan, to=target).manifest
     on_disk = pq.read_table(target)
     assert cells(release.table) == cells(on_disk)
     names = release.table.column_names if kind == "arrow" else list(release.table.columns)
     assert names == on_disk.column_names
-    # Kept columns of a file are known by its bytes, those in memory by their rows.
-    assert [item and item["of"] for item in (release.manifest.kept, manifest.kept)] == (
-        ["rows", "file"] if keep else [None, None]
-    )
-    own, other = (replace(item, kept=None).to_dict() for item in (release.manifest, manifest))
-    assert own == other
+    assert release.manifest.to_dict() == manifest.to_dict()
     assert release.manifest.records_released == len(release.table) == 3000
-    if not keep:
-        expected = brute_force.release(json.loads(json.dumps(chosen.to_dict())), rows)
-        assert Counter(cells(release.table)) == expected
+    expected = brute_force.release(json.loads(json.dumps(plan.to_dict())), rows)
+    assert Counter(cells(release.table)) == expected
 
 
 def test_the_order_of_the_records_changes_nothing(plan):

@@ -186,7 +186,7 @@ class Evidence:
             promised=max(item.manifest.ell for item in published),
             plans=tuple(item.manifest.plan_digest for item in published),
             assumptions=(
-                *_assumptions([], schema.kept),
+                *_assumptions([]),
                 *_alike(schema),
                 *((MISSING_COUNTS,) if schema.sensitive.has_missing else ()),
             ),
@@ -276,7 +276,7 @@ class Evidence:
             promised=max((release.ell for release in releases if release.ell is not None), default=None),
             plans=tuple(release.plan_digest for release in releases),
             assumptions=(
-                *_assumptions(releases, () if schema is None else schema.kept),
+                *_assumptions(releases),
                 *_alike(schema),
                 *_overlaps(shown, int((~cells.is_named).sum())),
                 *understanding.notes,
@@ -438,7 +438,7 @@ def check_schemas(described: Sequence[tuple[str, Schema]]) -> None:
             )
 
 
-def _assumptions(releases: Sequence[ReadRelease], kept: Sequence[str]) -> tuple[str, ...]:
+def _assumptions(releases: Sequence[ReadRelease]) -> tuple[str, ...]:
     """What says what the releases show; without any, manifests do."""
     by = {kind: [item.name for item in releases if item.told_by == kind] for kind in ("schema", "labels")}
     told = []
@@ -454,9 +454,6 @@ def _assumptions(releases: Sequence[ReadRelease], kept: Sequence[str]) -> tuple[
         told.append(f"{listed}: no manifest was there; the labels were understood by the schema given.")
     else:
         told.append("Every release is the one that its manifest describes: its content was compared.")
-    if kept:
-        listed = ", ".join(sorted(kept))
-        told.append(f"Columns that are kept unchanged ({listed}) were not looked at: they can name people.")
     return tuple(told)
 
 

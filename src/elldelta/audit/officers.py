@@ -81,7 +81,6 @@ def _columns(record: Mapping[str, Any]) -> list[Block]:
     plan, reasons = record["plan"], record["about"]["quasi_identifiers"]
     rows = [(name, "quasi-identifier, made coarse", reasons[name]) for name in plan["quasi_identifiers"]]
     rows += [(name, "sensitive, published as it is", "what is protected") for name in plan["sensitive"]]
-    rows += [(name, "kept unchanged", "the promise does not cover it") for name in plan["kept"]]
     text = "Columns that are not listed are not published. The reasons are the publisher's."
     return [{"header": ("column", "what happens to it", "reason"), "rows": rows}, {"text": text}]
 
@@ -138,8 +137,8 @@ def _singling_out(record: Mapping[str, Any]) -> list[Block]:
         {"text": "Can one person's record be told apart from all others?"},
         {
             "text": f"Every class of these releases holds at least {fewest:,} records: nobody's record can "
-            "be pointed at by the quasi-identifiers alone. That shows nothing about columns that are kept "
-            "unchanged, and nothing about people whose whole class shares a value."
+            "be pointed at by the quasi-identifiers alone. That shows nothing about people whose "
+            "whole class shares a value."
         },
     ]
 

@@ -118,7 +118,6 @@ class ReadRelease:
         class_of: The class of each box; None if every class is one box, so that equal ones are one class.
         told_by: What says what it shows.
         ell: What its manifest promises.
-        kept: Columns that it shows unchanged.
         n_left_out: Records without a sensitive value, which are not counted.
         plan_digest: The plan that its manifest names.
     """
@@ -131,7 +130,6 @@ class ReadRelease:
     class_of: NDArray[np.int64] | None = None
     told_by: Literal["manifest", "schema", "labels"] = "labels"
     ell: int | None = None
-    kept: tuple[str, ...] = ()
     n_left_out: int = 0
     plan_digest: str | None = None
 
@@ -180,7 +178,7 @@ class ReadRelease:
             shown.append(told[place])
         labels, parts = tuple(zip(*shown, strict=True)), tuple(zip(*boxes, strict=True))
         values = sensitive_texts(schema)
-        return cls(name, labels, values, counts, parts, class_of, "manifest", kept=schema.kept)
+        return cls(name, labels, values, counts, parts, class_of, "manifest")
 
 
 def read_release(
@@ -235,7 +233,6 @@ def read_release(
         found.counts,
         boxes,
         told_by="schema",
-        kept=schema.kept,
         n_left_out=n_left_out,
     )
 

@@ -288,7 +288,6 @@ def _plan_part(plan: Plan, files: Sequence[Path], *, is_checked: bool) -> dict[s
         "conditions": list(plan.conditions),
         "quasi_identifiers": list(plan.schema.names),
         "sensitive": list(plan.schema.sensitive_names),
-        "kept": list(plan.schema.kept),
         "signed": is_checked,
         "signature_unchecked": not is_checked and signature_path(files[0]).exists(),
         "values": plan.schema.n_values,
@@ -406,11 +405,10 @@ def _thing(crate: Any, name: str, kind: str, words: str) -> Any:  # noqa: ANN401
 
 
 def _file_digest(path: Path) -> str:
-    """The digest of a file, or of the parts of a folder in the order of their names."""
+    """The digest of a file."""
     if not path.exists():
         raise FileError(f"{path} is not there.", found="There is no such file.", remedy="Check its name.")
-    parts = sorted(path.iterdir()) if path.is_dir() else [path]
-    return digest_of_parts(block for part in parts for block in _blocks(part))
+    return digest_of_parts(_blocks(path))
 
 
 def _blocks(path: Path) -> Any:  # noqa: ANN401 (bytes, piece by piece)

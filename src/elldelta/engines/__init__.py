@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta.engines.formats import FileFormat, format_of, source_format
 from elldelta.engines.sources import Query, TableName, from_arrow, is_frame, to_arrow
-from elldelta.engines.table import Engine, FileMark, Progress, Table, TableColumn, ValueKind, require
+from elldelta.engines.table import Engine, Progress, Table, TableColumn, ValueKind, require
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import glob
 import itertools
 import os
@@ -31,26 +30,21 @@ from elldelta.engines.table import (
     Table,
     TableColumn,
     ValueKind,
-    disk_error,
     require,
     withheld,
 )
 from elldelta.engines.task import Task, private_folder
 from elldelta.errors import DataError, ElldeltaError, FileError
-from elldelta.files import CsvFormat, transcode, unwritable, wrong_encoding
+from elldelta.files import CsvFormat, transcode, wrong_encoding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-
-    from elldelta.engines.formats import FileFormat
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     Result = TypeVar("Result")
 
 MEMORY_LIMIT = "576MiB"
 """So that a whole command stays below 1 GiB: Python, Arrow and compiled programs take up to 350 MiB more."""
 _BATCH_ROWS = 1 << 18
-_MOST_CODED = 1 << 12
-"""Every row group of a Parquet file repeats the dictionary of a coded column; it must stay small."""
 _KINDS: dict[str, ValueKind] = {
     "BOOLEAN": "boolean",
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "integer"),
@@ -60,11 +54,6 @@ _KINDS: dict[str, ValueKind] = {
     "DATE": "date",
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
 }
-_WRITTEN_ALIKE = {
-    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
-    *("FLOAT", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP"),
-}
-"""Types of columns that are the same in Parquet, whether DuckDB or pyarrow has written them."""
 
 
 def connect(
@@ -88,13 +77,12 @@ class DuckDBEngine(Engine):
     """DuckDB behind the engine contract; see `elldelta.engines.table`."""
 
     name = "duckdb"
-    capabilities: frozenset[Capability] = frozenset({"files", "frames", "write file", "order"})
+    capabilities: frozenset[Capability] = frozenset({"files", "formats", "frames"})
 
     def __init__(
         self, memory_limit: str, threads: int | None, temp_directory: str | os.PathLike[str] | None
     ) -> None:
         self._numbers = itertools.count()
-        self._types: dict[str, list[str]] = {}
         self._copies: dict[Path, Path] = {}
         self._lost = False
         self._interrupt: Callable[[], object] = lambda: None
@@ -154,7 +142,7 @@ class DuckDBEngine(Engine):
         self._execute(f"CREATE TEMP TABLE {relation} AS {query}", progress)
         return relation
 
-    def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
+    def fetch(self, relation: str) -> Generator[pa.RecordBatch]:
         """Hands out a stored result, a batch at a time."""
         query = f"SELECT * FROM {relation}"  # noqa: S608 (a name made here)
         reader = self._run(lambda: self._connection.sql(query).to_arrow_reader(_BATCH_ROWS), "read")
@@ -173,114 +161,25 @@ class DuckDBEngine(Engine):
                 )
             )
 
-    def fetch_sorted(self, query: str, progress: Progress | None = None) -> Generator[pa.RecordBatch] | None:
-        """Hands out the rows of a query in its order, if pyarrow writes its columns as DuckDB would."""
-        found = self._run(lambda: self._connection.sql(query), "read")
-        is_alike = all(str(kind) in _WRITTEN_ALIKE for kind in found.types)
-        return self._fetched_sorted(query, progress) if is_alike else None
-
-    def _fetched_sorted(self, query: str, progress: Progress | None) -> Generator[pa.RecordBatch]:
-        self._execute("SET preserve_insertion_order = true")
-        try:
-            relation = self.store(query, progress)
-            try:
-                yield from self.fetch(relation)
-            finally:
-                self.discard(relation)
-        finally:
-            self._execute("SET preserve_insertion_order = false")
-
     def put(self, table: pa.Table) -> str:
         """Brings a small table in; returns the relation that stands for it."""
         view = f"given_{next(self._numbers)}"
         self._run(lambda: self._connection.register(view, table), "read")
-        types: list[str] = []
         try:
-            shown = [self._shown(view, field, types) for field in table.schema]
-            relation = self.store(f"SELECT {', '.join(shown)} FROM {view}")  # noqa: S608 (a name made here)
-        except BaseException:
-            self._drop(types)
-            raise
+            return self.store(f"SELECT * FROM {view}")  # noqa: S608 (a name made here)
         finally:
             self._run(lambda: self._connection.unregister(view), "read")
-        self._types[relation] = types
-        return relation
-
-    def read_once(self, batches: pa.RecordBatchReader) -> str:
-        """Takes batches that come from elsewhere; the relation that stands for them can be read once."""
-        view = self._name()
-        self._run(lambda: self._connection.register(view.strip('"'), batches), "read")
-        return view
 
     def discard(self, *relations: str) -> None:
         """Forgets stored results."""
         for relation in relations:
             self._execute(f"DROP TABLE IF EXISTS {relation}")
-            self._drop(self._types.pop(relation, ()))
-
-    def write(
-        self,
-        query: str,
-        path: Path,
-        file_format: FileFormat,
-        *,
-        ordered: bool,
-        progress: Progress | None = None,
-    ) -> int:
-        """Writes the rows of a query to a file; returns their number."""
-        options = {"parquet": "FORMAT PARQUET, COMPRESSION ZSTD", "csv": "FORMAT CSV, HEADER TRUE"}[
-            file_format
-        ]
-        target = sql.text(os.fspath(path))
-        rows = self._decoded_after(query) if ordered else query
-        self._execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
-        try:
-            statement = f"COPY ({rows}) TO {target} ({options}, USE_TMP_FILE FALSE)"
-            [(n_rows, *_)] = self._execute(statement, progress, writing=path).fetchall()
-        finally:
-            self._execute("SET preserve_insertion_order = false")
-        return int(n_rows)
 
     def close(self) -> None:
         """Gives up the connection and everything on disk."""
         if not self._lost:
             self._connection.close()
         self._removal()
-
-    def _drop(self, types: Iterable[str]) -> None:
-        for name in types:
-            self._execute(f"DROP TYPE IF EXISTS {name}")
-
-    def _shown(self, view: str, field: pa.Field, types: list[str]) -> str:
-        """How a column of a given table is stored: as an ENUM, whose texts are hashed once and not per row.
-
-        Parquet is then written more than twice as fast: its dictionary is there already.
-        """
-        name = sql.identifier(field.name)
-        if not pa.types.is_dictionary(field.type):
-            return name
-        distinct = f"SELECT DISTINCT {name} FROM {view} WHERE {name} IS NOT NULL"  # noqa: S608
-        [(n_texts,)] = self._execute(f"SELECT COUNT(*) FROM ({distinct})").fetchall()  # noqa: S608
-        if n_texts > _MOST_CODED:
-            return f"CAST({name} AS VARCHAR) AS {name}"
-        coded = self._name()
-        self._execute(f"CREATE TYPE {coded} AS ENUM ({distinct} ORDER BY 1)")
-        types.append(coded)
-        return f"CAST({name} AS {coded}) AS {name}"
-
-    def _decoded_after(self, query: str) -> str:
-        """A query whose coded columns become texts once their rows are sorted, which is faster so.
-
-        What DuckDB writes of coded ones depends on which of its threads comes first.
-        """
-        found = self._run(lambda: self._connection.sql(query), "read")
-        coded = [
-            sql.identifier(name)
-            for name, kind in zip(found.columns, found.types, strict=True)
-            if str(kind).startswith("ENUM")
-        ]
-        texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in coded)
-        return f"SELECT * REPLACE ({texts}) FROM ({query}) AS sorted" if coded else query  # noqa: S608
 
     def _open_frame(self, frame: object) -> Table:
         table, hidden = columns_apart(frame)
@@ -358,9 +257,7 @@ class DuckDBEngine(Engine):
     def _name(self) -> str:
         return sql.identifier(f"elldelta_{next(self._numbers)}")
 
-    def _execute(
-        self, statement: str, progress: Progress | None = None, writing: Path | None = None
-    ) -> duckdb.DuckDBPyConnection:
+    def _execute(self, statement: str, progress: Progress | None = None) -> duckdb.DuckDBPyConnection:
         """Executes a statement; tells how far it is."""
         connection = self._connection
 
@@ -369,7 +266,7 @@ class DuckDBEngine(Engine):
             if progress and percent >= 0:
                 progress(min(percent / 100.0, 1.0))
 
-        result = self._run(lambda: connection.execute(statement), "read", writing, watch)
+        result = self._run(lambda: connection.execute(statement), "read", watch)
         if progress:
             progress(1.0)
         return result
@@ -378,7 +275,6 @@ class DuckDBEngine(Engine):
         self,
         action: Callable[[], Result],
         doing: str,
-        writing: Path | None = None,
         watch: Callable[[], object] = lambda: None,
     ) -> Result:
         """Runs an action and hears Ctrl-C; what DuckDB raises is replaced, because its texts quote cells."""
@@ -391,7 +287,7 @@ class DuckDBEngine(Engine):
         except duckdb.InterruptException:
             problem = KeyboardInterrupt()
         except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
-            problem = _translated(error, doing, writing, self._copies)
+            problem = _translated(error, doing, self._copies)
         except RuntimeError:
             problem = withheld()
         finally:
@@ -408,15 +304,12 @@ def _decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _translated(
-    error: Exception, doing: str, writing: Path | None, copies: Mapping[Path, Path]
-) -> BaseException:
+def _translated(error: Exception, doing: str, copies: Mapping[Path, Path]) -> BaseException:
     """One of our errors for one of DuckDB's; its text is looked at, never passed on.
 
     Args:
         error: What DuckDB raised.
         doing: What it was doing.
-        writing: The file that it was writing.
         copies: The files of which copies were made for it, by the copy.
     """
     words = str(error)
@@ -426,8 +319,6 @@ def _translated(
             found="The engine reached its limits.",
             remedy="Make room on the disk of the temporary folder, or allow the engine more memory.",
         )
-    if writing is not None and isinstance(error, duckdb.IOException | OSError):
-        return unwritable(writing, disk_error(words) or OSError(errno.EIO, ""))
     path = re.search(r"^  file = (.*)$", words, re.MULTILINE)
     name = copies.get(Path(path[1]), Path(path[1])) if path and Path(path[1]).exists() else None
     if "not utf-8 encoded" in words or "Invalid unicode" in words:

@@ -10,7 +10,7 @@ byte; an engine whose columns do not do so opens them that way.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from elldelta.engines.cells import REAL_PATTERN, numbers_among
 from elldelta.errors import InternalError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from elldelta.engines.table import ValueKind
 
 
-RowOrder = Literal["sorted", "numbered", "any"]
 QUOTED = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
 """How `text` and `identifier` write, for engines that have to look for it."""
 ROW_NUMBER = "row number \x1f elldelta"
@@ -65,54 +64,6 @@ def few_rows_each(relation: str, person: str, names: Sequence[str], most: int) -
         f"(SELECT {listed} FROM (SELECT {listed}, ROW_NUMBER() OVER (PARTITION BY {person} "  # noqa: S608
         f"ORDER BY MD5({text_of})) AS {identifier(ROW_NUMBER)} FROM {relation} "
         f"WHERE {person} IS NOT NULL) AS numbered WHERE {identifier(ROW_NUMBER)} <= {most}) AS few"
-    )
-
-
-def released_rows(
-    relation: str,
-    keys: Sequence[str],
-    encodings: Sequence[str],
-    strides: Sequence[int],
-    classes: str,
-    names: Sequence[str],
-    kept: Sequence[str],
-    *,
-    order: RowOrder,
-) -> str:
-    """The rows of a release that keeps columns: generalized labels, sensitive value, kept columns.
-
-    Args:
-        relation: The table.
-        keys: The grouping expression of every quasi-identifier, then of the sensitive column.
-        encodings: For each key a relation (raw, position) of the values that are released; the last one, of
-            the sensitive column, also says how each is written: (raw, position, value).
-        strides: What a position of each quasi-identifier adds to the rank.
-        classes: A relation (rank, class, l0, l1, ...) of combinations and labels.
-        names: The released names of the quasi-identifiers, then of the sensitive column; none, if the kept
-            columns alone are wanted.
-        kept: Columns that are shown unchanged.
-        order: "sorted" by class, sensitive value and kept columns; "numbered" in that order by one more
-            column at the end; or "any".
-    """
-    keyed = ", ".join(f"{expression} AS k{place}" for place, expression in enumerate(keys))
-    carried = "".join(f", {identifier(name)} AS c{place}" for place, name in enumerate(kept))
-    last = len(keys) - 1
-    rank = " + ".join(f"e{place}.position * {stride}" for place, stride in enumerate(strides))
-    released = [*(f"classes.l{place}" for place in range(last)), f"e{last}.value"]
-    shown = [
-        *(f"{cell} AS {identifier(name)}" for cell, name in zip(released, names, strict=False)),
-        *(f"keyed.c{place} AS {identifier(name)}" for place, name in enumerate(kept)),
-    ]
-    order_by = ", ".join(
-        # Where missing values come is said, because engines differ.
-        ["classes.class", f"e{last}.position", *(f"keyed.c{place} NULLS LAST" for place in range(len(kept)))]
-    )
-    if order == "numbered":
-        shown.append(f"ROW_NUMBER() OVER (ORDER BY {order_by}) AS {identifier(ROW_NUMBER)}")
-    return (
-        f"SELECT {', '.join(shown)} FROM (SELECT {keyed}{carried} FROM {relation}) AS keyed "  # noqa: S608
-        f"{_joined(encodings)} JOIN {classes} AS classes ON classes.rank = {rank}"
-        + (f" ORDER BY {order_by}" if order == "sorted" else "")
     )
 
 

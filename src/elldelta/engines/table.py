@@ -1,15 +1,16 @@
-"""The engine contract: what an engine must do so that tables of any size can be counted and released.
+"""The engine contract: what an engine must do so that tables of any size can be counted.
 
 The work at the scale of the data is the same on every engine: group by the columns once, bring the distinct
 combinations back as Arrow, find their positions in numpy, and send the small result back as a join. The SQL
 for it is written once, in `elldelta.engines.sql`. An engine only opens sources, runs queries, hands Arrow in
-and out, writes files, and translates its errors; a second engine adds one file to `elldelta.engines`.
+and out, and translates its errors; a second engine adds one file to `elldelta.engines`. It writes nothing: a
+release is made of counts, on this machine.
 
 What every engine promises, and `tests/contracts` checks:
 
 * Rows stay in the engine; only counts, maps and label counts pass through Python.
 * Its own error texts, which quote cells, never leave it: not as message, cause or context.
-* A failed or interrupted operation leaves no table, no file and no change to a source.
+* A failed or interrupted operation leaves no table and no change to a source.
 * CSV columns are text; an empty field without quotes is missing; `01234` stays `01234`.
 * What it cannot do is not among its `capabilities`, and is refused by `require` before anything happens.
 """
@@ -17,7 +18,6 @@ What every engine promises, and `tests/contracts` checks:
 from __future__ import annotations
 
 import difflib
-import errno
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
@@ -31,48 +31,32 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from elldelta.engines.formats import FileFormat
     from elldelta.files import CsvFormat
 
 Progress = Callable[[float], None]
 """Is told the share of the work that is done, from 0 to 1."""
 
-Capability = Literal["files", "frames", "tables", "write file", "write folder", "write table", "order"]
+Capability = Literal["files", "formats", "frames", "tables"]
 """What an engine may be able to do beyond counting.
 
-* "files": open CSV, Parquet, Arrow and JSON files, folders and globs that this machine sees.
+* "files": open Parquet files, folders and globs that this machine sees.
+* "formats": the same of CSV, Arrow and JSON.
 * "frames": open tables in memory.
 * "tables": open a table or a query by its name, where the records already are.
-* "write file", "write folder", "write table": what the rows of a release can become.
-* "order": write rows in an order that whoever reads them finds again.
 """
 
 _WORDS: dict[Capability, tuple[str, str]] = {
-    "files": ("open files", 'Use `engine=connect("duckdb")` or `engine=connect("spark")`.'),
+    "files": ("open Parquet files", 'Use `engine=connect("duckdb")` or `engine=connect("spark")`.'),
+    "formats": (
+        "open CSV, Arrow and JSON files",
+        'Convert the table to Parquet, or count it on this machine: `engine=connect("duckdb")`.',
+    ),
     "frames": ("open tables in memory", 'Use `engine=connect("duckdb")` or `engine=connect("spark")`.'),
     "tables": (
         "open tables of a database",
         'Use `engine=connect("postgres")` and the address of the database, or give files.',
     ),
-    "write file": ("write single files", 'Use `engine=connect("duckdb")`.'),
-    "write folder": ("write folders of files", 'Use `engine=connect("spark")`.'),
-    "write table": (
-        "write tables of a database",
-        'Use `engine=connect("postgres")` and the address of the database.',
-    ),
-    "order": ("keep rows in an order", 'Use `order="any"`, or another engine.'),
 }
-
-_DISK_SIGNS = {
-    errno.ENOSPC: "No space left",
-    errno.EFBIG: "File too large",
-    errno.EDQUOT: "Disk quota exceeded",
-    errno.EACCES: "Permission denied",
-    errno.EROFS: "Read-only file system",
-}
-
-FileMark = tuple[int, int, int]
-"""Number, size and time of a file: with another one of them it is another file."""
 
 MOST_LISTED = 30
 """How many columns a message lists."""
@@ -122,18 +106,6 @@ class Table:
     def kind_of(self, name: str) -> ValueKind:
         """The kind of values of a column."""
         return next(column.kind for column in self.columns if column.name == name)
-
-    def file_marks(self) -> tuple[FileMark | None, ...]:
-        """What tells later whether its files are still the same; None for one that is gone."""
-        marks: list[FileMark | None] = []
-        for path in self.files:
-            try:
-                found = path.stat()
-            except OSError:
-                marks.append(None)
-            else:
-                marks.append((found.st_ino, found.st_size, found.st_mtime_ns))
-        return tuple(marks)
 
     def require(self, names: Iterable[str]) -> None:
         """Refuses unless the table has all the columns, spelt exactly so."""
@@ -205,37 +177,14 @@ class Engine(Protocol):
     def store(self, query: str, progress: Progress | None = None) -> str:
         """Runs a query and keeps its result inside the engine; returns the relation that stands for it."""
 
-    def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
+    def fetch(self, relation: str) -> Generator[pa.RecordBatch]:
         """Hands out a stored result, a batch at a time: at least one, which may be empty."""
 
-    def fetch_sorted(self, query: str, progress: Progress | None = None) -> Generator[pa.RecordBatch] | None:
-        """Hands out the rows of a query in its order, at least one batch; None if the engine does not."""
-        return None
-
     def put(self, table: pa.Table) -> str:
-        """Brings a small table into the engine; returns the relation that stands for it.
-
-        A column may have a dictionary (Arrow's way of saying that there are few texts): it is a column of
-        texts like any other, which an engine may keep coded if that makes writing it faster.
-        """
+        """Brings a small table into the engine; returns the relation that stands for it."""
 
     def discard(self, *relations: str) -> None:
         """Forgets stored results."""
-
-    def write(
-        self,
-        query: str,
-        path: Path,
-        file_format: FileFormat,
-        *,
-        ordered: bool,
-        progress: Progress | None = None,
-    ) -> int:
-        """Writes the rows of a query, in its order if `ordered`; returns their number.
-
-        The path is an empty file if the engine has the capability "write file", and an empty folder if it
-        has "write folder" instead.
-        """
 
     def close(self) -> None:
         """Gives up everything the engine holds."""
@@ -274,11 +223,6 @@ def withheld() -> InternalError:
         found="Its message is withheld, because it may quote records.",
         remedy="Please report what you did, without the data.",
     )
-
-
-def disk_error(words: str) -> OSError | None:
-    """What the system refused while a file was written, by the words in which an engine tells it."""
-    return next((OSError(number, "") for number, sign in _DISK_SIGNS.items() if sign in words), None)
 
 
 def _as_texts(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:

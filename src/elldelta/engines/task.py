@@ -108,7 +108,7 @@ class Task(Generic[Result]):
         stop: Callable[[], object],
         *,
         watch: Callable[[], object] = lambda: None,
-        patience: int | None = PATIENCE,
+        patience: int = PATIENCE,
     ) -> Result:
         """What the action returns or raises.
 
@@ -116,7 +116,7 @@ class Task(Generic[Result]):
             stop: Makes the action end early. Called again and again if the wait is interrupted, because an
                 engine forgets a request that comes before its statement has begun.
             watch: Called from time to time while the action runs.
-            patience: How often an action that was told to stop is waited for; None: for ever.
+            patience: How often an action that was told to stop is waited for.
         """
         try:
             _thread.start_new_thread(self._work, ())
@@ -126,8 +126,7 @@ class Task(Generic[Result]):
             # Whoever takes the turn first has it: an action that has not begun by now never does.
             if self._turn.acquire(blocking=False):
                 self._has_ended = True
-            tries = itertools.count() if patience is None else range(patience)
-            for _ in itertools.takewhile(lambda _: not self._has_ended, tries):
+            for _ in itertools.takewhile(lambda _: not self._has_ended, range(patience)):
                 with contextlib.suppress(Exception):  # the interrupt is what is to be told
                     stop()
                 self._wait()

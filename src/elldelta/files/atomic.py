@@ -1,4 +1,4 @@
-"""Files that are read as a whole, and files and folders of files that appear whole or not at all."""
+"""Files that are read as a whole, and files that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PART = re.compile(r"part-[0-9]{5}[.](parquet|csv)|_SUCCESS|[.].*[.]crc")
-"""What may lie in a folder that is replaced: nothing but a table in parts, and the marks of engines."""
-
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """How addresses begin: s3://bucket/file; a path has only one of the slashes."""
 
@@ -31,8 +27,7 @@ class AtomicFiles:
     """Writes one or several files that appear together, when the block ends without an error.
 
     Every file is written under a temporary name in its own folder, brought to the disk and renamed at the
-    end. After an error or Ctrl-C the temporary files are gone and what was there before is unchanged. A table
-    in parts is a folder, which appears by one renaming too; one that it replaces is moved aside first::
+    end. After an error or Ctrl-C the temporary files are gone and what was there before is unchanged::
 
         with AtomicFiles(overwrite=False) as files:
             write_table(files.stage("release.parquet"))
@@ -58,7 +53,7 @@ class AtomicFiles:
         Args:
             path: Where the file is to stand.
             private: Whether only its owner may read it: for records that are not released.
-            folder: Whether it is to be a folder of part files.
+            folder: Whether it is to be a new folder, to be filled before the block ends.
         """
         target = Path(path)
         if target in self._staged:
@@ -109,34 +104,23 @@ class AtomicFiles:
                 temporary.replace(self._staged[target])
             self._place({temporary: target for target, temporary in self._staged.items()})
             return
-        placed: list[tuple[Path, Path | None]] = []
+        placed: list[Path] = []
         try:
             for target, temporary in self._staged.items():
                 to_disk(temporary)
                 check_writable(target, overwrite=self._overwrite, folder=temporary.is_dir())
             for target, temporary in self._staged.items():
                 existed = target.exists()
-                # A folder does not give way to a renaming, as a file does.
-                aside = _aside(target) if existed and _is_folder(target, temporary) else None
-                if aside is not None:
-                    target.replace(aside)
-                    placed.append((target, aside))
                 temporary.replace(target)
                 if not existed:
-                    placed.append((target, None))
+                    placed.append(target)
             folders_to_disk(target.parent for target in self._staged)
         except BaseException as problem:
-            for target, aside in placed:
+            for target in placed:
                 remove(target)
-                if aside is not None:
-                    with contextlib.suppress(OSError):
-                        aside.replace(target)
             if isinstance(problem, OSError):
                 raise unwritable(next(iter(self._staged)), problem) from None
             raise
-        for _, aside in placed:
-            if aside is not None:
-                remove(aside)
 
 
 def read_bytes(path: str | os.PathLike[str], kind: str, most: int = -1) -> bytes:
@@ -239,7 +223,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool, folder: boo
     Args:
         path: The output.
         overwrite: Whether it may replace what is there.
-        folder: Whether it is a folder of part files; such a folder, and nothing else, may be replaced by it.
+        folder: Whether it is a folder, which replaces nothing.
     """
     target = Path(path)
     if not target.parent.is_dir():
@@ -252,13 +236,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool, folder: boo
         )
     if target.is_dir() and not folder:
         raise FileError(f"{target} cannot be written.", found="It is a folder.", remedy="Name a file.")
-    if target.is_dir() and overwrite and not is_table_in_parts(target):
-        raise FileError(
-            f"{target} cannot be written.",
-            found="It is a folder that holds more than a table in parts.",
-            remedy="Choose another name; such a folder is not replaced.",
-        )
-    if target.exists() and not overwrite:
+    if target.exists() and (folder or not overwrite):
         raise FileError(
             f"{target} exists already.",
             found="It would be overwritten.",
@@ -282,11 +260,6 @@ def unwritable(path: str | os.PathLike[str], problem: OSError) -> FileError:
     )
 
 
-def part_name(number: int, suffix: str) -> str:
-    """The name of a part file; the order of the names is the order of the rows."""
-    return f"part-{number:05}.{suffix}"
-
-
 def to_disk(path: Path) -> None:
     """Brings a file, or a folder with its files, to the disk."""
     if not path.is_dir():
@@ -305,23 +278,6 @@ def remove(path: Path) -> None:
         return
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
-
-
-def is_table_in_parts(path: Path) -> bool:
-    """Whether something is a folder that holds nothing but part files of a table."""
-    return (
-        path.is_dir()
-        and not path.is_symlink()
-        and all(part.is_file() and _PART.fullmatch(part.name) for part in path.iterdir())
-    )
-
-
-def _aside(target: Path) -> Path:
-    return target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.old")
-
-
-def _is_folder(*paths: Path) -> bool:
-    return any(path.is_dir() for path in paths)
 
 
 def folders_to_disk(folders: Iterable[Path]) -> None:

@@ -18,7 +18,6 @@ from elldelta.files import (
     changed,
     check_writable,
     folders_to_disk,
-    is_table_in_parts,
     read_json,
     remove,
     seal,
@@ -64,7 +63,7 @@ class StagedFile:
         ):
             return False
         for path in (self.temporary, self.final):
-            if path.is_symlink() or (path.exists() and not path.is_file() and not is_table_in_parts(path)):
+            if path.is_symlink() or (path.exists() and not path.is_file()):
                 return False
         return True
 
@@ -86,9 +85,7 @@ class Pending:
         """Brings temporary files to the disk and refuses final names that are in the way."""
         files = []
         for temporary, final in staged.items():
-            # A folder cannot be replaced by one renaming, which is all that completing a release can repeat.
-            is_folder = Path(temporary).is_dir()
-            check_writable(final, overwrite=overwrite and not is_folder, folder=is_folder)
+            check_writable(final, overwrite=overwrite)
             try:
                 to_disk(Path(temporary))
                 files.append(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from elldelta.engines import FileMark, Progress, Table, ValueKind, sql
+from elldelta.engines import Progress, Table, ValueKind, sql
 from elldelta.engines.cells import as_text
 from elldelta.errors import DataError
 from elldelta.model.counts import Accounting, Counts
@@ -61,7 +61,6 @@ class CountedTable:
         table: The table, opened in its engine.
         counts: The counts, with the account of every record.
         encodings: For every counted column, the positions of its distinct cells.
-        marks: What the files of the table were before they were read; see `elldelta.release.recheck`.
         pairs: Where persons are counted: the relation (who, val, cell, n) that says which value of which
             person counts at which combination. It stays in the engine.
         relations: What the engine holds for that, to be discarded after use.
@@ -70,7 +69,6 @@ class CountedTable:
     table: Table
     counts: Counts
     encodings: tuple[Encoding, ...]
-    marks: tuple[FileMark | None, ...] = ()
     pairs: str | None = None
     relations: tuple[str, ...] = ()
 
@@ -111,7 +109,6 @@ def count(
     table = schema.composed(table)
     table.require(column.name for column in columns)
     engine = table.engine
-    marks = table.file_marks()
     grouped = engine.store(sql.count_by_keys(table.relation, _keys(table, schema)), progress)
     try:
         encoders = [_Encoder(column) for column in columns]
@@ -129,7 +126,7 @@ def count(
                 show_values(column.name, encoding.unknown_texts())
     _refuse(schema, accounting, unknown, remedy)
     table.check_read(accounting.n_read)
-    return CountedTable(table, tally.counts(accounting), encodings, marks)
+    return CountedTable(table, tally.counts(accounting), encodings)
 
 
 class _Encoder:

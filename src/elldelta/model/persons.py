@@ -147,6 +147,6 @@ def check_person(person: str, used: Sequence[str]) -> None:
     if person.casefold() in {name.casefold() for name in with_parts(used)}:
         raise ParameterError(
             f"The column {person!r} cannot tell persons apart here.",
-            found="It is a quasi-identifier, the sensitive column or a part of it, or a column that is kept.",
+            found="It is a quasi-identifier, a sensitive column or a part of one.",
             remedy="Give a column that nobody publishes, such as a number of the patient.",
         )

@@ -1,8 +1,8 @@
 """Releases: an owner applies a plan to its own records.
 
-What of them may be published (`publishable`), the rows and where they go (`rows`, `database_table`), tables
-that are published again (`updates`), the manifest beside them, and the release as anybody reads (`published`)
-and verifies it (`verification`). `release` does it all.
+What of them may be published (`publishable`), the rows (`rows`), tables that are published again (`updates`),
+the manifest beside them, and the release as anybody reads (`published`) and verifies it (`verification`).
+`release` does it all.
 """
 
 from elldelta.release.content import (
@@ -13,7 +13,6 @@ from elldelta.release.content import (
     values_of_schema,
     values_shown,
 )
-from elldelta.release.database_table import manifest_table
 from elldelta.release.manifest import Manifest, manifest_path, read_manifest, recomputed
 from elldelta.release.published import Located, Published, each_once, locate_all, open_published
 from elldelta.release.state import read_told

@@ -15,7 +15,6 @@ import numpy as np
 from elldelta._version import __version__
 from elldelta.choices import ClosenessTo
 from elldelta.core.partition import Partition, merged_classes
-from elldelta.engines.table import ValueKind
 from elldelta.errors import ElldeltaError
 from elldelta.files import changed, is_digest, read_json, seal, unseal
 from elldelta.plan.classes import Classes, Merged, class_labels, classes_from_dict
@@ -37,7 +36,7 @@ KIND = "manifest"
 
 SUMMARY = (
     "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
-    "classes_published", "plan_kind", "coarsening", "ledger", "ell", "diversity", "order", "plan_digest",
+    "classes_published", "plan_kind", "coarsening", "ledger", "ell", "diversity", "plan_digest",
     "content_digest",
 )  # fmt: skip
 """What is told about a release that was just made."""
@@ -80,7 +79,6 @@ class Manifest:
         records_left_out: Records of classes that were not published.
         classes_published: Classes with at least one record.
         diversity: Diversity of the release by itself: the fewest values in any class.
-        order: How the rows are ordered.
         plan_kind: "certified", "probabilistic" or "paper", as in the plan.
         min_records: Records with which a witness counts as present.
         coarsening: What it cost to pass the certificate; None for a probabilistic plan.
@@ -88,9 +86,6 @@ class Manifest:
         ledger: The line of the ledger that admitted the release, or None.
         nulls: Missing values per column.
         unknown: Values outside the domain, per column.
-        kept: Where columns are kept: a digest that covers them (of the bytes of a file, or of all rows where
-            there is no file), and the kind of values of each, by which rows are sorted. None without such
-            columns.
         persons: Where persons were counted, which only the owner can: how many persons the release shows, how
             many records repeat what others say of the same person, and the fewest persons of a class. None
             where records were counted.
@@ -118,7 +113,6 @@ class Manifest:
     records_left_out: int
     classes_published: int
     diversity: int | None
-    order: str
     plan_kind: str
     min_records: int
     coarsening: Mapping[str, int | float] | None
@@ -126,7 +120,6 @@ class Manifest:
     ledger: Mapping[str, Any] | None
     nulls: Mapping[str, int]
     unknown: Mapping[str, int]
-    kept: Mapping[str, Any] | None = None
     persons: Mapping[str, int] | None = None
     closeness: Mapping[str, Any] | None = None
     update: Mapping[str, int] | None = None
@@ -216,7 +209,7 @@ class Manifest:
         try:
             if any(type(content[field.name]) is not int for field in fields(cls) if field.type == "int"):
                 raise TypeError
-            if content["order"] not in ("sorted", "any") or not _is_line(content["ledger"]):
+            if not _is_line(content["ledger"]):
                 raise ValueError
             schema = Schema.from_dict(content["schema"])
             return cls(
@@ -224,7 +217,6 @@ class Manifest:
                 classes=classes_from_dict(content["classes"], schema),
                 nulls=content["nulls"],
                 unknown=content["unknown"],
-                kept=_checked_kept(content["kept"], schema),
                 persons=_checked_numbers(content["persons"], PERSONS),
                 closeness=_checked_closeness(content["closeness"]),
                 update=_checked_numbers(content["update"], UPDATE, BEGUN),
@@ -241,7 +233,7 @@ _PLAIN = tuple(
     for field in fields(Manifest)
     if field.name not in ("schema", "classes", "nulls", "unknown", "also")
 )
-_CHECKED = ("coarsening", "kept", "persons", "closeness", "update")
+_CHECKED = ("coarsening", "persons", "closeness", "update")
 
 
 def _updated(update: Mapping[str, int]) -> Iterator[str]:
@@ -267,21 +259,6 @@ def _is_line(line: Any) -> bool:  # noqa: ANN401 (from a file)
         and is_digest(line["hash"])
         and type(line["owner"]) is str
     )
-
-
-def _checked_kept(kept: Any, schema: Schema) -> Mapping[str, Any] | None:  # noqa: ANN401 (from a file)
-    if kept is None:
-        return None
-    kinds = kept["kinds"]
-    if (
-        kept.keys() != {"digest", "of", "kinds"}
-        or not is_digest(kept["digest"])
-        or kept["of"] not in ("file", "rows")
-        or kinds.keys() != set(schema.kept)
-        or not set(kinds.values()) <= set(get_args(ValueKind))
-    ):
-        raise ValueError
-    return {**kept, "kinds": dict(kinds)}
 
 
 def _checked_numbers(numbers: Any, *names: frozenset[str]) -> Mapping[str, int] | None:  # noqa: ANN401
@@ -328,9 +305,7 @@ def _checked_also(also: Any, schema: Schema) -> tuple[Mapping[str, Any], ...]:  
     return tuple(dict(said) for said in also)
 
 
-def describe(
-    plan: Plan, content: Publishable, order: str, ledger: Mapping[str, Any] | None = None
-) -> Manifest:
+def describe(plan: Plan, content: Publishable, ledger: Mapping[str, Any] | None = None) -> Manifest:
     """The manifest of what is about to be published: what was checked and what becomes of the records."""
     account = content.records.accounting
     return replace(
@@ -340,7 +315,6 @@ def describe(
         records_suppressed=account.n_suppressed,
         records_quarantined=account.n_quarantined,
         records_left_out=account.n_counted - content.n_records,
-        order=order if plan.schema.kept else "sorted",
         coarsening=_cost(content, plan),
         ledger=ledger,
         nulls=account.nulls,
@@ -380,7 +354,6 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
         records_left_out=0,
         classes_published=len(first),
         diversity=min(first, default=None),
-        order="sorted",
         coarsening=_coarsened_alone(plan, classes),
         utility=utility(plan.schema, classes, counts, plan.ell),
         ledger=None,

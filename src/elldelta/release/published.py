@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from elldelta.core.partition import Partition
-from elldelta.engines import Query, TableName, is_frame, running
+from elldelta.engines import Query, TableName, is_frame, running, source_format
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import no_file
 from elldelta.plan.classes import Classes, Merged, class_labels
@@ -25,13 +25,7 @@ from elldelta.release.content import (
     unknown_values,
 )
 from elldelta.release.manifest import Manifest, manifest_path, read_manifest
-from elldelta.release.row_checks import (
-    file_digest,
-    is_in_order,
-    kept_digest,
-    unknown_columns,
-    unreadable_files,
-)
+from elldelta.release.row_checks import is_in_order, unknown_columns
 from elldelta.release.sliced import is_sliced
 
 if TYPE_CHECKING:
@@ -106,7 +100,7 @@ def read_published(
     """Reads a release by the classes of its manifest, and compares all that it shows with it.
 
     Raises:
-        FileError: The content is not what the manifest says: columns, counts, kept columns or order.
+        FileError: The content is not what the manifest says: columns, counts or order.
         DataError: A sensitive value does not fit the schema.
     """
     schema, classes = manifest.schema, manifest.classes
@@ -136,7 +130,13 @@ def read_published(
         raise not_as_described(name, "Its records are not those that the manifest describes.")
     if schema.also_sensitive and not is_sliced(schema, counts, rows, values, n):
         raise not_as_described(name, "Its rows tie sensitive columns together that the plan keeps apart.")
-    return replace(published, unchecked=_check_rows(table, name, manifest, counts, csv_format, progress))
+    is_so = is_in_order(table, manifest, counts, csv_format)
+    if is_so is None:
+        unchecked = "The order of the rows was not checked: only files and tables in memory have one."
+        return replace(published, unchecked=(unchecked,))
+    if not is_so:
+        raise not_as_described(name, "Its rows are not in the order of a release.")
+    return published
 
 
 def _positions(column: Column, coded: Coded, name: str) -> NDArray[np.int64]:
@@ -147,45 +147,6 @@ def _positions(column: Column, coded: Coded, name: str) -> NDArray[np.int64]:
         raise unknown_values(column, name, len(set(texts) - position.keys()))
     places: NDArray[np.int64] = np.array([position[text] for text in texts], dtype=np.int64)[codes]
     return places
-
-
-def _check_rows(
-    table: Table,
-    name: str,
-    manifest: Manifest,
-    counts: NDArray[np.int64],
-    csv_format: CsvFormat | None,
-    progress: Progress | None,
-) -> tuple[str, ...]:
-    """Compares kept columns and order with the manifest; returns what could not be compared."""
-    schema, unchecked = manifest.schema, []
-    table.require(schema.kept)
-    kept = manifest.kept
-    if kept is not None and (table.files or kept["of"] == "rows"):
-        names = schema.columns
-        is_file = kept["of"] == "file"
-        found = file_digest(table.files) if is_file else kept_digest(table, names, progress)
-        if found != kept["digest"]:
-            raise not_as_described(
-                name,
-                "Its kept columns may have been changed: the file is not, byte for byte, what was written."
-                if is_file
-                else "Its kept columns are not those that the manifest describes.",
-            )
-    elif schema.kept:
-        unchecked.append(
-            f"The columns that are kept unchanged ({', '.join(map(repr, schema.kept))}) were not compared: "
-            "the manifest covers the file that was written."
-        )
-    if manifest.order == "sorted":
-        is_so = is_in_order(table, manifest, counts, csv_format)
-        if is_so is None:
-            unchecked.append(
-                "The order of the rows was not checked: only files and tables in memory have one."
-            )
-        elif not is_so:
-            raise not_as_described(name, "Its rows are not in the order that the manifest claims.")
-    return tuple(unchecked)
 
 
 class Located(NamedTuple):
@@ -203,16 +164,14 @@ class Located(NamedTuple):
             raise FileError(
                 f"The release {self.name} comes without a manifest.",
                 found="Nothing says under which plan it was made.",
-                remedy="Put the manifest beside it.",
+                remedy="Give the file that was published, with its manifest beside it.",
             )
         with self.opened(csv_format, engine) as table:
-            found = unreadable_files(self.source, table.files)
-            if found is not None:
+            if _is_more_than_a_table(self.source, table):
                 raise FileError(
                     f"What the release {self.name} shows cannot all be checked.",
-                    found=found,
-                    remedy="A release is one file of CSV or Parquet, or a folder of nothing else: "
-                    "fetch it again from whoever published it.",
+                    found="It is a folder, or in a format in which anything can stand beside the columns.",
+                    remedy="A release is one file of CSV or Parquet: fetch it again from its publisher.",
                 )
             return read_published(table, self.name, self.manifest, csv_format, progress)
 
@@ -221,6 +180,13 @@ class Located(NamedTuple):
         """The release as a table, for as long as it is read."""
         with running(engine) as active:
             yield active.open(self.source, csv_format)
+
+
+def _is_more_than_a_table(source: object, table: Table) -> bool:
+    """Whether files of a release may show what no check sees."""
+    # Of JSON lines some keys are never asked for, and of equal ones only one is.
+    is_folder = isinstance(source, str | os.PathLike) and Path(source).is_dir()
+    return is_folder or any(source_format(path) not in ("csv", "parquet") for path in table.files)
 
 
 def locate(item: Any, engine: Engine | None) -> Located:  # noqa: ANN401 (a file, a Release or a table)
@@ -240,10 +206,7 @@ def locate(item: Any, engine: Engine | None) -> Located:  # noqa: ANN401 (a file
     if isinstance(item, Query):
         return Located(item, "a query", None)
     if isinstance(item, TableName):
-        with running(engine) as active:
-            from elldelta.release.database_table import read_table_manifest
-
-            return Located(item, str(item), read_table_manifest(active, item))
+        return Located(item, str(item), None)
     if is_frame(item):
         return Located(item, "a release in memory", None)
     if not isinstance(item, str | os.PathLike):

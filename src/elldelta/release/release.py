@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from elldelta.engines import Engine, Progress, TableName, format_of, running
+from elldelta.engines import Engine, Progress, format_of, from_arrow, running
 from elldelta.engines.task import computed
 from elldelta.errors import ParameterError
 from elldelta.files import AtomicFiles, CsvFormat, PublicKey, TrustedKeys, as_bytes, check_writable
 from elldelta.model import ShowValues, UnknownPolicy, check_person, count, count_persons
 from elldelta.pages.page import Shown
 from elldelta.plan.signature import given_plan
-from elldelta.release.database_table import (
-    check_target,
-    check_unread,
-    manifest_table,
-    publication,
-    write_table,
-)
 from elldelta.release.manifest import SUMMARY, Manifest, describe, manifest_path
 from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Publishable, publishable
-from elldelta.release.rows import Order, release_frame, write_quarantine, write_release
+from elldelta.release.quarantine import write_quarantine
+from elldelta.release.rows import released_rows, write_release
 from elldelta.release.updates import Comparison, Living, check_living
 
 if TYPE_CHECKING:
@@ -73,13 +67,13 @@ class Release(Shown):
         table: The rows, of the kind of table that was given; None if they were written to `place`.
         manifest: What the release says about itself.
         name: Words for it, for audits and messages.
-        place: The file, or the table of a database, to which it was written; None if it is in memory.
+        place: The file to which it was written; None if it is in memory.
     """
 
     table: Any
     manifest: Manifest
     name: str = "a release in memory"
-    place: Path | TableName | None = None
+    place: Path | None = None
 
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance; no rows."""
@@ -96,14 +90,9 @@ class Release(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Where it is and what the manifest tells in numbers, as plain JSON values; not the rows."""
-        beside: Path | TableName | None = None
-        if isinstance(self.place, TableName):
-            beside = manifest_table(self.place)
-        elif self.place is not None:
-            beside = manifest_path(self.place)
         return {
             "release": self.name if self.place is None else str(self.place),
-            "manifest": None if beside is None else str(beside),
+            "manifest": None if self.place is None else str(manifest_path(self.place)),
             **{name: getattr(self.manifest, name) for name in SUMMARY},
         }
 
@@ -112,7 +101,7 @@ def release(
     source: Any,  # noqa: ANN401 (files, any table in memory, a table or a query of a database)
     plan: Plan | str | os.PathLike[str],
     *,
-    to: str | os.PathLike[str] | TableName | None = None,
+    to: str | os.PathLike[str] | None = None,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, Mapping[str, str]] | None = None,
     person: str | None = None,
@@ -122,7 +111,6 @@ def release(
     ledger: AdmittingLedger | None = None,
     on_failure: OnFailure | None = None,
     most_suppressed: float | None = None,
-    order: Order = "sorted",
     overwrite: bool = False,
     agency_key: PublicKey | TrustedKeys | str | os.PathLike[str] | None = None,
     csv_format: CsvFormat | None = None,
@@ -137,8 +125,7 @@ def release(
             table by its name, a query.
         plan: The plan, or its file.
         to: Where the release goes. By default nowhere: it is returned as a table in memory. A .parquet or
-            .csv file has its manifest beside it; a `TableName`, with a database as the engine, has it in a
-            table whose name ends in `_manifest`.
+            .csv file has its manifest beside it.
         columns: The plan's names of columns that are called differently here: {"ZIP": "zip"}.
         values: The plan's values for values that are written differently, by the plan's columns:
             {"sex": {"female": "F"}}. Texts are compared without spaces around them.
@@ -154,8 +141,7 @@ def release(
         on_failure: What to do with classes that do not pass the plan's certificate: "refuse", "coarsen",
             "suppress" or "coarsen-suppress"; by default what suits the plan.
         most_suppressed: The largest share of records that may be left out for it.
-        order: "sorted", or "any" for speed with kept columns.
-        overwrite: Whether files and tables that are there may be replaced.
+        overwrite: Whether files that are there may be replaced.
         agency_key: The agency's public key, or its file: then the plan must be a file that it has signed.
         csv_format: How CSV files are written.
         engine: The engine to use; DuckDB by default.
@@ -167,10 +153,11 @@ def release(
             published.
     """
     known, plan_files = given_plan(plan, agency_key)
-    place = to if to is None or isinstance(to, TableName) else Path(to)
+    place = None if to is None else Path(to)
     apart = None if quarantine is None else Path(quarantine)
     _check_ledger(ledger, known, place)
-    _check_person(person, known)
+    if person is not None:
+        check_person(person, known.schema.columns)
     if living is not None:
         check_living(living, known, person, has_ledger=ledger is not None)
     files = [*_files(place, apart), *([] if living is None else [living.state])]
@@ -179,13 +166,9 @@ def release(
     _check_apart(outputs, plan_files)
     with running(engine) as active:
         for path in files:
-            is_folder = "write folder" in active.capabilities and path in (place, apart)
-            check_writable(path, overwrite=overwrite, folder=is_folder)
-        home = check_target(active, place, overwrite=overwrite) if isinstance(place, TableName) else None
+            check_writable(path, overwrite=overwrite)
         opened = active.open(source, csv_format)
         _check_apart(outputs, [*plan_files, *opened.files])
-        if home is not None:
-            check_unread(active, home)
         unknown: UnknownPolicy = "refuse" if apart is None else "quarantine"
         counted = count(
             mapped(opened, known.schema, columns, values),
@@ -217,37 +200,21 @@ def release(
             commit = None if ledger is None else _Commit(book, ledger, living, overwrite=overwrite)
             if living is None:
                 content = computed(lambda _: decided(), None)
-                manifest = describe(known, content, order, None if commit is None else commit.admit(content))
+                manifest = describe(known, content, None if commit is None else commit.admit(content))
             table = None
-            with (
-                nullcontext() if home is None else publication(active, home),
-                AtomicFiles(overwrite=overwrite, place=commit.place if commit else None) as staging,
-            ):
+            with AtomicFiles(overwrite=overwrite, place=commit.place if commit else None) as staging:
                 if living is not None and commit is not None:
                     compared = Comparison(living, counted, known, commit.owner, person or "")
                     begin = decided if living.since is None else None
-                    content, manifest = _revised(compared, begin, commit, staging, living.state, order)
-                rows = counted if living is None else replace(counted, counts=content.records)
-                kept = None
-                if home is not None:
-                    manifest = write_table(
-                        counted,
-                        content,
-                        manifest,
-                        home,
-                        order=order,
-                        overwrite=overwrite,
-                        progress=progress,
-                    )
-                elif place is None:
-                    table, kept = release_frame(counted, content, order=order, progress=progress)
-                elif isinstance(place, Path):
-                    kept = write_release(rows, content, place, staging, order=order, progress=progress)
-                manifest = manifest if kept is None else replace(manifest, kept=kept)
+                    content, manifest = _revised(compared, begin, commit, staging, living.state)
+                if place is None:
+                    table = from_arrow(released_rows(content).to_table(), opened.given)
+                else:
+                    write_release(content, place, staging, progress)
                 # Comes to stand before the release does, or with it: no release without its quarantine.
                 if apart is not None and manifest.records_quarantined:
                     write_quarantine(counted, apart, staging, progress=progress)
-                if isinstance(place, Path):
+                if place is not None:
                     staging.stage(manifest_path(place)).write_bytes(as_bytes(manifest.to_dict()))
     return Release(table, manifest, name or _words(place), place)
 
@@ -266,8 +233,8 @@ def _left(ledger: AdmittingLedger, book: Any) -> dict[str, Any]:  # noqa: ANN401
     }
 
 
-def _words(place: Path | TableName | None) -> str:
-    return "a release in memory" if place is None else place.name if isinstance(place, Path) else str(place)
+def _words(place: Path | None) -> str:
+    return "a release in memory" if place is None else place.name
 
 
 def _revised(
@@ -276,7 +243,6 @@ def _revised(
     commit: _Commit,
     staging: AtomicFiles,
     state: Path,
-    order: Order,
 ) -> tuple[Publishable, Manifest]:
     """What is published of a table that lives, and its manifest; its state is written on the way.
 
@@ -286,7 +252,6 @@ def _revised(
         commit: The ledger.
         staging: Where the state is written.
         state: Its name.
-        order: The order of the rows.
     """
     with compared:
         if begin is None:
@@ -295,7 +260,7 @@ def _revised(
             compared.begin(computed(lambda _: begin(), None))
         digest = compared.write_state(staging.stage(state, private=True))
         line = commit.admit(compared.content, compared.revision(digest))
-        return compared.content, compared.described(describe(compared.plan, compared.content, order, line))
+        return compared.content, compared.described(describe(compared.plan, compared.content, line))
 
 
 class _Commit:
@@ -334,36 +299,24 @@ class _Commit:
         self.book.commit(self._admission, dict(places), overwrite=self._overwrite)
 
 
-def _files(place: Path | TableName | None, quarantine: Path | None) -> list[Path]:
+def _files(place: Path | None, quarantine: Path | None) -> list[Path]:
     """The files that a release writes; refuses names that do not tell their format."""
-    tables = [path for path in (place, quarantine) if isinstance(path, Path)]
+    tables = [path for path in (place, quarantine) if path is not None]
     for path in tables:
         format_of(path)
-    return [*tables, manifest_path(place)] if isinstance(place, Path) else tables
+    return tables if place is None else [*tables, manifest_path(place)]
 
 
-def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | TableName | None) -> None:
+def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | None) -> None:
     if ledger is None:
         return
     if not plan.is_certified:
         raise ParameterError("A ledger admits releases of certified plans only.", found="The plan is not.")
-    if ledger.files and not isinstance(place, Path):
+    if ledger.files and place is None:
         raise ParameterError(
             "A ledger that is a file admits releases that are files.",
-            found="The release is to stay in memory." if place is None else "The release is to be a table.",
-            remedy="Give `to=FILE`; the records may be in a database all the same.",
-        )
-
-
-def _check_person(person: str | None, plan: Plan) -> None:
-    if person is None:
-        return
-    check_person(person, plan.schema.columns)
-    if plan.schema.kept:
-        raise ParameterError(
-            "Columns are not kept where persons are counted.",
-            found="The plan keeps columns; which of a person's records would they be taken from?",
-            remedy="Make the plan with a schema that keeps no columns.",
+            found="The release is to stay in memory.",
+            remedy="Give `to=FILE`.",
         )
 
 
@@ -377,8 +330,7 @@ def _check_apart(outputs: Sequence[Path], inputs: Iterable[Path]) -> None:
             remedy="Choose another name for one of them.",
         )
     read = {path.resolve() for path in inputs}
-    # An output may be a folder, and what is read may lie inside.
-    if set(targets) & {*read, *(folder for path in read for folder in path.parents)}:
+    if set(targets) & read:
         raise ParameterError(
             "A file that is read cannot be written at the same time.",
             found="An output is one of the inputs.",

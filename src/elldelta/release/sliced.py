@@ -1,4 +1,4 @@
-"""Releases with several sensitive columns: how their rows come from counts, and whether rows are such ones.
+"""Releases with several sensitive columns: what each shows, and whether rows tie them together.
 
 Per-column promises hold only if rows do not tie the columns together. So a release is generated from the
 counts of each column by itself, and whoever reads one checks that its rows are just those: other rows with
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.diversity import class_diversities
-from elldelta.engines.sliced_rows import SlicedRows
+from elldelta.release.rows import ReleaseRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,31 +22,10 @@ if TYPE_CHECKING:
     from elldelta.schema.schema import Schema
 
 
-def sliced_rows(schema: Schema, labels: Sequence[tuple[str, ...]], counts: NDArray[np.int64]) -> SlicedRows:
-    """The rows of a release, from the counts of each of its sensitive columns."""
-    import pyarrow as pa
-
-    classes = np.arange(len(counts))
-    return SlicedRows(
-        tuple(
-            (name, classes, pa.array([row[place] for row in labels], pa.string()))
-            for place, name in enumerate(schema.names)
-        ),
-        tuple((column.name, column.released_values()) for column in schema.sensitives),
-        tuple(schema.by_column(counts)),
-    )
-
-
 def diversities_by_column(schema: Schema, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """How many values, or groups of like values, every class shows of each sensitive column."""
     tables = zip(schema.sensitives, schema.by_column(counts), strict=True)
     return [class_diversities(own, column.value_groups) for column, own in tables]
-
-
-def made_rows(schema: Schema, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The class and the value in every sensitive column of the rows that counts lead to, in their order."""
-    parts = [(numbers, *own) for numbers, own in sliced_rows(schema, (), counts).coded()]
-    return [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else []
 
 
 def is_sliced(
@@ -65,7 +44,8 @@ def is_sliced(
         values: Its value in every sensitive column, numbered among all values.
         n: How often it occurs.
     """
-    expected = made_rows(schema, counts)
+    parts = list(zip(*ReleaseRows(schema, (), counts).coded(), strict=True))
+    expected = [np.concatenate(column) for column in parts]
     found = [classes, *(own - places.start for own, places in zip(values, schema.value_slices, strict=True))]
     keys = np.zeros(n.size + (expected[0].size if expected else 0), dtype=np.int64)
     for own, others in zip(found, expected, strict=True):

@@ -63,7 +63,6 @@ def propose(
     quasi_identifiers: Sequence[str],
     sensitive: str | Sequence[str],
     *,
-    kept: Sequence[str] = (),
     bins: Mapping[str, str] | None = None,
     hierarchies: Mapping[str, HierarchyRows] | None = None,
     na: Mapping[str, Sequence[str]] | None = None,
@@ -101,7 +100,7 @@ def propose(
     names = (*quasi_identifiers, *entries)
     tokens_of = {name: missing_tokens(na.get(name, ()), not_na.get(name, ())) for name in names}
     table = with_composites(table, {name: tokens_of[name] for name in entries})
-    table.require((*names, *kept))
+    table.require(names)
     for given, what in ((bins, "bins"), (na, "missing values"), (not_na, "values"), (widen, "ends")):
         _check_known(given, names, f"A column without a role has {what}.", what)
     _check_known(
@@ -155,11 +154,10 @@ def propose(
     schema = Schema(
         tuple(columns[:first]),
         columns[first],
-        tuple(kept),
-        _dropped(table, (*quasi_identifiers, *with_parts(entries), *kept)),
+        _dropped(table, (*quasi_identifiers, *with_parts(entries))),
         also_sensitive=tuple(columns[first + 1 :]),
     )
-    return Proposal(schema, tuple(profiles), (*warnings, *repeated_people(table, (*kept, *schema.dropped))))
+    return Proposal(schema, tuple(profiles), (*warnings, *repeated_people(table, schema.dropped)))
 
 
 def _check_seen(name: str, domain: Categories, tokens: tuple[str, ...]) -> None:

@@ -47,7 +47,6 @@ class Schema(Shown):
         quasi_identifiers: What an outsider may know about a person, in the order in which combinations are
             compared.
         sensitive: What must not be learnt; the first column of it.
-        kept: Columns that a release shows unchanged; empty unless somebody named them.
         dropped: Columns that were seen and are not used, listed for the record.
         also_sensitive: Further columns that must not be learnt. Each has its own promise, and releases do not
             tell which of their values belong to one person.
@@ -55,12 +54,11 @@ class Schema(Shown):
 
     quasi_identifiers: tuple[Column, ...]
     sensitive: Column
-    kept: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     also_sensitive: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("quasi_identifiers", "kept", "dropped", "also_sensitive"):
+        for name in ("quasi_identifiers", "dropped", "also_sensitive"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not self.quasi_identifiers:
             raise SchemaError(
@@ -68,7 +66,7 @@ class Schema(Shown):
                 found="There is none.",
                 remedy="Name the columns that an outsider may know.",
             )
-        for name in self.kept + self.dropped:
+        for name in self.dropped:
             check_name(name)
         for column in self.sensitives:
             self._check_sensitive(column)
@@ -78,14 +76,8 @@ class Schema(Shown):
                 found=f"{self.n_values}; 2^31 is the limit.",
                 remedy="Put them into bins.",
             )
-        if self.kept and self.also_sensitive:
-            raise SchemaError(
-                "Columns cannot be kept beside several sensitive ones.",
-                found=f"{len(self.kept)} are kept: they would tie the sensitive values of a person together.",
-                remedy="Keep none, or declare one sensitive column.",
-            )
         seen: set[str] = set()
-        for name in (*self.names, *with_parts(self.sensitive_names), *self.kept, *self.dropped):
+        for name in (*self.names, *with_parts(self.sensitive_names), *self.dropped):
             # Engines disagree on whether upper and lower case differ in names, so names must differ by more.
             if name.casefold() in seen:
                 raise SchemaError(
@@ -126,7 +118,6 @@ class Schema(Shown):
         return {
             "quasi-identifiers": ", ".join(self.names),
             "sensitive": "; ".join(f"{column.name}, {column.size:,} values" for column in self.sensitives),
-            "kept": ", ".join(self.kept) or None,
             "dropped": ", ".join(self.dropped) or None,
             "combinations": self.n_combinations,
             "digest": self.digest,
@@ -153,8 +144,8 @@ class Schema(Shown):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns of a release: quasi-identifiers, sensitive, kept."""
-        return (*self.names, *self.sensitive_names, *self.kept)
+        """The names of the columns of a release: quasi-identifiers, then sensitive ones."""
+        return (*self.names, *self.sensitive_names)
 
     @property
     def sensitives(self) -> tuple[Column, ...]:
@@ -194,7 +185,7 @@ class Schema(Shown):
 
     def face(self, place: int) -> Schema:
         """The schema of a table that shows one sensitive column only."""
-        return Schema(self.quasi_identifiers, self.sensitives[place], self.kept)
+        return Schema(self.quasi_identifiers, self.sensitives[place])
 
     def composed(self, table: Table) -> Table:
         """A table with the composite columns of the schema, made where it has their parts."""
@@ -255,7 +246,6 @@ class Schema(Shown):
             "format": FORMAT_VERSION,
             "quasi_identifiers": [column_to_dict(column) for column in self.quasi_identifiers],
             "sensitive": [column_to_dict(column) for column in self.sensitives],
-            "kept": list(self.kept),
             "dropped": list(self.dropped),
         }
 
@@ -266,7 +256,6 @@ class Schema(Shown):
         quasi_identifiers: Sequence[str],
         sensitive: str | Sequence[str],
         *,
-        kept: Sequence[str] = (),
         bins: Mapping[str, str] | None = None,
         hierarchies: Mapping[str, HierarchyRows] | None = None,
         na: Mapping[str, Sequence[str]] | None = None,
@@ -284,7 +273,6 @@ class Schema(Shown):
             quasi_identifiers: Columns that an outsider may know, in the order of comparison.
             sensitive: The column that must not be learnt, or several. "disease+stage" is a composite column:
                 see `elldelta.schema.composite`.
-            kept: Columns that a release shows unchanged.
             bins: For columns of numbers: "width:10000", "quantile:8", "edges:0,10,20", or "values" for one
                 position per value that occurs.
             hierarchies: Groups of the values of some quasi-identifiers.
@@ -306,7 +294,6 @@ class Schema(Shown):
                 active.open(source, csv_format),
                 quasi_identifiers,
                 sensitive,
-                kept=kept,
                 bins=bins,
                 hierarchies=hierarchies,
                 na=na,

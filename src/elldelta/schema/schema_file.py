@@ -58,7 +58,6 @@ _DOCUMENT_KEYS = {
     "format": True,
     "quasi_identifiers": True,
     "sensitive": True,
-    "kept": False,
     "dropped": False,
 }
 
@@ -156,10 +155,10 @@ class _Reader:
             entries = _sequence(document["quasi_identifiers"], "quasi_identifiers")
         columns = tuple(self.column(e, ("quasi_identifiers", place)) for place, e in enumerate(entries))
         sensitives = self.sensitives(document["sensitive"])
-        names = {key: self.names(document.get(key, ()), key) for key in ("kept", "dropped")}
+        dropped = self.dropped(document.get("dropped", ()))
         also = tuple(column for column, _ in sensitives[1:])
-        with self.at(*_place_of_clash(columns, sensitives, names)):
-            return Schema(columns, sensitives[0][0], also_sensitive=also, **names)
+        with self.at(*_place_of_clash(columns, sensitives, dropped)):
+            return Schema(columns, sensitives[0][0], dropped, also_sensitive=also)
 
     def sensitives(self, given: Any) -> list[tuple[Column, Path]]:  # noqa: ANN401
         """The sensitive columns and where they stand."""
@@ -214,11 +213,11 @@ class _Reader:
                 domain
             )
 
-    def names(self, value: object, key: str) -> tuple[str, ...]:
-        with self.at(key):
-            names = _sequence(value, key)
+    def dropped(self, value: object) -> tuple[str, ...]:
+        with self.at("dropped"):
+            names = _sequence(value, "dropped")
             are_texts = all(isinstance(name, str) for name in names)
-            _must(are_texts, f"{key} must be a list of names.", "Some entries are not texts.")
+            _must(are_texts, "dropped must be a list of names.", "Some entries are not texts.")
             return names
 
     def check_keys(self, entry: Any, path: Path, keys: dict[str, bool]) -> None:  # noqa: ANN401
@@ -297,13 +296,13 @@ def _sequence(value: object, name: str) -> tuple[Any, ...]:
 
 
 def _place_of_clash(
-    columns: tuple[Column, ...], sensitives: list[tuple[Column, Path]], names: dict[str, tuple[str, ...]]
+    columns: tuple[Column, ...], sensitives: list[tuple[Column, Path]], dropped: tuple[str, ...]
 ) -> Path:
     """Where the second use of a name stands; the top of the document if every name is used once."""
     used: list[tuple[str, Path]] = [
         *((column.name, ("quasi_identifiers", place, "name")) for place, column in enumerate(columns)),
         *((column.name, (*path, "name")) for column, path in sensitives),
-        *((name, (key,)) for key, listed in names.items() for name in listed),
+        *((name, ("dropped",)) for name in dropped),
     ]
     seen: set[str] = set()
     for name, path in used:
@@ -324,8 +323,6 @@ def _dotted(path: Path) -> str:
 def _lines(schema: Schema) -> Iterator[str]:
     yield _HEADER + f"format = {FORMAT_VERSION}"
     yield ""
-    yield "# Columns that a release shows unchanged. Each can identify people: name none without a reason."
-    yield f"kept = {_toml(list(schema.kept))}"
     yield "# Columns that were found and are never used."
     yield f"dropped = {_toml(list(schema.dropped))}"
     for column in schema.quasi_identifiers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,6 @@ from elldelta.errors import ElldeltaError, ParameterError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from elldelta.engines import TableName
     from elldelta.ledger import Ledger
     from elldelta.release.manifest import Manifest
 
@@ -25,17 +24,7 @@ def _release(
     sources: options.Sources = None,
     *,
     plan: Annotated[Path, typer.Option(help="The plan that the agency has sent.")],
-    target: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The release: a .parquet or .csv file.")
-    ] = None,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            "--output-table",
-            help="With --engine postgres: the release becomes this table, its manifest another whose name "
-            "ends in _manifest, in one transaction.",
-        ),
-    ] = None,
+    target: Annotated[Path, typer.Option("--output", "-o", help="The release: a .parquet or .csv file.")],
     names: Annotated[
         list[str] | None,
         typer.Option(
@@ -45,10 +34,6 @@ def _release(
         ),
     ] = None,
     person: options.Person = None,
-    order: Annotated[
-        Literal["sorted", "any"],
-        typer.Option(help="sorted hides the order of the input; any is faster with kept columns."),
-    ] = "sorted",
     quarantine: Annotated[
         Path | None,
         typer.Option(
@@ -128,14 +113,13 @@ def _release(
     from elldelta.release.updates import Living
 
     source = where.source(sources)
-    place = _target(target, table, where.engine)
     known_before = _size(ledger)
     columns, values = _mapped(names)
     book = _ledger(ledger, ledger_copy, owner, to_come)
     living = None
     if state is not None:
         living = Living(state, since, erase, longest_wait)
-        if target is not None and state.resolve().parent == target.resolve().parent:
+        if state.resolve().parent == target.resolve().parent:
             output.print_note("Note: the state is personal data. Do not publish the folder of this release.")
     elif since is not None or erase is not None:
         raise ParameterError(
@@ -149,7 +133,7 @@ def _release(
         made = release(
             source,
             plan,
-            to=place,
+            to=target,
             columns=columns,
             values=values,
             person=person,
@@ -159,7 +143,6 @@ def _release(
             ledger=book,
             on_failure=on_failure,
             most_suppressed=max_suppressed,
-            order=order,
             overwrite=overwrite,
             agency_key=agency_key,
             csv_format=csv.format,
@@ -230,35 +213,11 @@ def _ledger(ledger: Path | None, copy: Path | None, owner: str | None, to_come: 
     return Ledger(path, owner, to_come, is_copy=ledger is None)
 
 
-def _target(path: Path | None, table: str | None, engine_name: str) -> Path | TableName:
-    """Where the release goes: to a file or to a table."""
-    from elldelta.engines import TableName
-
-    if path is not None and table is None:
-        return path
-    if path is not None or table is None:
-        raise ParameterError(
-            "A release goes to one place.",
-            found="Neither -o nor --output-table is given." if table is None else "Both are given.",
-            remedy="Give -o FILE, or with --engine postgres --output-table NAME.",
-        )
-    if engine_name != "postgres":
-        raise ParameterError(
-            "--output-table goes with --engine postgres.",
-            found=f"The engine is {engine_name}.",
-            remedy="Add --engine postgres, or give -o FILE.",
-        )
-    return TableName.parse(table)
-
-
 @command("verify", example="verify release_a.parquet --plan plan.json")
 def _verify(
     releases: Annotated[
         list[Path],
-        typer.Argument(
-            help="Releases, with their manifests beside them, or globs; with --engine postgres the names of "
-            "their tables."
-        ),
+        typer.Argument(help="Releases, with their manifests beside them, or globs."),
     ],
     plan: Annotated[Path | None, typer.Option(help="The plan it claims to follow.")] = None,
     *,

@@ -32,9 +32,6 @@ def _infer(
         ),
     ],
     target: options.Output,
-    keep: Annotated[
-        str, typer.Option(help="Columns that releases show unchanged, separated by commas.")
-    ] = "",
     bins: Annotated[
         list[str] | None,
         typer.Option(
@@ -81,7 +78,6 @@ def _infer(
             engine.open(source, csv.format),
             options.names(qi),
             [name for given in sensitive for name in options.names(given)],
-            kept=options.names(keep),
             bins=rules,
             hierarchies=hierarchies,
             na=missing.added,
@@ -103,7 +99,6 @@ def _document(proposal: Proposal) -> dict[str, Any]:
     return {
         "quasi_identifiers": dict(zip(schema.names, schema.sizes, strict=True)),
         "sensitive": {column.name: column.size for column in schema.sensitives},
-        "kept": list(schema.kept),
         "dropped": list(schema.dropped),
         "combinations": schema.n_combinations,
         "digest": schema.digest,
@@ -136,7 +131,6 @@ def _print(proposal: Proposal) -> None:
         )
         for column, role, profile in counted
     ]
-    rows += [(name, "kept unchanged", "", "", "") for name in schema.kept]
     rows += [(name, "dropped", "", "", "") for name in schema.dropped]
     output.print_table("Columns", ("column", "role", "values", "distinct", "missing"), rows)
     for column, profile in zip(schema.counted_columns, proposal.profiles, strict=True):

@@ -63,14 +63,10 @@ class Connection:
     def begin(self) -> None:
         """Begins a new snapshot; what was made in the last one stays."""
         if self._in_transaction:
-            self.commit("open")
+            self._in_transaction = False
+            self.execute("COMMIT", "open")
         self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ", "open")
         self._in_transaction = True
-
-    def commit(self, doing: Doing, subject: str = "") -> None:
-        """Ends the transaction: what was made in it becomes visible to others."""
-        self._in_transaction = False
-        self.execute("COMMIT", doing, subject)
 
     @contextlib.contextmanager
     def part(self, doing: Doing, subject: str = "", *, read_only: bool = False) -> Iterator[None]:
@@ -96,16 +92,15 @@ class Connection:
             raise
         self.execute("RELEASE SAVEPOINT elldelta", doing, subject)
 
-    def execute(self, statement: str, doing: Doing, subject: str = "") -> int:
-        """Runs a statement that returns no rows; tells how many it has made, where it makes any."""
+    def execute(self, statement: str, doing: Doing, subject: str = "") -> None:
+        """Runs a statement that returns no rows."""
         driver = self._alive()
 
-        def execute() -> int:
+        def execute() -> None:
             with driver.cursor() as cursor:
                 cursor.execute(statement)
-                return int(cursor.rowcount)
 
-        return self._call(execute, doing, subject)
+        self._call(execute, doing, subject)
 
     def describe(self, query: str, subject: str) -> pa.Schema:
         """The columns of a query, which does not run."""
@@ -141,26 +136,16 @@ class Connection:
                     with contextlib.suppress(adbc_driver_manager.Error):
                         cursor.close()
 
-    def ingest(
-        self,
-        name: str,
-        rows: pa.Table | pa.RecordBatchReader,
-        doing: Doing,
-        subject: str = "",
-        *,
-        schema: str | None = None,
-    ) -> int:
-        """Puts rows, in their order, into a table; into a temporary one if no schema is given."""
+    def ingest(self, name: str, rows: pa.Table) -> None:
+        """Puts rows into a temporary table."""
         driver = self._alive()
         sent = pa.RecordBatchReader.from_batches(rows.schema, self._until_stopped(rows))
 
-        def ingest() -> int:
+        def ingest() -> None:
             with driver.cursor() as cursor:
-                return int(
-                    cursor.adbc_ingest(name, sent, "append", db_schema_name=schema, temporary=schema is None)
-                )
+                cursor.adbc_ingest(name, sent, "append", temporary=True)
 
-        return self._call(ingest, doing, subject)
+        self._call(ingest, "put")
 
     def close(self) -> None:
         """Ends the connection; the database takes back what was not committed, and all that is temporary."""
@@ -169,9 +154,9 @@ class Connection:
             with contextlib.suppress(adbc_driver_manager.Error):
                 driver.close()
 
-    def _until_stopped(self, rows: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _until_stopped(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """Rows on their way in. Cancelling a statement does not keep the driver from sending them all."""
-        for batch in rows.to_batches() if isinstance(rows, pa.Table) else rows:
+        for batch in rows.to_batches():
             for start in range(0, batch.num_rows, _SENT_ROWS):
                 if self._is_stopping:
                     return  # too few rows, in a transaction that is taken back

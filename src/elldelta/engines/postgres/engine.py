@@ -2,7 +2,7 @@
 
 * **Counting needs no more than SELECT**, so it runs on a standby server too. What is opened or stored has a
   name and a query; the queries that a statement uses are put in front of it as WITH clauses. Only what goes
-  into the database (kept columns, quarantine, tables in memory) needs temporary tables.
+  into the database (quarantine, persons, tables in memory) needs temporary tables.
 * **One snapshot.** Opening a source begins a transaction (REPEATABLE READ); whatever is read until the next
   source is opened sees the same state, also while others write. Until then, or until the engine is closed,
   nobody can drop or change what was read: use the engine in a `with` block, and not for longer than needed.
@@ -12,20 +12,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 import secrets
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from elldelta.engines import sql
 from elldelta.engines.postgres.connection import Connection
 from elldelta.engines.postgres.types import (
     ColumnType,
     base_type_query,
-    check_calendar,
     declared,
     plain_batch,
     storable,
@@ -40,13 +36,13 @@ from elldelta.engines.sources import (
     to_arrow,
 )
 from elldelta.engines.table import Capability, Engine, Progress, Table, TableColumn, require
-from elldelta.errors import DataError, ElldeltaError, ParameterError
+from elldelta.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-    from pathlib import Path
+    from collections.abc import Generator
 
-    from elldelta.engines.formats import FileFormat
+    import pyarrow as pa
+
     from elldelta.files import CsvFormat
 
 OLDEST = 15
@@ -69,9 +65,7 @@ class PostgresEngine(Engine):
     """PostgreSQL behind the engine contract; see `elldelta.engines.table`."""
 
     name = "postgres"
-    capabilities: frozenset[Capability] = frozenset(
-        {"frames", "tables", "write file", "write table", "order"}
-    )
+    capabilities: frozenset[Capability] = frozenset({"frames", "tables"})
 
     def __init__(self, database: str) -> None:
         self._numbers = itertools.count()
@@ -119,7 +113,7 @@ class PostgresEngine(Engine):
             self._progress[relation] = progress
         return relation
 
-    def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
+    def fetch(self, relation: str) -> Generator[pa.RecordBatch]:
         """Hands out a stored result as it arrives, a batch at a time."""
         progress = self._progress.get(relation)
         for batch in self._stream(f"SELECT * FROM {relation}"):  # noqa: S608 (a name made here)
@@ -133,7 +127,7 @@ class PostgresEngine(Engine):
         table = storable(table)
         with self._connection.part("put"):
             self._connection.execute(f"CREATE TEMPORARY TABLE {relation} ({declared(table.schema)})", "put")
-            self._connection.ingest(relation.strip('"'), table, "put")
+            self._connection.ingest(relation.strip('"'), table)
             # Otherwise the planner takes two rows for a thousand, and sorts where it should hash.
             self._connection.execute(f"ANALYZE {relation}", "put")
         return relation
@@ -146,115 +140,9 @@ class PostgresEngine(Engine):
                 with self._connection.part("put"):
                     self._connection.execute(f"DROP TABLE IF EXISTS {relation}", "put")
 
-    def write(
-        self,
-        query: str,
-        path: Path,
-        file_format: FileFormat,
-        *,
-        ordered: bool,
-        progress: Progress | None = None,
-    ) -> int:
-        """Writes the rows of a query to a file on this machine; returns their number."""
-        from elldelta.engines.duckdb import connect as connect_duckdb
-
-        problems: list[BaseException] = []
-        batches = self._stream(query)
-        first = next(batches)  # when it is there the database has sorted, and the rest comes without a pause
-
-        def rows() -> Iterator[pa.RecordBatch]:
-            try:
-                for batch in itertools.chain([first], batches):
-                    check_calendar(batch)
-                    yield plain_batch(batch, exact=True)
-            except BaseException as problem:
-                problems.append(problem)
-                raise
-
-        n_rows = 0
-        # DuckDB writes the file, so that it is the same as without a database.
-        with contextlib.closing(batches), connect_duckdb() as writer:
-            schema = plain_batch(first.slice(0, 0), exact=True).schema
-            relation = writer.read_once(pa.RecordBatchReader.from_batches(schema, rows()))
-            statement = f"SELECT * FROM {relation}"  # noqa: S608 (a name made here)
-            try:
-                n_rows = writer.write(statement, path, file_format, ordered=ordered, progress=progress)
-            except ElldeltaError:
-                if not problems:
-                    raise
-        if problems:
-            raise problems[0]
-        return n_rows
-
     def close(self) -> None:
         """Ends the connection; the database forgets everything that was temporary."""
         self._connection.close()
-
-    # Tables that are written; see `elldelta.release.database_table`
-
-    def locate(self, name: TableName) -> TableName | None:
-        """The full name of the table that a name means now, or None; refuses a view and the like."""
-        found = self._rows(
-            "SELECT CAST(s.nspname AS text) AS schema, CAST(c.relname AS text) AS name, "  # noqa: S608
-            "c.relkind IN ('r', 'p') AS is_table FROM pg_catalog.pg_class AS c "
-            "JOIN pg_catalog.pg_namespace AS s ON s.oid = c.relnamespace "
-            f"WHERE c.oid = to_regclass({sql.text(name.quoted)})"
-        )
-        if not found:
-            return None
-        if not found[0].pop("is_table"):
-            raise ParameterError(
-                f"{name} is not a table.",
-                found="The database has something else of that name, such as a view.",
-                remedy="Name a table.",
-            )
-        return TableName(**found[0])
-
-    def has_read(self, name: TableName) -> bool:
-        """Whether a table is among those that what is opened reads, be it through a query or a view."""
-        # What a transaction has read it keeps locked until its end.
-        [found] = self._rows(
-            "SELECT COUNT(*) AS n FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_database AS d "  # noqa: S608
-            "ON d.oid = l.database AND d.datname = current_database() "
-            "WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' "
-            f"AND l.relation = CAST(to_regclass({sql.text(name.quoted)}) AS oid)"
-        )
-        return bool(found["n"])
-
-    def home(self, name: TableName) -> TableName:
-        """The full name of a table that is to be made."""
-        if name.schema is not None:
-            return name
-        [found] = self._rows("SELECT CAST(current_schema() AS text) AS schema")
-        if found["schema"] is None:
-            raise ParameterError(
-                f"The database does not say where {name} is to be.",
-                found="None of the schemas on its search path exists.",
-                remedy="Name the schema too, as in public.release_a.",
-            )
-        return TableName(name.name, found["schema"])
-
-    @contextlib.contextmanager
-    def publication(self, subject: str) -> Iterator[None]:
-        """A block whose changes become visible together, when it ends; none of them after an error."""
-        with self._connection.part("create", subject):
-            yield
-        self._connection.commit("commit", subject)
-
-    def create(self, name: TableName, rows: str | pa.RecordBatchReader, subject: str) -> int:
-        """Makes a table of the rows of a query or of a stream, in their order; returns their number."""
-        if isinstance(rows, str):
-            statement = f"CREATE TABLE {name.quoted} AS {self._native(rows)}"
-            return self._connection.execute(statement, "create", subject)
-        self._connection.execute(f"CREATE TABLE {name.quoted} ({declared(rows.schema)})", "create", subject)
-        return self._connection.ingest(name.name, rows, "create", subject, schema=name.schema)
-
-    def move(self, table: TableName, name: TableName, subject: str, *, overwrite: bool) -> None:
-        """Gives a table another name, instead of the table that has it if it may be overwritten."""
-        if overwrite:
-            self._connection.execute(f"DROP TABLE IF EXISTS {name.quoted}", "create", subject)
-        renaming = f"ALTER TABLE {table.quoted} RENAME TO {sql.identifier(name.name)}"
-        self._connection.execute(renaming, "create", subject)
 
     # Inside
 

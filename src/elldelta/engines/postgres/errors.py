@@ -8,13 +8,12 @@ import adbc_driver_manager
 
 from elldelta.errors import DataError, ElldeltaError, FileError, InternalError, ParameterError
 
-Doing = Literal["connect", "open", "read", "put", "create", "commit"]
+Doing = Literal["connect", "open", "read", "put"]
 """What was going on: reaching the server; looking at a source; reading it; bringing a small table in as a
-temporary one; making the table of a release; making it visible."""
+temporary one."""
 
 
 _LOST = {"08000", "08003", "08006", "57P01", "57P02", "57P03", "25P03"}
-_WRITING: frozenset[Doing] = frozenset({"create", "commit"})
 
 
 class _Meaning(NamedTuple):
@@ -31,29 +30,21 @@ class _Meaning(NamedTuple):
 # The first that fits is meant.
 _MEANINGS = (
     _Meaning(
-        "42P01 3F000 3D000", frozenset({"create"}), FileError, "{It} cannot be written.",
-        "The database has no such schema.", "Create the schema, or name another one.",
-    ),
-    _Meaning(
         "42P01 3F000 3D000", None, FileError, "{It} cannot be read.",
         "The database has no such table, or not any more.",
         "Check the name, its schema and the database; quote a name with capital letters.",
     ),
     _Meaning(
         "42501", frozenset({"put"}), FileError, "The database does not allow temporary tables.",
-        "Kept columns, quarantine and tables in memory need them, counting does not.",
+        "Quarantine, persons and tables in memory need them, counting does not.",
         "Ask its administrator for GRANT TEMPORARY ON DATABASE.",
-    ),
-    _Meaning(
-        "42501", _WRITING, FileError, "{It} cannot be written.", "The role may not create or replace it.",
-        "Ask the administrator for GRANT CREATE ON SCHEMA, or name another schema.",
     ),
     _Meaning(
         "42501", None, FileError, "{It} cannot be read.", "The role may not read it, or something in it.",
         "Ask the administrator for GRANT SELECT, or name the columns it may read in a query.",
     ),
     _Meaning(
-        "25006", frozenset({"put", "create", "commit"}), FileError, "The database cannot be written to.",
+        "25006", frozenset({"put"}), FileError, "The database cannot be written to.",
         "It is a copy that follows another server, or is set to read only.",
         "Give the address of the main server; counting works here too.",
     ),
@@ -71,16 +62,6 @@ _MEANINGS = (
         "It reached a limit of memory, disk or connections.", "Make room on the server, and try again.",
     ),
     _Meaning(
-        "42P07 23505 42710", _WRITING, FileError, "{It} exists already.",
-        "It would be overwritten; somebody else may have written it meanwhile.",
-        "Choose another name, or allow it with `overwrite=True`.",
-    ),
-    _Meaning(
-        "2BP01", _WRITING, FileError, "{It} cannot be replaced.",
-        "Something in the database, such as a view, depends on it.",
-        "Drop what depends on it, or choose another name.",
-    ),
-    _Meaning(
         "40 55P03 XX000", None, FileError, "The database gave up working on {it}.",
         "Somebody else worked on the same tables.", "Try again.",
     ),
@@ -95,10 +76,10 @@ _MEANINGS = (
         "Correct the query, or convert the column in it.",
     ),
     _Meaning(
-        "42883 42804 42P22 42P18 0A000", frozenset({"read", "put", "create", "commit"}), DataError,
+        "42883 42804 42P22 42P18 0A000", frozenset({"read", "put"}), DataError,
         "{It} has a column of a type that cannot be compared or sorted.",
         "The database says SQLSTATE {code}.",
-        'Convert the column in a query, or leave it out; a kept column also with `order="any"`.',
+        "Convert the column in a query, or leave it out.",
     ),
     _Meaning(
         "42601", None, ParameterError, "{It} cannot be run.", "The database says: it is not SQL.",

@@ -47,8 +47,6 @@ _STORED: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 )
 """The types of new columns; the first that fits is meant, and is as wide as the driver's bytes for it."""
 _MOST_DIGITS = 38
-_FIRST_DAY = -2_440_588
-"""Day 0 of the Julian calendar, where PostgreSQL's dates begin, in days since 1970."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +100,11 @@ def decimal_digits(modifier: int) -> tuple[int, int] | None:
     return (digits, decimals) if digits <= _MOST_DIGITS and decimals <= digits else None
 
 
-def plain_batch(batch: pa.RecordBatch, *, exact: bool = False) -> pa.RecordBatch:
+def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch without the driver's own types.
 
-    An exact number is a decimal if its digits are known. If not it is a float, or if it must stay `exact` a
-    text: Arrow has no numbers of any length. Where it is not a number, it is missing.
+    An exact number is a decimal if its digits are known, otherwise a float: Arrow has no numbers of any
+    length. Where it is not a number, it is missing.
     """
     columns = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
@@ -114,10 +112,10 @@ def plain_batch(batch: pa.RecordBatch, *, exact: bool = False) -> pa.RecordBatch
         values = column.storage if isinstance(column, pa.ExtensionArray) else column
         if metadata.get(b"POSTGRESQL:type") == b"numeric":
             digits = decimal_digits(int(metadata.get(b"POSTGRESQL:typmod", b"-1")))
-            if digits is not None:
-                values = _without_nan(values).cast(pa.decimal128(*digits))
-            elif not exact:
+            if digits is None:
                 values = values.cast(pa.float64())
+            else:
+                values = _without_nan(values).cast(pa.decimal128(*digits))
         columns.append(values)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -127,28 +125,6 @@ def _without_nan(texts: pa.Array) -> pa.Array:
 
     is_none = pc.equal(pc.utf8_lower(texts), "nan")
     return pc.if_else(is_none, pa.scalar(None, texts.type), texts)
-
-
-def check_calendar(batch: pa.RecordBatch) -> None:
-    """Refuses infinite dates: Arrow has none, and would show days long before the first."""
-    import pyarrow.compute as pc
-
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        days = None
-        if pa.types.is_date32(field.type):
-            days = column.cast(pa.int32())
-        elif pa.types.is_timestamp(field.type):
-            days = column.cast(pa.int64())
-        if days is None or not len(days):
-            continue
-        unit = 1 if pa.types.is_date32(field.type) else 86_400_000_000
-        lowest = pc.min(days).as_py()
-        if lowest is not None and lowest < _FIRST_DAY * unit:
-            raise DataError(
-                f"Column {field.name!r} holds dates that cannot be written to a file.",
-                found="Some are infinite, or lie outside the calendar.",
-                remedy="Leave the column out, correct the dates, or write to a table of the database.",
-            )
 
 
 def storable(table: pa.Table) -> pa.Table:

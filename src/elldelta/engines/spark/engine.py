@@ -1,8 +1,7 @@
 """Spark: the same SQL on a session, a cluster, or Spark Connect. Only counts come back to this machine.
 
-Parquet is read by Spark itself, wherever it lies. CSV files are first converted on this machine by the same
-reader as everywhere else, because Spark's own reader would read some of them differently; whoever has a table
-that needs a cluster has it as Parquet. A release is a folder of part files, as Spark writes it.
+Parquet is read by Spark itself, wherever it lies. It reads no CSV, for its own reader would read some files
+differently; whoever has a table that needs a cluster has it as Parquet.
 """
 
 from __future__ import annotations
@@ -17,19 +16,17 @@ import pyarrow as pa
 from elldelta.engines import sql
 from elldelta.engines.spark.jobs import Runner
 from elldelta.engines.spark.session import Session, given_session, start_session
-from elldelta.engines.spark.sources import Sources
+from elldelta.engines.spark.sources import Sources, not_parquet
 from elldelta.engines.spark.types import spelt
-from elldelta.engines.table import Capability, Engine, Progress, Table
+from elldelta.engines.table import Capability, Engine, Progress, Table, require
 from elldelta.engines.task import private_folder
-from elldelta.errors import ElldeltaError, FileError, InternalError, ParameterError
-from elldelta.files import CsvFormat, part_name, remove, unwritable
+from elldelta.errors import ElldeltaError, InternalError, ParameterError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Generator, Iterator, Mapping
 
-    from elldelta.engines.formats import FileFormat
+    from elldelta.files import CsvFormat
 
     Result = TypeVar("Result")
 
@@ -51,7 +48,7 @@ def connect(
         conf: More settings of Spark.
         session: A session that is already there; it is not stopped at the end.
         temp_directory: Where a private folder is made for intermediate files, and removed at the end. On a
-            cluster give one that all workers see, if large CSV files are to be read.
+            cluster give one that all workers see, if large tables in memory are to be read.
     """
     if session is not None and (master is not None or conf):
         raise ParameterError(
@@ -70,7 +67,7 @@ class SparkEngine(Engine):
     name = "spark"
     rows_at_once = 1 << 21
     """Rows of a result that are fetched together: this machine's memory does not grow with the result."""
-    capabilities: frozenset[Capability] = frozenset({"files", "frames", "tables", "write folder", "order"})
+    capabilities: frozenset[Capability] = frozenset({"files", "frames", "tables"})
 
     def __init__(
         self,
@@ -98,8 +95,11 @@ class SparkEngine(Engine):
         )
 
     def open(self, source: Any, csv_format: CsvFormat | None = None) -> Table:  # noqa: ANN401
-        """Opens files, folders, globs, addresses such as s3a://..., tables, queries, or a table in memory."""
-        opened = self._sources.open(source, csv_format)
+        """Opens Parquet files, folders, globs, addresses (s3a://...), tables, queries, tables in memory."""
+        other = not_parquet(source)
+        if other is not None:
+            require(self, "formats", f"read {other}")
+        opened = self._sources.open(source)
         return Table(self, self._view(opened.frame), opened.columns, **opened.more)
 
     def store(self, query: str, progress: Progress | None = None) -> str:
@@ -116,7 +116,7 @@ class SparkEngine(Engine):
         self._stored[relation] = frame, n_rows
         return relation
 
-    def fetch(self, relation: str) -> Iterator[pa.RecordBatch]:
+    def fetch(self, relation: str) -> Generator[pa.RecordBatch]:
         """Hands out a stored result, a batch at a time."""
         frame, n_rows = self._stored[relation]
         n_fetched = 0
@@ -149,42 +149,12 @@ class SparkEngine(Engine):
                 self._forget(frame)
                 self._drop(relation)
 
-    def write(
-        self,
-        query: str,
-        path: Path,
-        file_format: FileFormat,
-        *,
-        ordered: bool,
-        progress: Progress | None = None,
-    ) -> int:
-        """Writes the rows of a query to part files in an empty folder; returns their number."""
-        import pyarrow.parquet as pq
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
-
-        seen = Observation()
-        counted = F.count(F.lit(1)).alias("n")
-        frame = self._runner.run(lambda: self._spark.sql(spelt(query)).observe(seen, counted))
-        # The folder is there already, closed to others if it must be: "append" leaves it as it is.
-        writer = frame.write.mode("append").options(**_FORMATS[file_format])
-        target = f"file://{path.absolute()}"  # as it is: Spark does not decode what would be coded
-        self._runner.watched(lambda: getattr(writer, file_format)(target), progress, path)
-        try:
-            parts = _name_parts(path, file_format)
-            if file_format == "parquet":  # as each of the files says
-                return sum(pq.read_metadata(part).num_rows for part in parts)
-            return int(self._runner.run(lambda: seen.get["n"]))
-        except OSError as problem:
-            raise unwritable(path, problem) from None
-
     def close(self) -> None:
         """Gives up what is stored, and the session if it was started here."""
         try:
             self.discard(*list(self._stored))
             for relation in list(self._views):
                 self._drop(relation)
-            self._sources.close()
         finally:
             try:
                 self._runner.run(self._session.leave)
@@ -231,40 +201,3 @@ class SparkEngine(Engine):
 
     def _forget(self, frame: Any) -> None:  # noqa: ANN401
         self._runner.run(frame.unpersist)
-
-
-_FORMATS: dict[FileFormat, dict[str, Any]] = {
-    "parquet": {"compression": "zstd"},
-    "csv": {
-        "header": True,
-        "quote": '"',
-        "escape": '"',
-        "nullValue": "",
-        "emptyValue": '""',
-        "ignoreLeadingWhiteSpace": False,
-        "ignoreTrailingWhiteSpace": False,
-        "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss[.SSSSSS]",
-        "encoding": "UTF-8",
-        "compression": "none",
-    },
-}
-
-
-def _name_parts(folder: Path, file_format: FileFormat) -> tuple[Path, ...]:
-    """Names the part files after their numbers alone, and removes everything else that Spark left."""
-    found = sorted(path for path in folder.iterdir() if path.is_file() and path.name.startswith("part-"))
-    if not found:
-        raise FileError(
-            f"{folder} holds nothing after Spark has written it.",
-            found="The workers write to another disk than this machine reads.",
-            remedy="Choose an output on storage that driver and workers share under the same name.",
-        )
-    parts = []
-    for number, path in enumerate(found):
-        part = folder / part_name(number, file_format)
-        path.replace(part)
-        parts.append(part)
-    for path in folder.iterdir():
-        if path not in parts:
-            remove(path)
-    return tuple(parts)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from elldelta.engines.table import Progress, disk_error, withheld
-from elldelta.engines.task import PATIENCE, Task
+from elldelta.engines.table import Progress, withheld
+from elldelta.engines.task import Task
 from elldelta.errors import DataError, ElldeltaError, FileError
-from elldelta.files import unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from elldelta.engines.spark.session import Session
 
@@ -74,9 +72,7 @@ class Runner:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def watched(
-        self, action: Callable[[], Result], progress: Progress | None = None, writing: Path | None = None
-    ) -> Result:
+    def watched(self, action: Callable[[], Result], progress: Progress | None = None) -> Result:
         """Runs an action that may take long; tells how far it is, and hears Ctrl-C."""
         jobs = Jobs(self._session.spark, is_connect=self._session.is_connect)
 
@@ -84,15 +80,13 @@ class Runner:
             if progress:
                 progress(self.run(jobs.done))
 
-        # Nobody waits long for what only reads; what writes must have stopped before its files are removed.
-        patience = None if writing is not None else PATIENCE
         task = Task(lambda: jobs.follow(action))
-        result = self.run(lambda: task.run(jobs.cancel, watch=watch, patience=patience), writing)
+        result = self.run(lambda: task.run(jobs.cancel, watch=watch))
         if progress:
             progress(1.0)
         return result
 
-    def run(self, action: Callable[[], Result], writing: Path | None = None) -> Result:
+    def run(self, action: Callable[[], Result]) -> Result:
         """Runs an action; what Spark raises is replaced, because its texts quote cells."""
         problem: BaseException
         try:
@@ -100,7 +94,7 @@ class Runner:
         except ElldeltaError:
             raise
         except Exception as error:  # noqa: BLE001 (Py4J, gRPC, Arrow and Spark have no common class)
-            problem = _translated(error, writing)
+            problem = _translated(error)
         raise problem  # outside of the handler: nothing of the engine's error hangs on to it
 
 
@@ -154,14 +148,11 @@ class Jobs:
             self._done = max(self._done, min(n_done / n_tasks, 1.0))
 
 
-def _translated(error: BaseException, writing: Path | None = None) -> BaseException:
+def _translated(error: BaseException) -> BaseException:
     """An error that says what to do; the text of Spark's is looked at, never passed on."""
     words = f"{type(error).__name__} {error}"
     if any(sign in words for sign in _CANCELLED):
         return KeyboardInterrupt()
-    problem = disk_error(words)
-    if problem is not None and writing is not None:
-        return unwritable(writing, problem)
     for signs, (kind, what, found, remedy) in _MEANINGS.items():
         if any(sign in words for sign in signs):
             return kind(what, found=found, remedy=remedy)

@@ -1,4 +1,4 @@
-"""What Spark reads: its own frames and tables, addresses, files of this machine, tables in memory."""
+"""What Spark reads: its own frames and tables, addresses, Parquet files of this machine, tables in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from elldelta.engines import sql
+from elldelta.engines.formats import READABLE, source_format, suffix_of
 from elldelta.engines.sources import (
     Query,
     SourceFile,
@@ -15,12 +15,13 @@ from elldelta.engines.sources import (
     TableName,
     check_distinct,
     columns_apart,
+    find_files,
     hidden_names,
     is_frame,
 )
 from elldelta.engines.spark.types import common_types, kind_of, parquet_column, plain_table, quoted, spelt
 from elldelta.engines.table import TableColumn
-from elldelta.errors import ElldeltaError, FileError, ParameterError
+from elldelta.errors import ElldeltaError, FileError
 from elldelta.files import CsvFormat, unwritable
 
 if TYPE_CHECKING:
@@ -29,15 +30,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from elldelta.engines.duckdb import DuckDBEngine
     from elldelta.engines.spark.jobs import Runner
     from elldelta.engines.spark.session import Session
 
 _ROW_GROUP = 1 << 18
+_OTHERS = {suffix for suffix, kind in READABLE.items() if kind != "parquet"}
 _MOST_IN_MEMORY = 4 << 20
 """Bytes of a table in memory that are sent to Spark without a file between."""
-_MOST_SENT = 512 << 20
-"""Bytes of a converted CSV file that are sent to workers which do not see the disk of this machine."""
 
 
 class Opened(NamedTuple):
@@ -70,9 +69,8 @@ class Sources:
         self._runner = runner
         self._folder = folder
         self._sees_folder = session.is_local or is_shared
-        self._csv_reader: DuckDBEngine | None = None
 
-    def open(self, source: Any, csv_format: CsvFormat | None = None) -> Opened:  # noqa: ANN401
+    def open(self, source: Any) -> Opened:  # noqa: ANN401
         """Opens files, folders, globs, addresses such as s3a://..., tables, queries, or a table in memory."""
         if _is_spark_frame(source):
             return self._opened(source, None, "the table")
@@ -84,15 +82,8 @@ class Sources:
             # Inside of a selection only queries are understood; Spark carries out commands at once.
             text = f"SELECT * FROM (\n{source.text}\n) AS given"  # noqa: S608 (somebody's own query)
             return self._open_name(lambda: self._spark.sql(text), "the query")
-        addresses = [source] if isinstance(source, str) else source
-        if isinstance(addresses, list | tuple) and any("://" in str(item) for item in addresses):
-            return self._open_addresses(list(map(str, addresses)))
-        return self._open_files(source, csv_format or CsvFormat())
-
-    def close(self) -> None:
-        """Gives up what reads files on this machine."""
-        if self._csv_reader is not None:
-            self._csv_reader.close()
+        addresses = _addresses(source)
+        return self._open_addresses(addresses) if addresses else self._open_files(source)
 
     def _open_frame(self, frame: object) -> Opened:
         table, hidden = columns_apart(frame)
@@ -112,14 +103,6 @@ class Sources:
 
     def _open_addresses(self, addresses: list[str]) -> Opened:
         """Opens Parquet files that Spark sees and this machine does not."""
-        if any(
-            address.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt")) for address in addresses
-        ):
-            raise ParameterError(
-                "CSV files are read from this machine only.",
-                found="The address of one was given.",
-                remedy="Convert the table to Parquet first, or give a file on this machine.",
-            )
         problem: ElldeltaError
         try:
             frame = self._runner.run(lambda: self._spark.read.parquet(*addresses))
@@ -136,15 +119,9 @@ class Sources:
             )
         raise problem
 
-    def _open_files(self, source: Any, csv_format: CsvFormat) -> Opened:  # noqa: ANN401
-        found = SourceTable.find(source, csv_format, self._folder)
-        opened = [
-            self._parquet(group, found.columns)
-            if group[0].format == "parquet"
-            else self._csv(group, found.columns, csv_format)
-            for group in found.groups
-        ]
-        parts = [frame for frame, _ in opened]
+    def _open_files(self, source: Any) -> Opened:  # noqa: ANN401
+        found = SourceTable.find(source, CsvFormat(), self._folder)
+        parts = [self._parquet(group, found.columns) for group in found.groups]
         if len(parts) > 1:
             common = common_types([self._types(part) for part in parts])
             parts = [part.select(*_cast(common)) for part in parts]
@@ -153,14 +130,14 @@ class Sources:
             frame = self._runner.run(partial(frame.unionAll, part))
         return self._opened(
             frame,
-            sum(n_rows for _, n_rows in opened),
+            found.n_rows,
             found.origin,
             partial=found.partial,
             hidden=found.hidden,
             files=found.paths,
         )
 
-    def _parquet(self, files: Sequence[SourceFile], columns: Sequence[str]) -> tuple[Any, int]:
+    def _parquet(self, files: Sequence[SourceFile], columns: Sequence[str]) -> Any:  # noqa: ANN401
         from pyspark.sql import functions as F  # noqa: N812
 
         for file in files:
@@ -182,33 +159,7 @@ class Sources:
         shown = [
             parquet_column(F, name, spark_types[name], arrow_types[name]).alias(name) for name in columns
         ]
-        return self._runner.run(lambda: frame.select(*shown)), sum(file.n_rows or 0 for file in files)
-
-    def _csv(
-        self, files: Sequence[SourceFile], columns: Sequence[str], csv_format: CsvFormat
-    ) -> tuple[Any, int]:
-        """Converts CSV files to Parquet here, by the rules that hold everywhere, and brings that to Spark."""
-        from elldelta.engines.duckdb import connect as connect_duckdb
-
-        if self._csv_reader is None:
-            self._csv_reader = connect_duckdb(temp_directory=self._folder)
-        reader = self._csv_reader
-        table = reader.open([file.path for file in files], csv_format)
-        copy = self._folder / f"csv_{next(self._numbers)}.parquet"
-        shown = ", ".join(map(sql.identifier, columns))
-        query = f"SELECT {shown} FROM {table.relation}"  # noqa: S608 (names are quoted)
-        n_rows = reader.write(query, copy, "parquet", ordered=False)
-        if self._sees_folder:
-            return self._runner.run(lambda: self._spark.read.parquet(_address(copy))), n_rows
-        if copy.stat().st_size > _MOST_SENT:
-            raise ParameterError(
-                "The CSV files are too large to be sent to the workers of Spark.",
-                found="They do not see the files of this machine.",
-                remedy="Convert the table to Parquet on storage that the workers share.",
-            )
-        import pyarrow.parquet as pq
-
-        return self.frame(pq.read_table(copy)), n_rows
+        return self._runner.run(lambda: frame.select(*shown))
 
     def frame(self, table: pa.Table) -> Any:  # noqa: ANN401 (a data frame of Spark)
         """A table in memory as a data frame of Spark; by way of a file where Spark sees our files.
@@ -269,6 +220,23 @@ def _address(path: Path) -> str:
     return "file://" + "".join(
         "\\" + mark if mark in "*?[]{}\\^," else mark for mark in os.fspath(path.absolute())
     )
+
+
+def not_parquet(source: Any) -> str | None:  # noqa: ANN401
+    """The first file or address of a source that is not in Parquet by its name, or None."""
+    if is_frame(source) or _is_spark_frame(source) or isinstance(source, TableName | Query):
+        return None
+    addresses = _addresses(source)
+    if addresses:
+        return next((name for name in addresses if suffix_of(name) in _OTHERS), None)
+    return next((str(path) for path in find_files(source) if source_format(path) != "parquet"), None)
+
+
+def _addresses(source: Any) -> list[str]:  # noqa: ANN401
+    """The names of a source, if Spark is to find them."""
+    named = [source] if isinstance(source, str) else source
+    is_address = isinstance(named, list | tuple) and any("://" in str(item) for item in named)
+    return list(map(str, named)) if is_address else []
 
 
 def _is_spark_frame(source: object) -> bool:
