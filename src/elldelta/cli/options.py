@@ -11,7 +11,7 @@ import inspect
 import os
 import re
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -226,8 +226,8 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class Where:
-    """Where tables are counted."""
+class EngineOptions(Csv):
+    """Where tables are counted, and how those in CSV files are written."""
 
     engine: Annotated[
         str,
@@ -238,7 +238,13 @@ class Where:
         ),
     ] = "duckdb"
 
-    def start(self) -> AbstractContextManager[Engine | None]:
+    @contextmanager
+    def reading(self, doing: str) -> Iterator[dict[str, Any]]:
+        """What every use case that reads tables takes: the format, the engine, and whom to tell how far."""
+        with self._start() as engine, output.progress_bar(doing) as progress:
+            yield {"csv_format": self.format, "engine": engine, "progress": progress}
+
+    def _start(self) -> AbstractContextManager[Engine | None]:
         """Starts the engine that is asked for; None for DuckDB, which starts where it is needed."""
         if self.engine == "duckdb":
             return nullcontext(None)
@@ -259,8 +265,8 @@ class Where:
 
 
 @dataclass(frozen=True)
-class WhereFrom(Where):
-    """Where tables are counted, and a query to read instead of one of them."""
+class SourceOptions(EngineOptions):
+    """The same, and a query to read instead of one of them."""
 
     query: Annotated[
         str | None,

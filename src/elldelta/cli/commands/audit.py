@@ -211,8 +211,7 @@ def _run(
         typer.Option(help="Where the posterior's distribution comes from, instead of the releases."),
     ] = None,
     shown: ReportOptions,
-    csv: options.Csv,
-    where: options.Where,
+    tables: options.EngineOptions,
     json: options.Json = False,
 ) -> None:
     """Link releases: how many values are left for somebody who is in several of them?
@@ -226,14 +225,8 @@ def _run(
     given = releases or []
     asked: dict[str, Any] = {"ell": ell, "closeness": closeness, "closeness_to": closeness_to}
     _check(before, targets, targets_output, shown, same_records)
-    with where.start() as engine, output.progress_bar("Linking") as progress:
-        read: dict[str, Any] = {
-            "schema": schema,
-            "foreign": columns.described(missing),
-            "csv_format": csv.format,
-            "engine": engine,
-            "progress": progress,
-        }
+    with tables.reading("Linking") as read:
+        read |= {"schema": schema, "foreign": columns.described(missing)}
         if explain:
             labels = explained([*given, *([before] if before else [])], **read)
             _say(labels.to_dict(public=shown.public), _print_labels, json=json)

@@ -27,8 +27,7 @@ def _run(
         ),
     ] = None,
     missing: options.Missing,
-    csv: options.Csv,
-    where: options.WhereFrom,
+    tables: options.SourceOptions,
     json: options.Json = False,
 ) -> None:
     """k-anonymity, ell-diversity, t-closeness and their relatives of one table.
@@ -38,8 +37,8 @@ def _run(
     from elldelta.audit.check import check
     from elldelta.schema.hierarchies import read_rows
 
-    source = where.source(sources)
-    with where.start() as engine, output.progress_bar("Reading") as progress:
+    source = tables.source(sources)
+    with tables.reading("Reading") as read:
         found = check(
             source,
             options.names(qi),
@@ -47,9 +46,7 @@ def _run(
             person=person,
             groups=None if groups is None else read_rows(groups),
             missing=missing.tokens(sensitive),
-            csv_format=csv.format,
-            engine=engine,
-            progress=progress,
+            **read,
         )
     for code in found.codes:
         output.print_note(

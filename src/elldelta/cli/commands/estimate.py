@@ -60,8 +60,7 @@ def _run(
     noise: Noise,
     show_values: options.ShowValues = False,
     overwrite: options.Overwrite = False,
-    csv: options.Csv,
-    where: options.WhereFrom,
+    tables: options.SourceOptions,
     json: options.Json = False,
 ) -> None:
     """Count past records by quasi-identifiers and sensitive value: the model a plan is made from."""
@@ -72,19 +71,17 @@ def _run(
     from elldelta.schema.profile import warned_of
     from elldelta.schema.schema_file import read_schema
 
-    source = where.source(sources)
+    source = tables.source(sources)
     check_writable(target, overwrite=overwrite)
     described = read_schema(schema)
-    with where.start() as active, output.progress_bar("Counting") as progress:
+    with tables.reading("Counting") as read:
         model = estimate(
             source,
             described,
             person=person,
             **vars(noise),
             show_values=output.show_values if show_values else None,
-            csv_format=csv.format,
-            engine=active,
-            progress=progress,
+            **read,
         )
     write_model(model, target, overwrite=overwrite)
     counts = model.counts

@@ -40,8 +40,7 @@ def _run(
         Path | None,
         typer.Option(help="A private key, a file of mode 600: sign the evidence with it."),
     ] = None,
-    csv: options.Csv,
-    where: options.Where,
+    tables: options.EngineOptions,
     json: options.Json = False,
 ) -> None:
     """Check releases once more and write what somebody signs: a page, a PDF, the record and all digests.
@@ -63,7 +62,7 @@ def _run(
             found="A release, --about or -o is missing.",
             remedy="Write a form first: elldelta evidence --plan PLAN --form about.toml",
         )
-    with where.start() as engine, output.progress_bar("Checking") as progress:
+    with tables.reading("Checking") as read:
         record = evidence(
             releases,
             plan,
@@ -73,9 +72,7 @@ def _run(
             published=published or (),
             agency_key=agency_key,
             key=None if key is None else read_private_key(key),
-            csv_format=csv.format,
-            engine=engine,
-            progress=progress,
+            **read,
         )
     risk, threshold = max(item["risk_highest"] for item in record["releases"]), record["about"]["threshold"]
     output.print_result(

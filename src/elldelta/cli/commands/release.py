@@ -103,8 +103,7 @@ def _release(
     ] = None,
     agency_key: agency.AgencyKeyFile = None,
     overwrite: options.Overwrite = False,
-    csv: options.Csv,
-    where: options.WhereFrom,
+    tables: options.SourceOptions,
     json: options.Json = False,
 ) -> None:
     """Apply a plan to your own records and write the release with its manifest."""
@@ -112,7 +111,7 @@ def _release(
     from elldelta.release.release import release
     from elldelta.release.updates import Living
 
-    source = where.source(sources)
+    source = tables.source(sources)
     known_before = _size(ledger)
     columns, values = _mapped(names)
     book = _ledger(ledger, ledger_copy, owner, to_come)
@@ -127,9 +126,9 @@ def _release(
             found="--since or --erase is given without --state.",
             remedy="Give --state FILE for the state after this release.",
         )
-    if where.engine != "duckdb":
+    if tables.engine != "duckdb":
         given_plan(plan, agency_key)  # a plan that cannot be used is told before the engine has started
-    with where.start() as active, output.progress_bar("Releasing") as progress:
+    with tables.reading("Releasing") as read:
         made = release(
             source,
             plan,
@@ -145,9 +144,7 @@ def _release(
             most_suppressed=max_suppressed,
             overwrite=overwrite,
             agency_key=agency_key,
-            csv_format=csv.format,
-            engine=active,
-            progress=progress,
+            **read,
         )
     written = [f"Wrote {made.place} and its manifest."]
     if made.manifest.records_quarantined:
@@ -221,8 +218,7 @@ def _verify(
     ],
     plan: Annotated[Path | None, typer.Option(help="The plan it claims to follow.")] = None,
     *,
-    csv: options.Csv,
-    where: options.Where,
+    tables: options.EngineOptions,
     json: options.Json = False,
 ) -> None:
     """Check releases from their files: columns, content, order, manifest, diversity, plan."""
@@ -233,10 +229,10 @@ def _verify(
     files = each_once(releases)
     told: list[dict[str, Any]] = []
     failures: list[ElldeltaError] = []
-    with where.start() as active, output.progress_bar("Reading") as progress:
+    with tables.reading("Reading") as read:
         for file in files:
             try:
-                found = verify(file, known, csv_format=csv.format, engine=active, progress=progress)
+                found = verify(file, known, **read)
             except ElldeltaError as failure:
                 failures.append(failure)
                 told.append({"release": str(file), **output.error_as_dict(failure)})

@@ -56,8 +56,7 @@ def _infer(
     missing: options.Missing,
     hierarchy: options.Hierarchies = None,
     overwrite: options.Overwrite = False,
-    csv: options.Csv,
-    where: options.WhereFrom,
+    tables: options.SourceOptions,
     json: options.Json = False,
 ) -> None:
     """Propose a schema from a table. Read and edit the file before you rely on it."""
@@ -67,15 +66,15 @@ def _infer(
     from elldelta.schema.infer import propose
     from elldelta.schema.schema_file import write_schema
 
-    source = where.source(sources)
+    source = tables.source(sources)
     check_writable(target, overwrite=overwrite)
     files = options.named_files(hierarchy, "--hierarchy")
     rules = options.column_rules(bins, "--bins", "income=width:10000")
     ends = options.column_rules(widen, "--widen", "age=0..120")
-    hierarchies = read_hierarchies(files, replace(csv.format, separator=None))
-    with where.start() as active, running(active) as engine, output.progress_bar("Reading") as progress:
+    hierarchies = read_hierarchies(files, replace(tables.format, separator=None))
+    with tables.reading("Reading") as read, running(read["engine"]) as engine:
         proposal = propose(
-            engine.open(source, csv.format),
+            engine.open(source, tables.format),
             options.names(qi),
             [name for given in sensitive for name in options.names(given)],
             bins=rules,
@@ -84,7 +83,7 @@ def _infer(
             not_na=missing.spared,
             widen=ends,
             changes=options.names(changes),
-            progress=progress,
+            progress=read["progress"],
         )
     write_schema(proposal.schema, target, overwrite=overwrite)
     if json:
