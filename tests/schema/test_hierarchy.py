@@ -13,8 +13,8 @@ from tests.schema.read_back import read_back
 import elldelta as ed
 from elldelta.errors import FileError, ParameterError, SchemaError
 from elldelta.files import CsvFormat
+from elldelta.model import with_hierarchies
 from elldelta.model.model import reordered
-from elldelta.model.rearrange import with_hierarchies
 from elldelta.schema.hierarchies import (
     code_hierarchy,
     date_hierarchy,

@@ -1,7 +1,7 @@
 """Models: counts of past records, which estimate P(Q, S).
 
 Counting in an engine (`counting`; `persons` where people have several records), the counts themselves with
-the account of every record (`counts`), the model and its file (`model`), and how a planner may rearrange it.
+the account of every record (`counts`), and the model with its file (`model`).
 """
 
 from elldelta.model.counting import CountedTable, Encoding, ShowValues, UnknownPolicy, count
@@ -13,6 +13,7 @@ from elldelta.model.model import (
     model_from_bytes,
     read_model,
     reordered,
+    with_hierarchies,
     write_model,
 )
 from elldelta.model.persons import check_person, count_persons, person_key

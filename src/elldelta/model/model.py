@@ -33,6 +33,8 @@ from elldelta.model.noise import protected, scaled, with_fewer_rows
 from elldelta.model.persons import count_persons
 from elldelta.model.protection import ADDS_UP, Protection, check_protection, promise_to_the_past
 from elldelta.pages.page import Shown
+from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
+from elldelta.schema.hierarchy_problems import refusal
 from elldelta.schema.schema import Categories, Column, Schema
 from elldelta.schema.schema_file import read_schema
 
@@ -284,6 +286,37 @@ def reordered(model: Model, schema: Schema) -> Model:
     values = _moved_values(old, new, counts.values)
     ranks = new.ranks(positions)[counts.rows]
     return replace(model, counts=Counts.from_cells(new, ranks, values, counts.n, counts.accounting))
+
+
+def with_hierarchies(model: Model, hierarchies: Mapping[str, HierarchyRows | Hierarchy]) -> Model:
+    """The model with hierarchies for some quasi-identifiers, in the order that they ask for.
+
+    Raises:
+        SchemaError: Lists everything that is wrong with any of the hierarchies.
+    """
+    if not hierarchies:
+        return model
+    written = {
+        name: HierarchyRows(given.rows) if isinstance(given, Hierarchy) else given
+        for name, given in hierarchies.items()
+    }
+    schema = model.schema
+    found = {name: rows.problems(schema.quasi_identifier(name).domain) for name, rows in written.items()}
+    wrong = [name for name, problems in found.items() if problems]
+    if wrong:
+        problems = [
+            replace(each, words=f"Column {name!r}: {each.words}") for name in wrong for each in found[name]
+        ]
+        unit = "line" if all(written[name].lines for name in wrong) else "row"
+        sources = " and ".join(written[name].source for name in wrong)
+        raise refusal(f"{sources} cannot be used.", problems, unit)
+    columns = tuple(
+        replace(column, hierarchy=written[column.name].checked(column.domain))
+        if column.name in written
+        else column
+        for column in schema.quasi_identifiers
+    )
+    return reordered(model, replace(schema, quasi_identifiers=columns))
 
 
 def _moved_values(old: Schema, new: Schema, values: NDArray[Any]) -> NDArray[Any]:

@@ -126,7 +126,7 @@ def make_plan(
 
 def _made(model: Model, wish: Wish, hierarchies: Mapping[str, Any], progress: Progress) -> Plan:
     if hierarchies:
-        from elldelta.model.rearrange import with_hierarchies
+        from elldelta.model import with_hierarchies
         from elldelta.schema.hierarchies import given_rows
 
         model = with_hierarchies(model, given_rows(hierarchies))
