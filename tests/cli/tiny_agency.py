@@ -44,18 +44,18 @@ class TinyAgency:
         if owner is None:
             return 401, error("You have to say who you are.", "The token is not known.", "Send a valid one.")
         if path == "/api/v1/plans":
-            return 200, self.part(query, "plans", [self.view(plan) for plan in self.plans.values()])
+            return 200, self.page(query, [self.view(plan) for plan in self.plans.values()])
         found = re.fullmatch(r"/api/v1/plans/([^/]+)(?:/(?:releases/[^/]+/)?(\w+))?", path)
         plan = self.plans.get(unquote(found[1])) if found else None
         if plan is None:
             return 404, error("There is no such plan.", "", "Check its name.")
         return getattr(self, f"_{verb.lower()}_{found[2] or 'plan'}")(plan, owner, headers, body)
 
-    def part(self, query, name, entries):
+    def page(self, query, entries):
         """One entry of a list at a time, named by its place."""
         place = int(parse_qs(query).get("after", ["-1"])[0]) + 1
         following = str(place) if place + 1 < len(entries) else None
-        return {name: entries[place : place + 1], "previous": None, "next": following}
+        return {"entries": entries[place : place + 1], "next": following}
 
     def view(self, plan):
         return {

@@ -368,7 +368,7 @@ def _listed(server: AgencyServer, *path: str, query: Mapping[str, str] | None = 
     asked = dict(query or {})
     for _ in range(MOST_PARTS):
         document = server.get(*path, query=asked).json()
-        part, following = document.get(path[-1]), document.get("next")
+        part, following = document.get("entries"), document.get("next")
         if not isinstance(part, list) or len(entries) + len(part) > MOST_LISTED:
             raise unexpected(f"It is no list of {path[-1]}.")
         entries += part

@@ -37,7 +37,7 @@ def filled(make_service):
     job = service.post("agency", f"/requests/{request}/preview", status=202).json()["id"]
     token = service.post("agency", "/parties/victim/tokens", {}, status=201).json()["id"]
     there = {"digest": plan.digest, "name": POPULATION, "id": str(request)}
-    content = service.get("owner", f"/plans/{plan.digest}/releases").json()["releases"][0]["content_digest"]
+    content = service.get("owner", f"/plans/{plan.digest}/releases").json()["entries"][0]["content_digest"]
     receipt = "/api/v1/plans/{digest}/releases/{content}/receipt"
     service.there = {
         receipt: {"digest": plan.digest, "content": content},

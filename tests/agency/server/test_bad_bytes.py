@@ -119,7 +119,7 @@ def test_extreme_wishes_are_answered_or_refused(service):
             number = answer.json()["id"]
             service.post("agency", f"/requests/{number}/preview", status=202)
     service.work()
-    for request in service.get("agency", "/requests").json()["requests"]:
+    for request in service.get("agency", "/requests").json()["entries"]:
         job = service.get("agency", f"/jobs/{request['job']}").json()
         assert job["status"] in ("done", "failed")
         assert "bug" not in str(job["error"])

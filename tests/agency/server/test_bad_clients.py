@@ -167,7 +167,7 @@ def test_nobody_finds_what_is_somebody_elses(service):
     token = service.post("agency", "/parties/owner/tokens", {"note": "nightly"}, status=201).json()
     service.register("owner", plan, full(plan, (0, 0), (0, 1), (0, 2), (0, 3), (0, 4)), status=409)
     service.register("owner", plan, full(plan), status=201)
-    [refusal] = service.get("owner", f"/plans/{plan.digest}/refusals").json()["refusals"]
+    [refusal] = service.get("owner", f"/plans/{plan.digest}/refusals").json()["entries"]
     private = ["70007007", "70,007,007", "60006006", "60,006,006", token["id"], job, refusal["refused"]]
     filled = {"digest": plan.digest, "name": POPULATION, "id": str(request), "width": "wide", "number": "1"}
     filled["content"] = make_registration(plan, full(plan)).content_digest

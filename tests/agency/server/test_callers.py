@@ -14,9 +14,9 @@ from elldelta.errors import ParameterError
 def test_a_token_is_shown_once_and_kept_only_as_a_digest(service):
     answer = service.post("agency", "/parties/owner/tokens", {"note": "nightly"}, status=201).json()
     secret = answer["token"].split("_", 2)[2]  # the secret itself may hold underscores
-    [*_, listed] = service.get("agency", "/parties/owner/tokens").json()["tokens"]
+    [*_, listed] = service.get("agency", "/parties/owner/tokens").json()["entries"]
     assert answer["id"] in {
-        item["id"] for item in service.get("agency", "/parties/owner/tokens").json()["tokens"]
+        item["id"] for item in service.get("agency", "/parties/owner/tokens").json()["entries"]
     }
     assert "token" not in listed
     with service.agency.database.reading() as session:
@@ -172,7 +172,7 @@ def test_what_a_login_changes_must_come_from_our_own_pages(service):
         assert file(**{site: value}) == 403, value
         assert file(**own, **{site: value}) == 403, value
     assert file(**{"Origin": "http://evil.test", site: "same-origin"}) == 403
-    assert service.get("agency", "/requests").json()["requests"] == []
+    assert service.get("agency", "/requests").json()["entries"] == []
     assert file(**own) == 201
     assert file(**{site: "same-origin"}) == 201
     assert file(**own, **{site: "same-origin"}) == 201

@@ -94,9 +94,9 @@ def test_a_plan_of_a_worker_that_lost_its_job_is_not_issued(service, queued):
     service.clock.advance(seconds=service.settings.limits.job_lease_seconds + 1)
     held = claim_job(service.agency, "fast")
     assert run_claim(service.agency, lost) is not None
-    assert service.get("agency", "/plans").json()["plans"] == []
+    assert service.get("agency", "/plans").json()["entries"] == []
     assert run_claim(service.agency, held) is None
-    assert len(service.get("agency", "/plans").json()["plans"]) == 1
+    assert len(service.get("agency", "/plans").json()["entries"]) == 1
 
 
 @pytest.mark.both_databases("rarely")

@@ -114,7 +114,7 @@ def test_what_was_acknowledged_survives_and_nothing_is_admitted_twice(own_server
                 clients = {name: stack.enter_context(server.client(tokens[name])) for name in tokens}
                 anybody = stack.enter_context(server.client(auditor))
                 path = f"/api/v1/plans/{plan.digest}/releases"
-                there = {item["hash"] for item in anybody.get(path).json()["releases"]}
+                there = {item["hash"] for item in anybody.get(path).json()["entries"]}
                 assert answered <= there, "An acknowledged registration is lost."
                 lost = [request for request in owners.sent if request.answer is None]
                 unanswered += len(lost)
@@ -123,7 +123,7 @@ def test_what_was_acknowledged_survives_and_nothing_is_admitted_twice(own_server
                     assert request.answer is None or answer == request.answer
                     found_again += request.answer is None and answer["hash"] in there
                     request.answer = answer
-                listed = anybody.get(path).json()["releases"]
+                listed = anybody.get(path).json()["entries"]
             assert {(item["owner"], item["hash"]) for item in listed} == {
                 (request.owner, request.answer["hash"]) for request in owners.sent
             }
@@ -157,9 +157,9 @@ def test_a_job_that_was_killed_is_taken_up_again_and_finishes_once(own_server, v
             wait_until(lambda: client.get(f"/api/v1/jobs/{job}").json()["status"] in ("done", "failed"))
             found = client.get(f"/api/v1/jobs/{job}").json()
             assert found["status"] == "done", found["error"]
-            planned = [item["plan"] for item in client.get("/api/v1/requests").json()["requests"]]
+            planned = [item["plan"] for item in client.get("/api/v1/requests").json()["entries"]]
             assert found["result"]["plan"] in planned
-            assert {item["digest"] for item in client.get("/api/v1/plans").json()["plans"]} == set(planned)
+            assert {item["digest"] for item in client.get("/api/v1/plans").json()["entries"]} == set(planned)
         wait_until(lambda: any(entry["job"] == job for entry in server.events("job ended")))
         begun = [entry for entry in server.events("job begun") if entry["job"] == job]
         ended = [entry for entry in server.events("job ended") if entry["job"] == job]

@@ -137,7 +137,7 @@ def test_a_body_that_ends_too_early_changes_nothing(service):
                     Content_Length=len(content),
                 )
                 connection.send(content[:n_bytes])
-    assert service.get("owner", f"/plans/{plan.digest}/releases").json()["releases"] == []
+    assert service.get("owner", f"/plans/{plan.digest}/releases").json()["entries"] == []
 
 
 def bearer(service, who="agency"):

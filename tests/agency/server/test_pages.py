@@ -68,7 +68,7 @@ def play(pages):
     content = make_registration(plan, full(plan, n=400)).to_bytes()
     files = {"registration": ("registration.json", content, "application/json")}
     assert owner.post(f"/plans/{digest}/register", files=files).status_code == 303
-    [item] = pages.get("owner", f"/plans/{digest}/releases").json()["releases"]
+    [item] = pages.get("owner", f"/plans/{digest}/releases").json()["entries"]
     pages.publish("owner", plan, item["content_digest"])
     owner.see(f"/plans/{digest}/audit")
     pages.work()
@@ -320,7 +320,7 @@ def test_a_form_that_cannot_be_used_keeps_what_was_typed_and_says_three_things(p
     assert len(box) == 1
     for words in ("Not done:", "What to do:"):
         assert words in page.words
-    assert pages.get("client", "/requests").json()["requests"] == []
+    assert pages.get("client", "/requests").json()["entries"] == []
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_numbers_that_are_none_are_refused_beside_the_form(pages, fields):
     answer = pages.visitors["client"].post(f"/populations/{POPULATION}/ask", **typed)
     assert answer.status_code == 422
     assert 'role="alert"' in answer.text
-    assert pages.get("client", "/requests").json()["requests"] == []
+    assert pages.get("client", "/requests").json()["entries"] == []
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_more_settings_reach_the_request_and_its_plan(pages, fields, wished, wor
     pages.add_model()
     typed = {"ell": "2", "delta": "0.05", "releases": "2", "records": "20000", "action": "ask", **fields}
     assert pages.visitors["client"].post(f"/populations/{POPULATION}/ask", **typed).status_code == 303
-    [filed] = pages.get("client", "/requests").json()["requests"]
+    [filed] = pages.get("client", "/requests").json()["entries"]
     assert wished.items() <= filed["wishes"].items()
     page = pages.visitors["client"].see("/requests/1")
     assert words in page.words
@@ -396,7 +396,7 @@ def test_without_a_script_the_form_tells_what_it_would_cost_and_files_nothing(pa
     assert f">{cost['paper']['fewest_records']:,}</strong>" in answer.text
     assert f">{cost['paper']['classes']:,}</strong>" in answer.text
     assert ">0.15</strong>" in answer.text
-    assert pages.get("client", "/requests").json()["requests"] == []
+    assert pages.get("client", "/requests").json()["entries"] == []
 
 
 def test_tokens_are_never_shown_again(pages):
@@ -460,7 +460,7 @@ def test_a_form_that_is_sent_twice_registers_once(played):
         assert answer.status_code == 303
         places.add(answer.headers["location"].split("?")[0])
     assert len(places) == 1
-    assert len(played.get("agency", f"/plans/{digest}/releases").json()["releases"]) == 2
+    assert len(played.get("agency", f"/plans/{digest}/releases").json()["entries"]) == 2
 
 
 def test_a_registration_that_is_none_is_told_beside_the_form(shown):
@@ -470,7 +470,7 @@ def test_a_registration_that_is_none_is_told_beside_the_form(shown):
         answer = owner.post(f"/plans/{digest}/register", files=files)
         assert answer.status_code == 422, content
         assert 'role="alert"' in answer.text
-    assert len(shown.get("owner", f"/plans/{digest}/releases").json()["releases"]) == 1
+    assert len(shown.get("owner", f"/plans/{digest}/releases").json()["entries"]) == 1
 
 
 def test_a_plan_is_superseded_and_withdrawn_after_a_page_that_asks(played):

@@ -103,11 +103,11 @@ def test_the_whole_protocol(service, tmp_path):
     assert first.status_code == 201, first.text
     second = register(service, "other-owner", plan, records_of(plan, 3000, 2))
     assert second.status_code == 201, second.text
-    assert service.get("client", f"/plans/{digest}/releases").json()["releases"] == []
+    assert service.get("client", f"/plans/{digest}/releases").json()["entries"] == []
     for who, told in (("owner", first), ("other-owner", second)):
         service.publish(who, plan, told.json()["content_digest"])
     assert [
-        item["owner"] for item in service.get("client", f"/plans/{digest}/releases").json()["releases"]
+        item["owner"] for item in service.get("client", f"/plans/{digest}/releases").json()["entries"]
     ] == [
         "owner",
         "other-owner",
@@ -168,10 +168,10 @@ def test_clients_see_their_own_requests_only(service):
     mine = service.post("client", "/requests", WISH, status=201).json()["id"]
     theirs = service.post("rival", "/requests", WISH, status=201).json()["id"]
     for who, own, other in (("client", mine, theirs), ("rival", theirs, mine)):
-        assert [item["id"] for item in service.get(who, "/requests").json()["requests"]] == [own]
+        assert [item["id"] for item in service.get(who, "/requests").json()["entries"]] == [own]
         service.get(who, f"/requests/{other}", status=404)
     for who in ("agency", "auditor"):
-        assert {item["id"] for item in service.get(who, "/requests").json()["requests"]} == {mine, theirs}
+        assert {item["id"] for item in service.get(who, "/requests").json()["entries"]} == {mine, theirs}
 
 
 NONSENSE = (
@@ -197,7 +197,7 @@ def test_wishes_that_make_no_sense_are_refused_when_they_are_filed(service):
     for change in NONSENSE:
         answer = service.ask("client", "POST", "/requests", json={**WISH, **change})
         assert answer.status_code == 422, (change, answer.text)
-    assert service.get("client", "/requests").json()["requests"] == []
+    assert service.get("client", "/requests").json()["entries"] == []
 
 
 def test_a_plan_that_ended_admits_nothing_and_takes_no_progress(service):
@@ -213,9 +213,9 @@ def test_a_plan_that_ended_admits_nothing_and_takes_no_progress(service):
     service.put("owner", f"/plans/{first}/progress", {"records": 1}, status=409)
     refused = register(service, "owner", plan, records_of(plan, 3000, 1))
     assert refused.status_code == 409
-    assert service.get("owner", f"/plans/{first}/releases").json()["releases"] == []
+    assert service.get("owner", f"/plans/{first}/releases").json()["entries"] == []
     service.post("agency", f"/plans/{second}/withdraw", {"reason": "The model was wrong."})
-    assert {item["status"] for item in service.get("owner", "/plans").json()["plans"]} == {
+    assert {item["status"] for item in service.get("owner", "/plans").json()["entries"]} == {
         "superseded",
         "withdrawn",
     }
@@ -233,7 +233,7 @@ def test_a_plan_that_was_withdrawn_is_not_issued_again(service):
 
 def test_the_same_wish_of_two_clients_gets_the_same_plan(service):
     assert service.planned() == service.planned()
-    assert len(service.get("client", "/plans").json()["plans"]) == 1
+    assert len(service.get("client", "/plans").json()["entries"]) == 1
 
 
 def test_a_model_goes_in_and_never_out(service):

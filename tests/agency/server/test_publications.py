@@ -77,7 +77,7 @@ def test_others_read_neither_whose_it_is_nor_a_count_of_it(served, who):
 
 def test_its_owner_the_agency_and_auditors_see_it(served):
     for who in ("owner", "agency", "auditor"):
-        [item] = served.get(who, f"/plans/{served.plan.digest}/releases").json()["releases"]
+        [item] = served.get(who, f"/plans/{served.plan.digest}/releases").json()["entries"]
         assert (item["state"], item["records"]) == ("registered", served.n_records)
     for who in ("agency", "auditor"):
         assert "owner (1)" in everything(served, who)
@@ -149,7 +149,7 @@ class TestSubtraction:
         assert "Do not publish it" in refused["error"]["remedy"]
         states = [
             item["state"]
-            for item in shared.get("agency", f"/plans/{self.plan.digest}/releases").json()["releases"]
+            for item in shared.get("agency", f"/plans/{self.plan.digest}/releases").json()["entries"]
         ]
         assert states == ["published", "registered"]
         self.tell(shared, "spy", second, "voided")

@@ -127,7 +127,7 @@ def test_of_many_at_once_exactly_two_are_admitted(server, own, tmp_path, make):
     lines = check_chain(server, requests[0][0], plan, tmp_path)
     assert len(lines) == ROOM
     with server.client(server.add(f"{own}-auditor", "auditor")) as client:
-        listed = client.get(path).json()["releases"]
+        listed = client.get(path).json()["entries"]
     assert {item["owner"]: item["hash"] for item in listed} == {
         owner: item["hash"] for owner, item in accepted.items()
     }

@@ -80,9 +80,9 @@ def test_a_release_that_would_take_a_class_below_ell_is_refused_with_the_reason(
     assert after["registrations"] == 2
     assert exported(service, plan, tmp_path).owners == ("b", "owner")
     assert service.register("c", plan, full(plan, (0, 4), (0, 5)), status=409).json() == refused
-    kept = service.get("agency", f"/plans/{plan.digest}/refusals").json()["refusals"]
+    kept = service.get("agency", f"/plans/{plan.digest}/refusals").json()["entries"]
     assert [(item["owner"], item["problem"]) for item in kept] == [("c", refused["error"]["problem"])] * 2
-    assert service.get("b", f"/plans/{plan.digest}/refusals").json()["refusals"] == []
+    assert service.get("b", f"/plans/{plan.digest}/refusals").json()["entries"] == []
     service.register("c", plan, full(plan, (0, 2), (0, 3), n=4), status=201)  # what is missing anyway
 
 

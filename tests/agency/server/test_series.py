@@ -108,10 +108,10 @@ def test_pages_show_what_waits(served, owners):
     for name in ("a0", "b0", "a1", "a2"):
         send(served, owners, name)
     plan = f"/plans/{owners.plan.digest}"
-    told = served.get("a", f"{plan}/releases", params={"owner": "a"}).json()["releases"]
+    told = served.get("a", f"{plan}/releases", params={"owner": "a"}).json()["entries"]
     assert [item["updates"] for item in told] == [None, 1, 3]
     assert told[2]["update"]["classes_withheld"] == 1
-    assert served.get("client", f"{plan}/releases").json()["releases"] == []
+    assert served.get("client", f"{plan}/releases").json()["entries"] == []
     series = see(served, "agency", f"{plan}/series/a")
     assert "Planned classes withheld 1" in series
     assert "updates line 3" in see(served, "agency", f"{plan}/ledger")

@@ -8,7 +8,7 @@ from tests.agency.server.service import POPULATION, WISH, model_file
 from tests.agency.server.visitor import visitor
 
 from elldelta.agency.server.errors import NotLoggedInError
-from elldelta.agency.server.paging import Window
+from elldelta.agency.server.paging import Cursor
 from elldelta.agency.server.services.parties import list_trail
 from elldelta.agency.server.services.sign_in import log_in
 
@@ -23,7 +23,7 @@ def test_who_did_what_is_written_down(service):
     service.post("agency", f"/plans/{plan.digest}/withdraw", {"reason": "why"})
     service.post("agency", "/parties", {"name": "paul", "role": "owner"}, status=201)
     service.post("agency", "/parties", {"name": "paul", "role": "owner"}, status=409)  # nothing was done
-    told = service.get("auditor", "/trail").json()["trail"]
+    told = service.get("auditor", "/trail").json()["entries"]
     found = [(item["party"], item["action"], item["subject"], item["address"]) for item in told]
     here = "192.0.2.7"
     assert found == [
@@ -47,10 +47,10 @@ def test_every_route_that_changes_something_leaves_one_entry(service):
     found = set()
 
     def change(who, method, path, **options):
-        n_before = len(list_trail(service.agency, Window(most=500)))
+        n_before = len(list_trail(service.agency, Cursor(limit=500)))
         answer = service.ask(who, method, path, **options)
         assert answer.status_code < 300, answer.text
-        entries = list_trail(service.agency, Window(most=500)).entries
+        entries = list_trail(service.agency, Cursor(limit=500)).entries
         assert len(entries) == n_before + 1, (method, path)
         assert entries[0].party == who
         found.add(tuple(entries[0].action.split(" ")))
@@ -74,9 +74,9 @@ def test_every_route_that_changes_something_leaves_one_entry(service):
     told = change("owner", "POST", path, content=content, headers=headers)
     own = f"{path}/{told['content_digest']}/state"
     change("owner", "PUT", own, json={"state": "published"})
-    n_before = len(list_trail(service.agency, Window(most=500)))
+    n_before = len(list_trail(service.agency, Cursor(limit=500)))
     service.put("owner", own, {"state": "published"})  # said before: nothing happens
-    assert len(list_trail(service.agency, Window(most=500))) == n_before
+    assert len(list_trail(service.agency, Cursor(limit=500))) == n_before
     change("agency", "POST", f"/plans/{old.digest}/supersede", json={"by": new.digest})
     change("agency", "POST", f"/plans/{new.digest}/withdraw", json={"reason": "no"})
     changing = {route for route in API if route[0] not in ("GET", "HEAD")}

@@ -13,9 +13,8 @@ of body, 422 cannot be used, 503 busy (with Retry-After). Every answer
 carries `X-Request-Id`. Moments are ISO 8601 in UTC. The names on the right are the views of
 `elldelta.agency.server.services`, field by field. "all" means every role.
 
-Lists come in an object, part by part: `{"plans": [...], "previous": ..., "next": ...}`. Ask with `?after=`
-the value of "next" for the part after it, with `?before=` that of "previous" for the part before it, and with
-`?limit=` for fewer entries at a time.
+Lists come page by page: `{"entries": [...], "next": ...}`. Ask with `?after=` the value of "next" for the
+page after it, and with `?limit=` for fewer entries at a time.
 
 anybody::
 
@@ -28,16 +27,16 @@ parties::
 
     GET    /me                        all     {"name", "role"}
     POST   /parties                   agency  {"name", "role"} -> 201 PartyView
-    GET    /parties                   agency  {"parties": [PartyView]}
+    GET    /parties                   agency  Page of PartyView
     DELETE /parties/{name}            agency  disables it -> PartyView
     POST   /parties/{name}/tokens     agency  {"note"?, "expires_in_days"?} -> 201 NewToken
-    GET    /parties/{name}/tokens     agency  {"tokens": [TokenView]}
+    GET    /parties/{name}/tokens     agency  Page of TokenView
     DELETE /tokens/{id}               agency  revokes it -> TokenView
-    GET    /trail                     agency, auditor  {"trail": [TrailView]}: who did what, the newest first
+    GET    /trail                     agency, auditor  Page of TrailView: who did what, the newest first
 
 populations::
 
-    GET    /populations               all     {"populations": [PopulationView]}
+    GET    /populations               all     Page of PopulationView
     POST   /populations               agency  {"name", "title"?} -> 201 PopulationView
     GET    /populations/{name}        all     PopulationView; its "model" is a summary, or null
     PUT    /populations/{name}/model  agency  the model file, application/octet-stream -> PopulationView
@@ -49,7 +48,7 @@ requests::
     POST   /requests                  client  {"population", "ell", "records", "delta"?, "releases"?,
                                               "kind"?, "waiting_risk"?, "min_records"?, "owners"?,
                                               "movers"?} -> 201 RequestView
-    GET    /requests                  client (own), agency, auditor  {"requests": [RequestView]}
+    GET    /requests                  client (own), agency, auditor  Page of RequestView
     GET    /requests/{id}             the same  RequestView
     POST   /requests/{id}/preview     agency  {"fewest_past"?: 5} or no body -> 202 JobView
     POST   /requests/{id}/plan        agency  the same -> 202 JobView; result: {"plan": digest, ...}
@@ -60,7 +59,7 @@ requests::
 
 plans::
 
-    GET    /plans                     all     ?population= -> {"plans": [PlanView]}
+    GET    /plans                     all     ?population= -> Page of PlanView
     GET    /plans/{digest}            all     PlanDetails: {"plan": PlanView, "conditions", ...}
     GET    /plans/{digest}/file       all     the exact plan file, application/json
     GET    /plans/{digest}/signature  all     the signature document
@@ -76,11 +75,11 @@ releases::
                                               signed; 200 if this owner registered this content before;
                                               409 refused, with the reason; 422 not a registration of this
                                               plan
-    GET    /plans/{digest}/releases   all     ?owner= -> {"releases": [ReleaseView]}: published and own ones;
+    GET    /plans/{digest}/releases   all     ?owner= -> Page of ReleaseView: published and own ones;
                                               agency and auditors see all
     PUT    /plans/{digest}/releases/{content}/state  owner (own)  {"state": "published" or "voided"}
     GET    /plans/{digest}/releases/{content}/receipt  owner (own)  the same, as often as it is asked for
-    GET    /plans/{digest}/refusals   agency, auditor, owner (own)  {"refusals": [RefusalView]}
+    GET    /plans/{digest}/refusals   agency, auditor, owner (own)  Page of RefusalView
     GET    /plans/{digest}/ledger     all     the ledger file, for `elldelta ledger verify`
     GET    /plans/{digest}/audit      all     200 JobView with a result, or 202 JobView of the job that is
                                               computing it; 409 as long as nothing is registered

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
-from elldelta.agency.server.paging import BEGINNING, NameWindow, NumberWindow, TokenWindow, Window, part_of
+from elldelta.agency.server.paging import BEGINNING, CurrentCursor, Cursor, Page
 from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, OWNER, ROLES, Role
 from elldelta.agency.server.routes.description import ERRORS, Body, Name, TokenId
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
@@ -59,12 +59,11 @@ def create(agency: CurrentAgency, body: NewParty) -> PartyView:
 @api.get(
     "/parties",
     summary="All parties",
-    response_model=part_of("parties", PartyView),
     dependencies=[allow(AGENCY)],
 )
-def index(agency: CurrentAgency, window: NameWindow) -> Any:  # noqa: ANN401
+def index(agency: CurrentAgency, cursor: CurrentCursor) -> Page[PartyView]:
     """Lists all parties."""
-    return parties.list_parties(agency, window).document("parties")
+    return parties.list_parties(agency, cursor)
 
 
 @api.delete("/parties/{name}", summary="Let somebody in no longer", dependencies=[allow(AGENCY)])
@@ -82,12 +81,11 @@ def create_token(agency: CurrentAgency, name: Name, body: TokenWish) -> NewToken
 @api.get(
     "/parties/{name}/tokens",
     summary="Tokens of a party",
-    response_model=part_of("tokens", TokenView),
     dependencies=[allow(AGENCY)],
 )
-def list_tokens(agency: CurrentAgency, name: Name, window: TokenWindow) -> Any:  # noqa: ANN401
+def list_tokens(agency: CurrentAgency, name: Name, cursor: CurrentCursor) -> Page[TokenView]:
     """Lists the tokens of a party, without their secrets, which nobody has."""
-    return parties.list_tokens(agency, name, window).document("tokens")
+    return parties.list_tokens(agency, name, cursor)
 
 
 @api.delete("/tokens/{id}", summary="Revoke a token", dependencies=[allow(AGENCY)])
@@ -99,28 +97,27 @@ def revoke_token(agency: CurrentAgency, id: TokenId) -> TokenView:  # noqa: A002
 @api.get(
     "/trail",
     summary="Who did what",
-    response_model=part_of("trail", TrailView),
     dependencies=[allow(AGENCY, AUDITOR)],
 )
-def trail(agency: CurrentAgency, window: NumberWindow) -> Any:  # noqa: ANN401
+def trail(agency: CurrentAgency, cursor: CurrentCursor) -> Page[TrailView]:
     """Lists what was done and who tried to sign in, the newest first. Nothing of it can be changed."""
-    return parties.list_trail(agency, window).document("trail")
+    return parties.list_trail(agency, cursor)
 
 
 @pages.get("/trail", dependencies=[allow(AGENCY, AUDITOR)])
-def trail_page(visit: CurrentVisit, window: NumberWindow) -> Response:
+def trail_page(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
     """Lists the same."""
-    return page(visit.request, "trail.html", trail=parties.list_trail(visit.agency, window))
+    return page(visit.request, "trail.html", trail=parties.list_trail(visit.agency, cursor))
 
 
-def _all(visit: Visit, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
-    return {"typed": posted.typed, "roles": CHOICE, "parties": parties.list_parties(visit.agency, window)}
+def _all(visit: Visit, posted: Posted = NOTHING, cursor: Cursor = BEGINNING, **_: object) -> dict[str, Any]:
+    return {"typed": posted.typed, "roles": CHOICE, "parties": parties.list_parties(visit.agency, cursor)}
 
 
 @pages.get("/parties", dependencies=[allow(AGENCY)])
-def index_page(visit: CurrentVisit, window: NameWindow) -> Response:
+def index_page(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
     """Lists parties."""
-    return page(visit.request, "parties.html", **_all(visit, window=window))
+    return page(visit.request, "parties.html", **_all(visit, cursor=cursor))
 
 
 @pages.post("/parties", dependencies=[allow(AGENCY)])
@@ -132,11 +129,11 @@ def add(visit: CurrentVisit, posted: PostedForm) -> Response:
 
 
 def _one(
-    visit: Visit, name: str, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object
+    visit: Visit, name: str, posted: Posted = NOTHING, cursor: Cursor = BEGINNING, **_: object
 ) -> dict[str, Any]:
     return {
         "party": parties.show_party(visit.agency, name),
-        "tokens": parties.list_tokens(visit.agency, name, window),
+        "tokens": parties.list_tokens(visit.agency, name, cursor),
         "now": visit.agency.clock(),
         "typed": posted.typed,
         "has_oidc": visit.agency.settings.oidc is not None,
@@ -145,9 +142,9 @@ def _one(
 
 
 @pages.get("/parties/{name}", dependencies=[allow(AGENCY)])
-def show_page(visit: CurrentVisit, name: Name, window: TokenWindow) -> Response:
+def show_page(visit: CurrentVisit, name: Name, cursor: CurrentCursor) -> Response:
     """Shows a party and its tokens, never a secret."""
-    return page(visit.request, "party.html", **_one(visit, name, window=window))
+    return page(visit.request, "party.html", **_one(visit, name, cursor=cursor))
 
 
 @pages.post("/parties/{name}/tokens", dependencies=[allow(AGENCY)])

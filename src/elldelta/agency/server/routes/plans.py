@@ -15,7 +15,7 @@ from elldelta.agency.server.guard import (
     allow,
     allow_anybody,
 )
-from elldelta.agency.server.paging import BEGINNING, DigestWindow, NumberWindow, Window, part_of
+from elldelta.agency.server.paging import BEGINNING, CurrentCursor, Cursor, Page
 from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES
 from elldelta.agency.server.routes.description import DIGEST, ERRORS, Body, Digest, answer
 from elldelta.agency.server.routes.pictures import frontier_words, picture
@@ -79,14 +79,14 @@ async def key(agency: CurrentAgency) -> KeyView:
     return KeyView(id=agency.key.id, public_keys=agency.public_keys.to_pem().decode("ascii"))
 
 
-@api.get("/plans", summary="Plans", response_model=part_of("plans", PlanView), dependencies=[allow(*ROLES)])
+@api.get("/plans", summary="Plans", dependencies=[allow(*ROLES)])
 def index(
     agency: CurrentAgency,
-    window: DigestWindow,
+    cursor: CurrentCursor,
     population: Annotated[str | None, Query(pattern=NAME_PATTERN, examples=["region"])] = None,
-) -> Any:  # noqa: ANN401
+) -> Page[PlanView]:
     """Lists plans, the newest first."""
-    return plans.list_plans(agency, population, window).document("plans")
+    return plans.list_plans(agency, population, cursor)
 
 
 @api.get("/plans/{digest}", summary="A plan", dependencies=[allow(*ROLES)])
@@ -163,16 +163,16 @@ async def key_file(agency: CurrentAgency) -> Response:
 
 
 @pages.get("/plans", dependencies=[allow(*ROLES)])
-def index_page(visit: CurrentVisit, window: DigestWindow) -> Response:
+def index_page(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
     """Lists plans."""
-    return page(visit.request, "plans.html", plans=plans.list_plans(visit.agency, window=window))
+    return page(visit.request, "plans.html", plans=plans.list_plans(visit.agency, cursor=cursor))
 
 
 def _one(
-    visit: Visit, digest: str, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object
+    visit: Visit, digest: str, posted: Posted = NOTHING, cursor: Cursor = BEGINNING, **_: object
 ) -> dict[str, Any]:
     details, frontier = plans.show_plan(visit.agency, digest), show_frontier(visit.agency, digest)
-    newest = Window(most=MOST_REFUSALS)
+    newest = Cursor(limit=MOST_REFUSALS)
     return {
         "details": details,
         "plan": details.plan,
@@ -182,7 +182,7 @@ def _one(
         "has_chart": stored_picture(visit.agency, chart_of(frontier.drawn_by, "frontier"), "wide")
         is not None,
         "has_map": stored_picture(visit.agency, map_of(digest), "wide") is not None,
-        "releases": list_releases(visit.agency, visit.caller, digest, window),
+        "releases": list_releases(visit.agency, visit.caller, digest, cursor),
         "n_releases": count_releases(visit.agency, digest),
         "refusals": None
         if visit.caller.role == CLIENT
@@ -192,9 +192,9 @@ def _one(
 
 
 @pages.get("/plans/{digest}", dependencies=[allow(*ROLES)])
-def show_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Response:
+def show_page(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> Response:
     """Shows a plan."""
-    return page(visit.request, "plan.html", **_one(visit, digest, window=window))
+    return page(visit.request, "plan.html", **_one(visit, digest, cursor=cursor))
 
 
 @pages.post("/plans/{digest}/progress", dependencies=[allow(OWNER)])

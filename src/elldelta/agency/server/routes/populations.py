@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
-from elldelta.agency.server.paging import BEGINNING, DigestWindow, NameWindow, Window, part_of
+from elldelta.agency.server.paging import BEGINNING, CurrentCursor, Cursor, Page
 from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES
 from elldelta.agency.server.routes.description import ERRORS, Body, Name, file_body
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
@@ -49,12 +49,11 @@ class NewPopulation(Body):
 @api.get(
     "/populations",
     summary="All populations",
-    response_model=part_of("populations", PopulationView),
     dependencies=[allow(*ROLES)],
 )
-def index(agency: CurrentAgency, window: NameWindow) -> Any:  # noqa: ANN401
+def index(agency: CurrentAgency, cursor: CurrentCursor) -> Page[PopulationView]:
     """Lists all populations, with a summary of their models and no count of them."""
-    return populations.list_populations(agency, window).document("populations")
+    return populations.list_populations(agency, cursor)
 
 
 @api.post("/populations", status_code=201, summary="Add a population", dependencies=[allow(AGENCY)])
@@ -113,10 +112,10 @@ def cost(
     return quick_cost(visit.agency, visit.caller, name, wish)
 
 
-def _home(visit: Visit, posted: Posted = NOTHING, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
-    found, newest = populations.list_populations(visit.agency, window), Window(most=MOST_OWN)
+def _home(visit: Visit, posted: Posted = NOTHING, cursor: Cursor = BEGINNING, **_: object) -> dict[str, Any]:
+    found, newest = populations.list_populations(visit.agency, cursor), Cursor(limit=MOST_OWN)
     is_owner = visit.caller.role == OWNER
-    plans = list_plans(visit.agency, window=newest, status="issued") if is_owner else ()
+    plans = list_plans(visit.agency, cursor=newest, status="issued") if is_owner else ()
     return {
         "populations": found,
         "n_plans": n_issued(visit.agency, [item.name for item in found]),
@@ -127,9 +126,9 @@ def _home(visit: Visit, posted: Posted = NOTHING, window: Window = BEGINNING, **
 
 
 @pages.get("/", dependencies=[allow(*ROLES)])
-def home(visit: CurrentVisit, window: NameWindow) -> Response:
+def home(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
     """Populations, and what waits for the caller."""
-    return page(visit.request, "home.html", **_home(visit, window=window))
+    return page(visit.request, "home.html", **_home(visit, cursor=cursor))
 
 
 @pages.post("/populations", dependencies=[allow(AGENCY)])
@@ -140,19 +139,19 @@ def add(visit: CurrentVisit, posted: PostedForm) -> Response:
     return see(f"/populations/{added.name}", "population-added")
 
 
-def _one(visit: Visit, name: str, window: Window = BEGINNING, **_: object) -> dict[str, Any]:
+def _one(visit: Visit, name: str, cursor: Cursor = BEGINNING, **_: object) -> dict[str, Any]:
     population = populations.show_population(visit.agency, name)
     return {
         "population": population,
-        "plans": list_plans(visit.agency, name, window),
+        "plans": list_plans(visit.agency, name, cursor),
         "series": count_series(visit.agency, name),
     }
 
 
 @pages.get("/populations/{name}", dependencies=[allow(*ROLES)])
-def show_page(visit: CurrentVisit, name: Name, window: DigestWindow) -> Response:
+def show_page(visit: CurrentVisit, name: Name, cursor: CurrentCursor) -> Response:
     """A population: its columns and plans, never a count."""
-    return page(visit.request, "population.html", **_one(visit, name, window))
+    return page(visit.request, "population.html", **_one(visit, name, cursor))
 
 
 @pages.post("/populations/{name}/model", dependencies=[allow(AGENCY)])

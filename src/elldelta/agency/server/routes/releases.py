@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.guard import CurrentVisit, Visit, allow
-from elldelta.agency.server.paging import NumberWindow, part_of
+from elldelta.agency.server.paging import CurrentCursor, Page
 from elldelta.agency.server.rights import AGENCY, AUDITOR, OWNER, ROLES
 from elldelta.agency.server.routes.description import (
     DIGEST,
@@ -113,18 +113,16 @@ def register(visit: CurrentVisit, digest: Digest, content: RegistrationFile, res
 @api.get(
     "/plans/{digest}/releases",
     summary="Registered releases",
-    response_model=part_of("releases", ReleaseView),
     dependencies=[allow(*ROLES)],
 )
 def index(
     visit: CurrentVisit,
     digest: Digest,
-    window: NumberWindow,
+    cursor: CurrentCursor,
     owner: Annotated[str | None, Query(pattern=NAME_PATTERN, examples=["hospital-a"])] = None,
-) -> Any:  # noqa: ANN401
+) -> Page[ReleaseView]:
     """Lists the releases that the caller may see: the published ones and its own; the agency sees all."""
-    found = releases.list_releases(visit.agency, visit.caller, digest, window, owner=owner)
-    return found.document("releases")
+    return releases.list_releases(visit.agency, visit.caller, digest, cursor, owner=owner)
 
 
 @api.put(
@@ -151,12 +149,11 @@ def receipt(visit: CurrentVisit, digest: Digest, content: Digest) -> Admitted:
 @api.get(
     "/plans/{digest}/refusals",
     summary="Refused registrations",
-    response_model=part_of("refusals", RefusalView),
     dependencies=[allow(AGENCY, OWNER, AUDITOR)],
 )
-def refusals(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Any:  # noqa: ANN401
+def refusals(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> Page[RefusalView]:
     """Lists refused registrations with their reasons; an owner sees its own."""
-    return releases.list_refusals(visit.agency, visit.caller, digest, window).document("refusals")
+    return releases.list_refusals(visit.agency, visit.caller, digest, cursor)
 
 
 @api.get(
@@ -224,23 +221,23 @@ def state_form(visit: CurrentVisit, digest: Digest, content: Digest, posted: Pos
 
 
 @pages.get("/plans/{digest}/series/{name}", dependencies=[allow(*ROLES)])
-def series_page(visit: CurrentVisit, digest: Digest, name: Name, window: NumberWindow) -> Response:
+def series_page(visit: CurrentVisit, digest: Digest, name: Name, cursor: CurrentCursor) -> Response:
     """Shows how an owner has published its table again and again: what changed, waits and is withheld."""
-    found = releases.list_releases(visit.agency, visit.caller, digest, window, owner=name)
+    found = releases.list_releases(visit.agency, visit.caller, digest, cursor, owner=name)
     return page(
         visit.request, "series.html", plan=show_plan(visit.agency, digest).plan, owner=name, releases=found
     )
 
 
 @pages.get("/plans/{digest}/refusals", dependencies=[allow(AGENCY, OWNER, AUDITOR)])
-def refusals_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Response:
+def refusals_page(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> Response:
     """Lists registrations that were refused; an owner sees its own."""
-    found = releases.list_refusals(visit.agency, visit.caller, digest, window)
+    found = releases.list_refusals(visit.agency, visit.caller, digest, cursor)
     return page(visit.request, "refusals.html", plan=show_plan(visit.agency, digest).plan, refusals=found)
 
 
 @pages.get("/plans/{digest}/ledger", dependencies=[allow(*ROLES)])
-def ledger_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Response:
+def ledger_page(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> Response:
     """Shows the ledger, line by line, after checking every line of it."""
     problem, room = None, None
     conditions: tuple[str, ...] = ()
@@ -257,9 +254,9 @@ def ledger_page(visit: CurrentVisit, digest: Digest, window: NumberWindow) -> Re
         first=ledger.first_line(visit.agency, digest),
         n_lines=1 + ledger.count_lines(visit.agency, digest),
         conditions=conditions,
-        lines=ledger.list_lines(visit.agency, visit.caller, digest, window),
+        lines=ledger.list_lines(visit.agency, visit.caller, digest, cursor),
         releases={
-            item.sequence: item for item in releases.list_releases(visit.agency, visit.caller, digest, window)
+            item.sequence: item for item in releases.list_releases(visit.agency, visit.caller, digest, cursor)
         },
         problem=problem,
         room=room,

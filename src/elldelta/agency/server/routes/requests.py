@@ -10,7 +10,7 @@ from pydantic import Field
 
 from elldelta.agency.server.errors import NotFoundError
 from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
-from elldelta.agency.server.paging import LARGEST, NumberWindow, part_of
+from elldelta.agency.server.paging import LARGEST, CurrentCursor, Page
 from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, ROLES
 from elldelta.agency.server.routes.description import ERRORS, Body, JobId, Name, Number
 from elldelta.agency.server.routes.pictures import frontier_words, picture
@@ -105,12 +105,11 @@ def create(visit: CurrentVisit, body: NewRequest) -> RequestView:
 @api.get(
     "/requests",
     summary="Requests",
-    response_model=part_of("requests", RequestView),
     dependencies=[allow(CLIENT, AGENCY, AUDITOR)],
 )
-def index(visit: CurrentVisit, window: NumberWindow) -> Any:  # noqa: ANN401
+def index(visit: CurrentVisit, cursor: CurrentCursor) -> Page[RequestView]:
     """Lists a client's own requests; the agency and auditors see all."""
-    return requests.list_requests(visit.agency, visit.caller, window).document("requests")
+    return requests.list_requests(visit.agency, visit.caller, cursor)
 
 
 @api.get("/requests/{id}", summary="A request", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
@@ -202,10 +201,10 @@ def _numbers(posted: Posted) -> dict[str, Any]:
 
 
 @pages.get("/requests", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
-def index_page(visit: CurrentVisit, window: NumberWindow) -> Response:
+def index_page(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
     """Lists requests."""
     return page(
-        visit.request, "requests.html", requests=requests.list_requests(visit.agency, visit.caller, window)
+        visit.request, "requests.html", requests=requests.list_requests(visit.agency, visit.caller, cursor)
     )
 
 

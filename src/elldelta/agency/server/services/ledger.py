@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 
 from elldelta.agency.admission import PlanState, ledger_chain, ledger_export, linked_numbers
 from elldelta.agency.server.errors import ConflictError
-from elldelta.agency.server.paging import Part, Window, read_part
+from elldelta.agency.server.paging import Cursor, Page, read_page
 from elldelta.agency.server.services.jobs import JobView, enqueue, last_done
 from elldelta.agency.server.services.plans import load_plan, lock_plan
 from elldelta.agency.server.services.publications import SEE_ALL, has_state, hidden_from, load_registered
@@ -70,7 +70,7 @@ def first_line(agency: Agency, plan_digest: str) -> dict[str, Any]:
     return document
 
 
-def list_lines(agency: Agency, caller: Caller, plan_digest: str, window: Window) -> Part[dict[str, Any]]:
+def list_lines(agency: Agency, caller: Caller, plan_digest: str, cursor: Cursor) -> Page[dict[str, Any]]:
     """The lines of a ledger as documents, whatever they say; of what is not published only hashes.
 
     What is no JSON is shown as damaged.
@@ -86,7 +86,7 @@ def list_lines(agency: Agency, caller: Caller, plan_digest: str, window: Window)
         return line or damaged
 
     chosen = select(LedgerLine.line, LedgerLine.sequence).where(LedgerLine.plan_digest == plan_digest)
-    return read_part(agency, chosen, window, LedgerLine.sequence, view=view)
+    return read_page(agency, chosen, cursor, LedgerLine.sequence, view=view)
 
 
 def count_lines(agency: Agency, plan_digest: str) -> int:

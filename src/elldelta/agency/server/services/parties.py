@@ -17,7 +17,7 @@ from pydantic import AliasPath, Field
 from sqlalchemy import bindparam, delete, select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError, NotLoggedInError
-from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
+from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
 from elldelta.agency.server.rights import AGENCY, ROLES, Caller, Role
 from elldelta.agency.server.tables import Login, Party, Token, TrailEntry, View, check_name, check_text
 from elldelta.agency.server.trail import about
@@ -121,9 +121,9 @@ def create_party(agency: Agency, name: str, role: Role) -> PartyView:
     return PartyView.model_validate(party)
 
 
-def list_parties(agency: Agency, window: Window = BEGINNING) -> Part[PartyView]:
+def list_parties(agency: Agency, cursor: Cursor = BEGINNING) -> Page[PartyView]:
     """All parties, by name."""
-    return read_part(agency, select(Party), window, Party.name, view=PartyView.of_row)
+    return read_page(agency, select(Party), cursor, Party.name, view=PartyView.of_row)
 
 
 def show_party(agency: Agency, name: str) -> PartyView:
@@ -202,12 +202,12 @@ def create_token(agency: Agency, party_name: str, note: str, expires_in_days: in
     return NewToken(token=f"elldelta_{token_id}_{secret}", id=token_id, expires=expires)
 
 
-def list_tokens(agency: Agency, party_name: str, window: Window = BEGINNING) -> Part[TokenView]:
+def list_tokens(agency: Agency, party_name: str, cursor: Cursor = BEGINNING) -> Page[TokenView]:
     """The tokens of a party, the newest first, also those that no longer hold."""
     with agency.database.reading() as session:
         party = find_party(session, party_name)
     chosen, order = select(Token).where(Token.party_id == party.id), (Token.created_at, Token.id)
-    return read_part(agency, chosen, window, *order, view=TokenView.of_row, descending=True)
+    return read_page(agency, chosen, cursor, *order, view=TokenView.of_row, descending=True)
 
 
 def revoke_token(agency: Agency, token_id: str) -> TokenView:
@@ -240,7 +240,7 @@ def identify_token(agency: Agency, text: str) -> Caller:
     return Caller(row.id, row.name, row.role, token_id=found[1])
 
 
-def list_trail(agency: Agency, window: Window = BEGINNING) -> Part[TrailView]:
+def list_trail(agency: Agency, cursor: Cursor = BEGINNING) -> Page[TrailView]:
     """The trail, the newest first."""
     order = TrailEntry.id
-    return read_part(agency, select(TrailEntry), window, order, view=TrailView.of_row, descending=True)
+    return read_page(agency, select(TrailEntry), cursor, order, view=TrailView.of_row, descending=True)

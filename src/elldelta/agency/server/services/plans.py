@@ -10,7 +10,7 @@ from pydantic import AliasPath, Field
 from sqlalchemy import func, select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
+from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Population, Registration, View, check_text
 from elldelta.choices import PlanKind
@@ -98,10 +98,10 @@ class PlanDetails(View):
 def list_plans(
     agency: Agency,
     population: str | None = None,
-    window: Window = BEGINNING,
+    cursor: Cursor = BEGINNING,
     *,
     status: PlanStatus | None = None,
-) -> Part[PlanView]:
+) -> Page[PlanView]:
     """Plans, the newest first."""
     chosen = select(PlanRow)
     if status is not None:
@@ -109,7 +109,7 @@ def list_plans(
     if population is not None:
         chosen = chosen.join(Population).where(Population.name == population)
     order = (PlanRow.issued_at, PlanRow.digest)
-    return read_part(agency, chosen, window, *order, view=PlanView.of_row, descending=True)
+    return read_page(agency, chosen, cursor, *order, view=PlanView.of_row, descending=True)
 
 
 def n_issued(agency: Agency, populations: Sequence[str]) -> dict[str, int]:

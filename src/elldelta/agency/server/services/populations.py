@@ -10,7 +10,7 @@ from sqlalchemy import or_, select
 
 from elldelta.agency.server.checking import check_model, read_limited
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
+from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
 from elldelta.agency.server.services.plans import find_plan, load_plan
 from elldelta.agency.server.tables import (
     LedgerLine,
@@ -91,9 +91,9 @@ def create_population(agency: Agency, name: str, title: str) -> PopulationView:
     return PopulationView.model_validate(population)
 
 
-def list_populations(agency: Agency, window: Window = BEGINNING) -> Part[PopulationView]:
+def list_populations(agency: Agency, cursor: Cursor = BEGINNING) -> Page[PopulationView]:
     """All populations, by name."""
-    return read_part(agency, select(Population), window, Population.name, view=PopulationView.of_row)
+    return read_page(agency, select(Population), cursor, Population.name, view=PopulationView.of_row)
 
 
 def show_population(agency: Agency, name: str) -> PopulationView:

@@ -22,7 +22,7 @@ from elldelta.agency.receipt import sign_admission
 from elldelta.agency.registration import Registration, examine
 from elldelta.agency.series import changes_of
 from elldelta.agency.server.errors import ConflictError, NotFoundError
-from elldelta.agency.server.paging import BEGINNING, Part, Window, read_part
+from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
 from elldelta.agency.server.rights import OWNER
 from elldelta.agency.server.services.ledger import load_states
 from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan, require_issued
@@ -155,14 +155,14 @@ def show_receipt(agency: Agency, caller: Caller, plan_digest: str, content_diges
 
 
 def list_releases(
-    agency: Agency, caller: Caller, plan_digest: str, window: Window = BEGINNING, *, owner: str | None = None
-) -> Part[ReleaseView]:
+    agency: Agency, caller: Caller, plan_digest: str, cursor: Cursor = BEGINNING, *, owner: str | None = None
+) -> Page[ReleaseView]:
     """The releases of a plan, or of one owner, that a caller may see, in the order of their lines."""
     load_plan(agency, plan_digest)  # there must be one
     chosen = select(RegistrationRow).where(RegistrationRow.plan_digest == plan_digest, is_visible(caller))
     if owner is not None:
         chosen = chosen.where(RegistrationRow.party.has(name=owner))
-    return read_part(agency, chosen, window, RegistrationRow.sequence, view=ReleaseView.of_row)
+    return read_page(agency, chosen, cursor, RegistrationRow.sequence, view=ReleaseView.of_row)
 
 
 def count_series(agency: Agency, population: str) -> tuple[int, int]:
@@ -179,14 +179,14 @@ def count_series(agency: Agency, population: str) -> tuple[int, int]:
 
 
 def list_refusals(
-    agency: Agency, caller: Caller, plan_digest: str, window: Window = BEGINNING
-) -> Part[RefusalView]:
+    agency: Agency, caller: Caller, plan_digest: str, cursor: Cursor = BEGINNING
+) -> Page[RefusalView]:
     """Registrations that were refused, the newest first; an owner sees its own."""
     load_plan(agency, plan_digest)  # there must be one
     chosen = select(Refusal).where(Refusal.plan_digest == plan_digest)
     if caller.role == OWNER:
         chosen = chosen.where(Refusal.party_id == caller.id)
-    return read_part(agency, chosen, window, Refusal.id, view=RefusalView.of_row, descending=True)
+    return read_page(agency, chosen, cursor, Refusal.id, view=RefusalView.of_row, descending=True)
 
 
 def _admitted(
