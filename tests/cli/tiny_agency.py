@@ -84,7 +84,10 @@ class TinyAgency:
         return self._get_progress(plan, owner, headers, body)
 
     def _get_releases(self, plan, owner, headers, body):
-        return 200, {"releases": [{"sequence": n + 1} for n in range(len(self.agency.lines(plan)))]}
+        return 200, {
+            "entries": [{"sequence": n + 1} for n in range(len(self.agency.lines(plan)))],
+            "next": None,
+        }
 
     def _get_ledger(self, plan, owner, headers, body):
         return 200, ledger_export(plan, self.agency.lines(plan))

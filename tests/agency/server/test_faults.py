@@ -6,7 +6,6 @@ import os
 import sqlite3
 import stat
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from elldelta.agency.server import logs
 from elldelta.agency.server.database import Database
 from elldelta.agency.server.errors import DatabaseError
 from elldelta.agency.server.settings import Settings
-from elldelta.agency.server.state import prepare, starts_empty
+from elldelta.agency.server.state import prepare, renew_key, starts_empty
 from elldelta.cli.main import execute
 from elldelta.errors import ParameterError
 
@@ -155,19 +154,11 @@ def test_the_folder_is_private_and_what_others_can_write_is_refused(tmp_path):
         place.chmod(mode)
 
 
-def test_what_a_killed_process_has_left_is_removed_at_the_next_start(agency_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    left = agency_folder.folder / ".agency-key.pem.x.part"
+def test_what_a_killed_process_has_left_of_a_key_is_removed_with_the_next_one(agency_folder):
+    left = agency_folder.folder / f".agency-key.pem.{'0' * 16}.staged.part"
     left.write_bytes(b"a key")
-    upload, recent = (tmp_path / f"elldelta-{name}" / "upload.parquet" for name in ("old", "new"))
-    for path in (upload, recent):
-        path.parent.mkdir()
-        path.write_bytes(b"a model")
-    os.utime(upload, (0, time.time() - 10_000))
-    prepare(agency_folder)
+    renew_key(agency_folder)
     assert not left.exists()
-    assert not upload.exists()
-    assert recent.exists()
     assert (agency_folder.folder / "agency-key.pem").exists()
 
 

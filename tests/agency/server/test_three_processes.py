@@ -81,7 +81,7 @@ class World:
     def issue(self, **wish):
         """From the model to a signed plan; the planning runs in the server's worker."""
         if not any(
-            item["name"] == POPULATION for item in self.ask("staff", "GET", "/populations")["populations"]
+            item["name"] == POPULATION for item in self.ask("staff", "GET", "/populations")["entries"]
         ):
             self.ask("staff", "POST", "/populations", json={"name": POPULATION, "title": "The region"})
             self.ask(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from fastapi import APIRouter, Response
 from pydantic import Field
@@ -124,8 +124,9 @@ def index_page(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
 @or_form("parties.html", _all)
 def add(visit: CurrentVisit, posted: PostedForm) -> Response:
     """Adds a party; its page then makes a token for it."""
-    role, name = cast("Role", posted.choice("role", CHOICE)), posted.text("name").strip()
-    return see(f"/parties/{parties.create_party(visit.agency, name, role).name}", "party-added")
+    wanted = posted.read(NewParty)
+    added = parties.create_party(visit.agency, wanted.name, wanted.role)
+    return see(f"/parties/{added.name}", "party-added")
 
 
 def _one(
@@ -151,8 +152,8 @@ def show_page(visit: CurrentVisit, name: Name, cursor: CurrentCursor) -> Respons
 @or_form("party.html", _one)
 def add_token(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Makes a token and shows it at once: it must not travel in an address, nor be kept to show later."""
-    days = posted.whole("days", "The number of days")
-    new = parties.create_token(visit.agency, name, posted.text("note"), days)
+    wanted = posted.read(TokenWish)
+    new = parties.create_token(visit.agency, name, wanted.note, wanted.expires_in_days)
     return page(visit.request, "party.html", status=201, **_one(visit, name) | {"new": new})
 
 

@@ -33,7 +33,6 @@ from elldelta.agency.server.services.progress import (
 )
 from elldelta.agency.server.services.releases import list_refusals, list_releases
 from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, View
-from elldelta.errors import ParameterError
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["plans"])
 pages = APIRouter(include_in_schema=False)
@@ -201,8 +200,7 @@ def show_page(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> Res
 @or_form("plan.html", _one)
 def report_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Takes an owner's number."""
-    records = posted.whole("records", "The number of records")
-    report_progress(visit.agency, visit.caller, digest, records)
+    report_progress(visit.agency, visit.caller, digest, posted.read(NewProgress).records)
     return see(f"/plans/{digest}", "reported")
 
 
@@ -247,7 +245,7 @@ def withdraw_page(visit: CurrentVisit, digest: Digest) -> Response:
 @or_form("withdraw.html", _ending)
 def withdraw_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Withdraws a plan."""
-    plans.withdraw_plan(visit.agency, digest, posted.reason())
+    plans.withdraw_plan(visit.agency, digest, posted.read(Reason).reason)
     return see(f"/plans/{digest}", "withdrawn")
 
 
@@ -261,7 +259,5 @@ def supersede_page(visit: CurrentVisit, digest: Digest) -> Response:
 @or_form("supersede.html", _ending)
 def supersede_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Supersedes a plan."""
-    if not posted.text("by"):
-        raise ParameterError("Choose the plan that takes the place.", found="None was chosen.")
-    plans.supersede_plan(visit.agency, digest, posted.text("by"))
+    plans.supersede_plan(visit.agency, digest, posted.read(Successor).by)
     return see(f"/plans/{digest}", "superseded")

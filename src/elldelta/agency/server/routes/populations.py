@@ -135,7 +135,8 @@ def home(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
 @or_form("home.html", _home)
 def add(visit: CurrentVisit, posted: PostedForm) -> Response:
     """Adds a population."""
-    added = populations.create_population(visit.agency, posted.text("name").strip(), posted.text("title"))
+    wanted = posted.read(NewPopulation)
+    added = populations.create_population(visit.agency, wanted.name, wanted.title)
     return see(f"/populations/{added.name}", "population-added")
 
 

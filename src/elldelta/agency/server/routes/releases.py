@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 
@@ -27,7 +27,7 @@ from elldelta.agency.server.services.pictures import Width, chart_of
 from elldelta.agency.server.services.plans import show_plan
 from elldelta.agency.server.services.releases import Admitted, RefusalView, ReleaseView
 from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, ReleaseState, View
-from elldelta.errors import FileError, ParameterError
+from elldelta.errors import FileError
 from elldelta.pages.charts import curve_words, histogram_words
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["releases"])
@@ -213,10 +213,8 @@ def register_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Re
 @pages.post("/plans/{digest}/releases/{content}/state", dependencies=[allow(OWNER)])
 def state_form(visit: CurrentVisit, digest: Digest, content: Digest, posted: PostedForm) -> Response:
     """Takes an owner's word about its release."""
-    state = posted.choice("state", ("published", "voided"))
-    if state is None:
-        raise ParameterError("The form is not complete.", remedy="Load the page again.")
-    told = publications.tell_state(visit.agency, visit.caller, digest, content, cast("Any", state))
+    state = posted.read(NewState).state
+    told = publications.tell_state(visit.agency, visit.caller, digest, content, state)
     return see(f"/plans/{digest}", f"release-{told}")
 
 

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import BaseModel, ValidationError
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect
@@ -26,7 +27,6 @@ from elldelta.agency.server.errors import HttpError, NotFoundError, WrongTypeErr
 from elldelta.agency.server.guard import allow_anybody
 from elldelta.errors import ElldeltaError, InputError, ParameterError, RefusedError
 from elldelta.pages.page import environment_of
-from elldelta.plan.wish import by_column
 from elldelta.plan.words import rounded_up
 
 if TYPE_CHECKING:
@@ -47,10 +47,8 @@ pages = APIRouter(include_in_schema=False)
 _STATIC = Path(__file__).parent.parent / "static"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _LOCAL = re.compile(r"/(?![/\\])[!-~]{0,500}\Z")
-_WHOLE = re.compile(r"[0-9]{1,18}\Z")
-_DECIMAL = re.compile(r"(?=.{1,30}\Z)([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
 
-Found = TypeVar("Found")
+Model = TypeVar("Model", bound=BaseModel)
 Endpoint = Callable[..., Response]
 
 
@@ -67,50 +65,23 @@ class Posted:
     files: Mapping[str, bytes]
 
     def text(self, name: str) -> str:
-        """A field as it was typed; empty if it is not there."""
-        return self.texts.get(name, "")
+        """A field on one line; empty if it is not there."""
+        return " ".join(self.texts.get(name, "").split())
 
-    def whole(self, name: str, what: str) -> int:
-        """A whole number; spaces between its digits are fine."""
-        text = "".join(self.text(name).split())
-        if not _WHOLE.match(text):
-            raise _wrong(f"{what} must be a whole number.", text, "Write digits only, for example 5000.")
-        return int(text)
+    def read(self, model: type[Model], **more: str) -> Model:
+        """The fields as what the interface for programs takes; an empty one counts as left out.
 
-    def number(self, name: str, what: str) -> float:
-        """A number with a decimal point."""
-        text = self.text(name).strip()
-        if not _DECIMAL.match(text):
-            raise _wrong(f"{what} must be a number.", text, "Write it with a point, for example 0.01.")
-        return float(text)
-
-    def by_column(self, name: str, what: str) -> int | dict[str, int]:
-        """A whole number, or one for each of several columns: disease=5,income=3."""
-        found = by_column(self.text(name), what, int) if "=" in self.text(name) else None
-        return self.whole(name, what) if found is None else found
-
-    def numbers_by_column(self, name: str, what: str) -> float | dict[str, float]:
-        """A number with a decimal point, or one for each of several columns."""
-        found = by_column(self.text(name), what, float) if "=" in self.text(name) else None
-        return self.number(name, what) if found is None else found
-
-    def maybe(self, name: str, read: Callable[[str, str], Found], what: str) -> dict[str, Found]:
-        """A number by its name, or nothing if its field is empty."""
-        return {name: read(name, what)} if self.text(name).strip() else {}
-
-    def choice(self, name: str, allowed: tuple[str, ...]) -> str | None:
-        """One of several; None if the field is empty."""
-        text = self.text(name)
-        if text and text not in allowed:
-            raise ParameterError("One of the choices is not on offer.", remedy="Load the page again.")
-        return text or None
-
-    def reason(self) -> str:
-        """Why something was decided, on one line; nobody is left without one."""
-        text = " ".join(self.text("reason").split())
-        if not text:
-            raise _wrong("A reason is needed.", text, "Write a sentence for those concerned.")
-        return text
+        Raises:
+            ParameterError: They do not fit.
+        """
+        texts = {name: self.text(name) for name in model.model_fields} | more
+        try:
+            return model.model_validate({name: text for name, text in texts.items() if text}, strict=False)
+        except ValidationError as error:
+            found = [f"{item['loc'][0]}: {item['msg']}" for item in error.errors(include_input=False)[:5]]
+        raise ParameterError(
+            "The form cannot be used.", found="; ".join(found) + ".", remedy="Correct it, and send it again."
+        )
 
     def file(self, name: str, what: str) -> bytes:
         """An uploaded file."""
@@ -154,11 +125,6 @@ async def _posted(request: Request) -> AsyncIterator[Posted]:
 
 
 PostedForm = Annotated[Posted, Depends(_posted)]
-
-
-def _wrong(problem: str, text: str, remedy: str) -> ParameterError:
-    found = "The field holds something else." if text else "The field is empty."
-    return ParameterError(problem, found=found, remedy=remedy)
 
 
 def page(

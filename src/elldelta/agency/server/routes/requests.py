@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Response
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from elldelta.agency.server.errors import NotFoundError
 from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
@@ -27,7 +27,7 @@ from elldelta.agency.server.routes.rendering import (
 from elldelta.agency.server.services import requests
 from elldelta.agency.server.services.jobs import JobView, show_job
 from elldelta.agency.server.services.pictures import Width, chart_of
-from elldelta.agency.server.services.planning import last_preview, quick_cost
+from elldelta.agency.server.services.planning import Cost, last_preview, quick_cost
 from elldelta.agency.server.services.populations import show_population
 from elldelta.agency.server.services.requests import (
     FEWEST_PAST,
@@ -37,9 +37,9 @@ from elldelta.agency.server.services.requests import (
     closeness_asked,
 )
 from elldelta.agency.server.tables import NAME_PATTERN
-from elldelta.choices import PLAN_KINDS, ClosenessTo, Movers, PlanKind
+from elldelta.choices import ClosenessTo, Movers, PlanKind
 from elldelta.core.checks import MOST_RECORDS
-from elldelta.plan.wish import MOST_OWNERS
+from elldelta.plan.wish import MOST_OWNERS, by_column
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["requests"])
 pages = APIRouter(include_in_schema=False)
@@ -48,21 +48,33 @@ BEGIN = {"ell": "3", "releases": "2", "records": "10000"}
 """What the form shows first."""
 
 
+QUICK = ("ell", "releases", "records", "owners", "delta", "waiting_risk")
+"""The part of a wish that the quick answer is about."""
+
 Ell = Annotated[int, Field(ge=1, le=LARGEST)]
 Near = Annotated[float, Field(gt=0.0, lt=1.0)]
+
+
+def _columns(kind: type[int | float]) -> BeforeValidator:
+    """Reads what forms send for several columns: disease=5,income=3."""
+
+    def read(value: object) -> object:
+        return by_column(value, "The form", kind) if isinstance(value, str) and "=" in value else value
+
+    return BeforeValidator(read)
 
 
 class NewRequest(Body):
     """What a client asks for; see `Wish` for what the words mean."""
 
     population: str = Field(pattern=NAME_PATTERN)
-    ell: Ell | dict[str, Ell] | None = Field(
+    ell: Annotated[Ell | dict[str, Ell] | None, _columns(int)] = Field(
         default=None,
         description="Needed unless closeness is asked for. Of several sensitive columns one number for all, "
         "or one for each by its name.",
         examples=[3, {"disease": 5, "income": 3}],
     )
-    closeness: Near | dict[str, Near] | None = Field(
+    closeness: Annotated[Near | dict[str, Near] | None, _columns(float)] = Field(
         default=None,
         description="How far linking may lead beliefs away from what the plan says, in total variation. The "
         "plan is then certified and takes no delta. Of several sensitive columns as with ell.",
@@ -160,9 +172,7 @@ def ask_page(visit: CurrentVisit, name: Name) -> Response:
         columns = model.sensitives or (model.sensitive,)
         about["typed"]["ell"] = str(min(3, *(column.values for column in columns)))
         with contextlib.suppress(*ForTheForm):
-            about["cost"] = quick_cost(
-                visit.agency, visit.caller, name, asked_wish(**_numbers(Posted(about["typed"], {})))
-            )
+            about["cost"] = _cost(visit, name, _asked(name, Posted(about["typed"], {})))
     return page(visit.request, "request_form.html", **about)
 
 
@@ -170,34 +180,23 @@ def ask_page(visit: CurrentVisit, name: Name) -> Response:
 @or_form("request_form.html", _asking)
 def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     """Files a request; or, without a script, only tells what it would cost."""
-    numbers = _numbers(posted)
+    asked = _asked(name, posted)
     if posted.text("action") == "cost":
-        cost = quick_cost(visit.agency, visit.caller, name, asked_wish(**numbers))
-        about = _asking(visit, name, posted) | {"cost": cost}
+        about = _asking(visit, name, posted) | {"cost": _cost(visit, name, asked)}
         return page(visit.request, "request_form.html", **about)
-    asked = dict(
-        **numbers,
-        kind=posted.choice("kind", PLAN_KINDS) or "certified",
-        **posted.maybe("min_records", posted.whole, "The number of records behind a value"),
-        **posted.maybe("closeness", posted.numbers_by_column, "The closeness"),
-        closeness_to=posted.choice("closeness_to", get_args(ClosenessTo)) or "class",
-        movers=posted.choice("movers", get_args(Movers)) or "declared",
-    )
     wish = asked_wish(**closeness_asked(asked))
     return see(f"/requests/{requests.file_request(visit.agency, visit.caller, name, wish).id}", "asked")
 
 
-def _numbers(posted: Posted) -> dict[str, Any]:
-    """The part of a wish that the quick answer is about; owners who share the ledger stand in place of t."""
-    owners = posted.maybe("owners", posted.whole, "The number of owners")
-    return {
-        "ell": posted.by_column("ell", "ℓ"),
-        "releases": 1 if owners else posted.whole("releases", "The number of releases"),
-        "records": posted.whole("records", "The number of records"),
-        **owners,
-        **posted.maybe("delta", posted.number, "δ"),
-        **posted.maybe("waiting_risk", posted.number, "The waiting risk"),
-    }
+def _asked(name: str, posted: Posted) -> dict[str, Any]:
+    """What a form asks for; owners who share the ledger stand in place of t."""
+    asked = posted.read(NewRequest, population=name).model_dump(exclude={"population"})
+    return asked if asked["owners"] is None else asked | {"releases": 1}
+
+
+def _cost(visit: Visit, name: str, asked: dict[str, Any]) -> Cost:
+    wish = asked_wish(**{key: asked[key] for key in QUICK})
+    return quick_cost(visit.agency, visit.caller, name, wish)
 
 
 @pages.get("/requests", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
@@ -230,7 +229,7 @@ def show_page(visit: CurrentVisit, id: Number) -> Response:  # noqa: A002
 @or_form("request.html", _one)
 def begin(visit: CurrentVisit, id: Number, posted: PostedForm) -> Response:  # noqa: A002
     """Begins to compute what the request would get, or to make the plan, which the job issues."""
-    fewest_past = posted.whole("fewest_past", "The number of past records")
+    fewest_past = posted.read(PlanningWish).fewest_past
     is_plan = visit.request.url.path.endswith("/plan")
     requests.begin_job(visit.agency, visit.caller, id, "plan" if is_plan else "preview", fewest_past)
     return see(f"/requests/{id}")
@@ -240,7 +239,7 @@ def begin(visit: CurrentVisit, id: Number, posted: PostedForm) -> Response:  # n
 @or_form("request.html", _one)
 def decline_form(visit: CurrentVisit, id: Number, posted: PostedForm) -> Response:  # noqa: A002
     """Declines the request, with a reason."""
-    requests.decline_request(visit.agency, id, posted.reason())
+    requests.decline_request(visit.agency, id, posted.read(Reason).reason)
     return see(f"/requests/{id}", "declined")
 
 

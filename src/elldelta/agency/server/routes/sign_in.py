@@ -50,7 +50,7 @@ def begin(request: Request, agency: CurrentAgency, caller: PossibleCaller, poste
     """Begins a login and goes on to the page that was wanted."""
     if caller is not None:
         raise ConflictError("You are signed in already.", remedy="Sign out first.")
-    cookie = sign_in.log_in(agency, posted.text("token").strip(), address=address_of(request))
+    cookie = sign_in.log_in(agency, posted.text("token"), address=address_of(request))
     return _signed_in(agency, cookie, local_path(posted.text("wanted")))
 
 

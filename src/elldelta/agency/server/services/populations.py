@@ -6,7 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from pydantic import AliasPath, Field
-from sqlalchemy import or_, select
+from sqlalchemy import select
 
 from elldelta.agency.server.checking import check_model, read_limited
 from elldelta.agency.server.errors import ConflictError, NotFoundError
@@ -177,13 +177,10 @@ def model_content(agency: Agency, model_id: int) -> bytes:
 
 
 def find_model(session: Session, population_id: int, plan: Plan) -> ModelFile | None:
-    """The model that a plan was made from, the newest; plans of long ago name it by its plain digest."""
+    """The model that a plan was made from, the newest."""
     return session.scalars(
         select(ModelFile)
-        .where(
-            ModelFile.population_id == population_id,
-            or_(ModelFile.keyed_digest == plan.model_digest, ModelFile.digest == plan.model_digest),
-        )
+        .where(ModelFile.population_id == population_id, ModelFile.keyed_digest == plan.model_digest)
         .order_by(ModelFile.id.desc())
         .limit(1)
     ).one_or_none()
