@@ -46,10 +46,6 @@ if TYPE_CHECKING:
 REGISTERED_BYTES = 256 * MIB
 """What cached releases may take, about."""
 
-CHECK_SECONDS = 60.0
-"""How long somebody waits until what they have sent is checked; the first one waits until processes begin."""
-
-
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 

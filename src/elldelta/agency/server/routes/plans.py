@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 
 from elldelta.agency.server.guard import (
     CurrentAgency,
@@ -103,11 +102,9 @@ def show(agency: CurrentAgency, digest: Digest) -> PlanDetails:
     },
     dependencies=[allow(*ROLES)],
 )
-async def file(agency: CurrentAgency, digest: Digest) -> Response:
+def file(agency: CurrentAgency, digest: Digest) -> Response:
     """Gives the plan file, byte for byte as it was issued and signed."""
-    content = agency.plan_files.peek(digest)
-    if content is None:
-        content = await run_in_threadpool(plans.plan_file, agency, digest)
+    content = plans.plan_file(agency, digest)
     return Response(content, media_type="application/json", headers={"ETag": f'"{digest}"'})
 
 
