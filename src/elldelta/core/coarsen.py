@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from elldelta.choices import OnFailure
-    from elldelta.core.coarsen_kernels import Demands, Records, Shape
+    from elldelta.core.coarsen_kernels import Demands, Shape
     from elldelta.core.reserve import Reserve
 
 WAIT = (
@@ -412,14 +412,6 @@ def _demands(table: NDArray[np.int64], terms: Terms, reserve: Reserve | None) ->
         excess = np.where(barred, 0.0, lacking_of_each(plain, *whole))
         demands = [each._replace(risks=each.risks + excess * (1.0 + 1e-9)) for each in demands]
     return tuple(demands)
-
-
-def _records(table: NDArray[np.int64]) -> Records:
-    from elldelta.core.coarsen_kernels import Records
-
-    rows, values = np.nonzero(table)
-    places = np.searchsorted(rows, np.arange(table.shape[0] + 1)).astype(np.int64)
-    return Records(places, values.astype(np.int64), table[rows, values], int(table.shape[1]))
 
 
 def _shape(loss: HullLoss) -> Shape:

@@ -37,15 +37,6 @@ class Demands(NamedTuple):
     alone: float  # the same for what this release lacks, whatever others have shown
 
 
-class Records(NamedTuple):
-    """The records of every base class, as the values that occur: row c holds places[c]:places[c + 1]."""
-
-    places: NDArray[np.int64]
-    values: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    n_values: int
-
-
 class Shape(NamedTuple):
     """Where base classes lie, and what it costs to blur them."""
 

@@ -208,22 +208,6 @@ def draw_marginal(names: Sequence[str], probabilities: Sequence[float], title: s
     return figure
 
 
-def draw_comparison(names: Sequence[str], bars: Sequence[tuple[float, float]]) -> Figure:
-    """Information loss and query error of several plans, side by side; lower is better."""
-    figure = new_figure(height=3.6)
-    titles = ("information loss (NCP)", "median error of range queries")
-    for panel, title in enumerate(titles):
-        axes = figure.add_subplot(1, 2, panel + 1)
-        heights = [bar[panel] for bar in bars]
-        drawn = axes.bar(range(len(names)), heights, color=COLOURS[panel])
-        axes.bar_label(drawn, labels=[f"{height:.3f}" for height in heights], fontsize=8)
-        axes.set_xticks(
-            range(len(names)), [_plain(name) for name in names], rotation=20, ha="right", fontsize=8
-        )
-        _finish(axes, title)
-    return figure
-
-
 def draw_drift(names: Sequence[str], distances: Sequence[float], by_chance: Sequence[float]) -> Figure:
     """How far columns are from the past, beside what chance explains; what is more stands out."""
     figure, axes = _canvas(height=3.6)
