@@ -11,7 +11,6 @@ from elldelta.audit.belief import MOST_WORST, best_guesses, measure_closeness
 from elldelta.audit.releases import TWICE
 from elldelta.audit.result import (
     Audit,
-    HistogramBar,
     ReleaseSummary,
     WorstClass,
 )
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from elldelta.audit.evidence import Evidence
     from elldelta.audit.series import Owner
     from elldelta.audit.targets import TargetTotals
-    from elldelta.core.linkage import Linkage, ReleasedCounts
+    from elldelta.core.linkage import ReleasedCounts
     from elldelta.model import Model
 
 _MOST_WORK = 2_000_000_000
@@ -78,14 +77,10 @@ def summarize(
         plans=tuple(sorted({plan for plan in evidence.plans if plan is not None})),
         contents=evidence.contents,
         ell=ell,
-        diversity_min=smallest(linkage.class_diversities),
         diversity_min_any=smallest(fewest),
         diversity_min_unknown=fewest_in_union(cells),
         n_values=n_values,
-        classes_linked=exposure.classes,
-        classes_without_common_value=linkage.n_without_common_value,
         classes_below_any=int(((fewest > 0) & (fewest < ell)).sum()),
-        histogram=_histogram(linkage),
         exposure=exposure,
         baseline=float(overall.max() / max(int(overall.sum()), 1)),
         guesses=best_guesses(evidence, cells, linkage, overall, model),
@@ -123,14 +118,6 @@ def _alone(name: str, classes: NDArray[np.int64], release: ReleasedCounts, ell: 
         t_closeness=t_closeness(counts, classes.sum(axis=0)),
         classes_below=by_itself.classes_below,
         records_below=min(by_itself.records_below, n_records),  # overlapping classes count records twice
-    )
-
-
-def _histogram(linkage: Linkage) -> tuple[HistogramBar, ...]:
-    left, records = linkage.class_diversities, linkage.counts.sum(axis=1)
-    return tuple(
-        HistogramBar(int(value), int((left == value).sum()), int(records[left == value].sum()))
-        for value in np.unique(left[left > 0])
     )
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,15 +65,6 @@ class ReleaseSummary:
 
 
 @dataclass(frozen=True)
-class HistogramBar:
-    """How many linkage classes, and linked records in them, leave a given number of values."""
-
-    diversity: int
-    classes: int
-    records: int
-
-
-@dataclass(frozen=True)
 class WorstClass:
     """A place where releases meet and few values are left. It names classes, not people or values.
 
@@ -102,20 +94,14 @@ class Audit(Shown):
         plans: The digests of the plans that the releases follow.
         contents: The digest of what each release holds, where all of them have a manifest.
         ell: The diversity to compare with.
-        diversity_min: The fewest values left for anybody who is in all releases; None if nobody can be.
         diversity_min_any: The fewest values left for anybody, whichever of the releases they are in: the
             smallest over every group of the releases. The verdict looks at this one, because linking all of
             them can show that nobody is in all, and say nothing about those who are in some.
         diversity_min_unknown: The same if nobody knows in which of the releases somebody is, only that it is
             at least one: no value that any class shows can be excluded.
         n_values: The sensitive values there are: none can be excluded for somebody who may be in no release.
-        classes_linked: Combinations of classes, one per release, that share a quasi-identifier, have a record
-            in every release and at least one value in common.
-        classes_without_common_value: Combinations with records in every release but no value in common:
-            nobody can be in all of them.
         classes_below_any: Combinations of classes in which somebody, in some of the releases, is left with
             fewer than ell values.
-        histogram: Linkage classes and linked records by the number of values left.
         exposure: The measures of the linkage of all releases.
         baseline: How often guessing the most frequent value of all is right, without any class.
         guesses: The same for an adversary who links: under the paper's min-counts, and by Bayes' rule.
@@ -140,14 +126,10 @@ class Audit(Shown):
     plans: tuple[str, ...]
     contents: tuple[str, ...]
     ell: int
-    diversity_min: int | None
     diversity_min_any: int | None
     diversity_min_unknown: int | None
     n_values: int
-    classes_linked: int
-    classes_without_common_value: int
     classes_below_any: int
-    histogram: tuple[HistogramBar, ...]
     exposure: Exposure
     baseline: float
     guesses: tuple[BestGuess, ...]
@@ -187,7 +169,35 @@ class Audit(Shown):
         """How many records are left with how many values."""
         from elldelta.pages.charts import draw_histogram
 
-        return draw_histogram([asdict(bar) for bar in self.histogram], self.ell)
+        return draw_histogram(self.histogram, self.ell)
+
+    @property
+    def diversity_min(self) -> int | None:
+        """The fewest values left for anybody who is in all releases; None if nobody can be."""
+        return self.linkage.diversity
+
+    @property
+    def classes_linked(self) -> int:
+        """Combinations of classes, one per release, that meet, have a record in each and a common value."""
+        return self.exposure.classes
+
+    @property
+    def classes_without_common_value(self) -> int:
+        """Combinations with records in every release but no value in common: nobody can be in all of them."""
+        return self.linkage.n_without_common_value
+
+    @cached_property
+    def histogram(self) -> list[dict[str, int]]:
+        """Linkage classes, and linked records in them, by the number of values left."""
+        left, records = self.linkage.class_diversities, self.linkage.counts.sum(axis=1)
+        return [
+            {
+                "diversity": value,
+                "classes": int((left == value).sum()),
+                "records": int(records[left == value].sum()),
+            }
+            for value in sorted({*left[left > 0].tolist()})
+        ]
 
     @property
     def share_below(self) -> float:
@@ -368,7 +378,7 @@ class Audit(Shown):
             "classes_below_any": self.classes_below_any,
             "share_below": self.share_below,
             "share_exposed": self.share_exposed,
-            "histogram": [asdict(bar) for bar in self.histogram],
+            "histogram": self.histogram,
             "linked": {
                 "records": exposure.records,
                 "classes_below": exposure.classes_below,
