@@ -25,7 +25,7 @@ from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.model import noise
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model, merge_models, read_model, reordered, write_model
-from elldelta.model.protection import Protection
+from elldelta.model.noise import Protection
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 SMALL = Schema((Column("g", Categories(("F", "M"))),), Column("s", Integers(0, 1)))

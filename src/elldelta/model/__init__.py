@@ -16,6 +16,6 @@ from elldelta.model.model import (
     with_hierarchies,
     write_model,
 )
+from elldelta.model.noise import ADDS_UP, Protection, promise_to_the_past
 from elldelta.model.persons import check_person, count_persons, person_key
-from elldelta.model.protection import ADDS_UP, Protection, promise_to_the_past
 from elldelta.model.rounding import floored, rounded

@@ -29,9 +29,16 @@ from elldelta.files import (
 )
 from elldelta.model.counting import ShowValues, UnknownPolicy, count
 from elldelta.model.counts import Accounting, Counts, merge_counts
-from elldelta.model.noise import protected, scaled, with_fewer_rows
+from elldelta.model.noise import (
+    ADDS_UP,
+    Protection,
+    check_protection,
+    promise_to_the_past,
+    protected,
+    scaled,
+    with_fewer_rows,
+)
 from elldelta.model.persons import count_persons
-from elldelta.model.protection import ADDS_UP, Protection, check_protection, promise_to_the_past
 from elldelta.pages.page import Shown
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.hierarchy_problems import refusal

@@ -15,7 +15,7 @@ from elldelta.choices import PLAN_KINDS, Movers
 from elldelta.core.checks import check_ell, check_releases, check_whole
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import AtomicFiles, changed, read_json, sealed_bytes, unsealed_parts
-from elldelta.model.protection import ADDS_UP, Protection, promise_to_the_past
+from elldelta.model.noise import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Shown
 from elldelta.plan.classes import Boxes, Runs, class_labels, classes_from_dict
 from elldelta.plan.closeness import Closeness
