@@ -11,11 +11,9 @@ from elldelta.agency.server.settings import Settings
 
 
 @pytest.fixture(autouse=True)
-def quick_pictures(request, monkeypatch):
-    """Drawing takes longer than all else that a small plan needs; only tests about pictures do."""
-    if not request.node.get_closest_marker("draws"):
-        for name in ("draw_map", "draw_charts"):
-            monkeypatch.setattr(f"elldelta.agency.server.worker.{name}", lambda *_: None)
+def quick_frontiers(monkeypatch):
+    """A few points are enough for the populations of tests."""
+    monkeypatch.setattr("elldelta.agency.server.services.planning.FRONTIER_RECORDS", (1_000, 30_000))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -55,7 +55,7 @@ def lasting_service(request, folder, **limits):
 class RealServer:
     """`elldelta serve` in a process group of its own; can be killed and started again."""
 
-    def __init__(self, settings, log, *, workers=1, limits=None, more=()):
+    def __init__(self, settings, log, *, workers=1, limits=None, more=(), does_jobs=False):
         self.settings = settings
         self.log = log
         self.workers = workers
@@ -68,6 +68,8 @@ class RealServer:
             f"--workers={workers}",
             *more,
         ]
+        self._does_jobs = does_jobs
+        self._worker = None
         self._environment = {**os.environ, **(limits or {})}
         self._process = None
         self.url = None
@@ -99,9 +101,31 @@ class RealServer:
             )
         self.url = self._address()
         wait_until(self._is_ready)
+        if self._does_jobs:
+            self.start_worker()
+
+    def start_worker(self):
+        """Starts `elldelta worker` beside it."""
+        places = [f"--data={self.settings.folder}", f"--database={self.settings.database}"]
+        with self.log.open("ab") as log:
+            self._worker = subprocess.Popen(
+                [*COMMAND, "worker", *places],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                env=self._environment,
+            )
+
+    def kill_worker(self):
+        """kill -9 of the worker."""
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker.wait()
+            self._worker = None
 
     def kill(self):
-        """kill -9 of the whole group: web server, its workers, job workers; nobody can say goodbye."""
+        """kill -9 of the whole group and of the worker; nobody can say goodbye."""
+        self.kill_worker()
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):

@@ -3,7 +3,6 @@
 import asyncio
 import datetime as dt
 import tempfile
-import time
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from elldelta.agency.server.rights import ROLES, Caller
 from elldelta.agency.server.services.parties import create_party, create_token, find_party
 from elldelta.agency.server.services.plans import issue_plan
 from elldelta.agency.server.services.populations import create_population, find_population, upload_model
-from elldelta.agency.server.tables import Job
 from elldelta.agency.server.worker import run_next
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model, write_model
@@ -37,10 +35,6 @@ class Clock:
     def __call__(self):
         return dt.datetime.now(dt.UTC) + self.ahead
 
-    def monotonic(self):
-        """For rates; it is turned, too."""
-        return time.monotonic() + self.ahead.total_seconds()
-
     def advance(self, **time):
         self.ahead += dt.timedelta(**time)
 
@@ -54,7 +48,7 @@ class Service:
         self.clock = clock
 
     def __enter__(self):
-        self.app = create_app(self.settings, clock=self.clock, monotonic=self.clock.monotonic)
+        self.app = create_app(self.settings, clock=self.clock)
         self.agency = self.app.state.agency
         self._runner = asyncio.Runner()
         self._runner.__enter__()
@@ -164,7 +158,7 @@ class Service:
 
     def work(self):
         """Does all jobs that wait, in this process."""
-        while run_next(self.agency, "test"):
+        while run_next(self.agency):
             pass
 
     def planned(self, **wish):
@@ -176,12 +170,6 @@ class Service:
         done = self.get("agency", f"/jobs/{job}").json()
         assert done["status"] == "done", done
         return done["result"]["plan"]
-
-
-def make_overdue(agency, job):
-    """Lets the worker of a job have been silent for long: nobody must wait, or fear for a short lease."""
-    with agency.database.writing() as session:
-        session.get_one(Job, job).heartbeat_at = agency.clock() - dt.timedelta(days=1)
 
 
 @lru_cache

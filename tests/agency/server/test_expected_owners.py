@@ -61,11 +61,9 @@ def test_each_owner_fits_what_the_others_have_left(service, plan, tmp_path):
 def test_pages_say_that_nothing_fails(service):
     service.add_model()
     with signed_in(service, "client") as client, signed_in(service, "agency") as agency:
-        typed = {"ell": "2", "releases": "2", "owners": "", "records": "2000", "action": "cost"}
+        typed = {"ell": "2", "releases": "2", "owners": "", "records": "2000"}
         place = f"/populations/{POPULATION}/ask"
-        told = client.post(place, **typed).text
-        assert "the promise does not fail" in told
-        assert client.post(place, **{**typed, "action": "ask"}).status_code == 303
+        assert client.post(place, **typed).status_code == 303
         wishes = service.get("client", "/requests/1").json()["wishes"]
         assert (wishes["delta"], wishes["waiting_risk"], wishes["owners"]) == (None, "auto", None)
         service.post("agency", "/requests/1/preview", status=202)
@@ -74,18 +72,6 @@ def test_pages_say_that_nothing_fails(service):
             assert "the one that loses least" in page.text or "2 releases linked" in page.text
             assert "at most 1 " not in page.text
             assert "at most 1." not in page.text
-        assert (
-            client.post(place, **{**typed, "owners": "4", "releases": "", "action": "ask"}).status_code == 303
-        )
+        assert client.post(place, **{**typed, "owners": "4", "releases": ""}).status_code == 303
         wishes = service.get("client", "/requests/2").json()["wishes"]
         assert (wishes["owners"], wishes["releases"]) == (4, 1)
-
-
-def test_what_it_costs_needs_no_chance(service):
-    service.add_model()
-    asked = {key: value for key, value in ASKED.items() if key != "population"}
-    cost = service.get("client", f"/populations/{POPULATION}/cost", params=asked).json()
-    assert (cost["delta"], cost["failure_after_linkage"]) == (None, None)
-    assert cost["paper"]["fewest_records"] > 0
-    wrong = {**asked, "owners": 3}
-    assert service.get("client", f"/populations/{POPULATION}/cost", params=wrong, status=422)

@@ -3,12 +3,12 @@
 import contextlib
 
 import pytest
+from elldelta.agency.server.limits import RateLimit
 from tests.agency.registrations import full, make_registration
 from tests.agency.server.live import RawConnection, listening
 from tests.agency.server.service import POPULATION, WISH, model_file
 
 from elldelta.agency.server.errors import TooManyError
-from elldelta.agency.server.limits import RateLimit
 from elldelta.agency.server.state import Cache
 
 JSON = {"Content-Type": "application/json"}

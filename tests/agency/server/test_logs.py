@@ -58,7 +58,7 @@ def test_nothing_that_was_sent_is_in_the_log(service, log):
     service.post("agency", "/parties", {"name": canary + "/", "role": canary, canary: canary}, status=422)
     service.post("agency", "/parties", {"name": canary, "role": "owner"}, status=409)
     service.get("client", f"/populations/{canary}", status=404)
-    service.get("client", f"/populations/{POPULATION}/cost", status=422, params={"ell": canary, canary: 1})
+    service.get("client", "/plans", status=422, params={"population": canary + "\0", canary: 1})
     service.get("client", "/plans", params={"population": canary})
     service.send(
         "GET", f"/{canary}", headers={"Authorization": f"Bearer {canary}", "Cookie": f"elldelta={canary}"}

@@ -54,7 +54,7 @@ def play(pages):
     """A preview, a plan, progress, a release, an audit; and names for every address."""
     pages.add_model()
     agency, client = pages.visitors["agency"], pages.visitors["client"]
-    wish = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000", "action": "ask"}
+    wish = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000"}
     for _ in range(2):
         assert client.post(f"/populations/{POPULATION}/ask", **wish).status_code == 303
     assert agency.post("/requests/1/preview", fewest_past="5").status_code == 303
@@ -205,8 +205,8 @@ def test_every_page_comes_with_the_headers_that_protect_it(shown):
 
 
 def test_a_drawing_may_do_nothing_but_be_drawn(shown):
-    for what in ("classes", "frontier"):
-        answer = shown.visitors["client"].send("GET", f"/plans/{shown.plan.digest}/{what}-narrow.svg")
+    for place in (f"/plans/{shown.plan.digest}/classes", f"/populations/{POPULATION}/frontier"):
+        answer = shown.visitors["client"].send("GET", f"{place}-narrow.svg")
         assert answer.headers["content-type"] == "image/svg+xml"
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -307,7 +307,7 @@ def test_a_form_that_cannot_be_used_keeps_what_was_typed_and_says_three_things(p
     pages.add_model()
     client = pages.visitors["client"]
     answer = client.post(
-        f"/populations/{POPULATION}/ask", ell="77", delta="0.05", releases="2", records="4321", action="ask"
+        f"/populations/{POPULATION}/ask", ell="77", delta="0.05", releases="2", records="4321"
     )
     assert answer.status_code == 422
     page = Page(answer.text)
@@ -333,7 +333,7 @@ def test_a_form_that_cannot_be_used_keeps_what_was_typed_and_says_three_things(p
 )  # fmt: skip
 def test_numbers_that_are_none_are_refused_beside_the_form(pages, fields):
     pages.add_model()
-    typed = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000", "action": "ask", **fields}
+    typed = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000", **fields}
     answer = pages.visitors["client"].post(f"/populations/{POPULATION}/ask", **typed)
     assert answer.status_code == 422
     assert 'role="alert"' in answer.text
@@ -357,7 +357,7 @@ def test_numbers_that_are_none_are_refused_beside_the_form(pages, fields):
 )
 def test_more_settings_reach_the_request_and_its_plan(pages, fields, wished, words):
     pages.add_model()
-    typed = {"ell": "2", "delta": "0.05", "releases": "2", "records": "20000", "action": "ask", **fields}
+    typed = {"ell": "2", "delta": "0.05", "releases": "2", "records": "20000", **fields}
     assert pages.visitors["client"].post(f"/populations/{POPULATION}/ask", **typed).status_code == 303
     [filed] = pages.get("client", "/requests").json()["entries"]
     assert wished.items() <= filed["wishes"].items()
@@ -379,24 +379,11 @@ def test_more_settings_are_shown_again_when_the_form_was_wrong(pages):
     [closed] = client.see(place).all("details")
     assert "open" not in closed
     for name in ("waiting_risk", "min_records"):
-        typed = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000", "action": "ask"}
+        typed = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000"}
         page = Page(client.post(place, **typed, **{name: "x7"}).text)
         [opened] = page.all("details")
         assert "open" in opened
         assert page.all("input", id=name)[0]["value"] == "x7"
-
-
-def test_without_a_script_the_form_tells_what_it_would_cost_and_files_nothing(pages):
-    pages.add_model()
-    typed = {"ell": "2", "delta": "0.05", "releases": "3", "records": "2000", "action": "cost"}
-    answer = pages.visitors["client"].post(f"/populations/{POPULATION}/ask", **typed)
-    cost = pages.get(
-        "client", f"/populations/{POPULATION}/cost?ell=2&delta=0.05&releases=3&records=2000"
-    ).json()
-    assert f">{cost['paper']['fewest_records']:,}</strong>" in answer.text
-    assert f">{cost['paper']['classes']:,}</strong>" in answer.text
-    assert ">0.15</strong>" in answer.text
-    assert pages.get("client", "/requests").json()["entries"] == []
 
 
 def test_tokens_are_never_shown_again(pages):
@@ -476,7 +463,7 @@ def test_a_registration_that_is_none_is_told_beside_the_form(shown):
 def test_a_plan_is_superseded_and_withdrawn_after_a_page_that_asks(played):
     agency, first = played.visitors["agency"], played.plan.digest
     client = played.visitors["client"]
-    wish = {"ell": "3", "delta": "0.05", "releases": "2", "records": "3000", "action": "ask"}
+    wish = {"ell": "3", "delta": "0.05", "releases": "2", "records": "3000"}
     place = client.post(f"/populations/{POPULATION}/ask", **wish).headers["location"]
     number = re.search(r"/requests/(\d+)", place)[1]
     agency.post(f"/requests/{number}/plan", fewest_past="1")
@@ -502,18 +489,6 @@ def test_a_request_is_declined_with_a_reason_that_its_client_sees(played):
     assert "Too few people." in played.visitors["client"].see("/requests/2").words
     again = agency.post("/requests/2/decline", reason="Once more.")
     assert again.status_code == 409
-
-
-@pytest.mark.draws
-def test_a_plan_without_a_preview_gets_its_frontier_when_the_agency_asks(pages):
-    digest = pages.planned()
-    agency = pages.visitors["agency"]
-    assert "has not been computed" in pages.visitors["client"].see(f"/plans/{digest}").words
-    assert agency.post(f"/plans/{digest}/frontier").status_code == 303
-    assert agency.see(f"/plans/{digest}").all("progress", id="job-bar")
-    pages.work()
-    page = pages.visitors["client"].see(f"/plans/{digest}")
-    assert page.all("img", src=f"/plans/{digest}/frontier-wide.svg")
 
 
 def test_the_ledger_shows_every_hash_of_its_export(shown):

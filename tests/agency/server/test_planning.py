@@ -5,19 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.agency.server.service import POPULATION, WISH, make_model
+import sqlalchemy as sa
+from tests.agency.server.service import POPULATION, WISH, make_model, model_file
 from tests.agency.server.visitor import visitor
 
 from elldelta.agency.server.errors import ConflictError
-from elldelta.agency.server.services.planning import quick_cost
 from elldelta.agency.server.services.populations import upload_model
 from elldelta.agency.server.services.requests import FEWEST_PAST, asked_wish, begin_job, file_request
 from elldelta.agency.server.worker import run_next
-from elldelta.core.sample_size import Mechanism
 from elldelta.errors import RefusedError
 from elldelta.model.model import Model, write_model
 from elldelta.model.noise import protected
-from elldelta.model.rounding import ladder
+from elldelta.model.rounding import ladder, rounded
 from elldelta.plan.plan import Plan
 
 
@@ -61,24 +60,52 @@ def test_form_and_interface_offer_the_same_number(rare):
     assert int(field["value"]) == schema["properties"]["fewest_past"]["default"] == FEWEST_PAST
 
 
-def test_the_quick_answer_is_about_the_plan_that_would_be_made(rare):
-    """It knows the sharp classes from a preview only if that one was as careful as the plan will be."""
-    number = rare.post("client", "/requests", WISH, status=201).json()["id"]
-    place = f"/populations/{POPULATION}/cost"
-    wish = {key: value for key, value in WISH.items() if key != "population"}
-    rare.post("agency", f"/requests/{number}/preview", {"fewest_past": 1}, status=202)
-    rare.work()
-    assert rare.get("client", place, params=wish).json()["sharp_classes"] is None
-    job = rare.post("agency", f"/requests/{number}/preview", status=202).json()["id"]
-    rare.work()
-    planned = rare.get("agency", f"/jobs/{job}").json()["result"]["plan"]["classes"]
-    assert rare.get("client", place, params=wish).json()["sharp_classes"] == planned
-
-
 def upload(service, tmp_path, model):
     write_model(model, tmp_path / "other.parquet", overwrite=True)
     content = (tmp_path / "other.parquet").read_bytes()
     return upload_model(service.agency, service.caller("agency"), POPULATION, content)
+
+
+def frontier_of(service):
+    return service.get("client", f"/populations/{POPULATION}").json()["model"]["frontier"]
+
+
+def test_a_frontier_is_computed_once_and_shown_to_everybody(rare):
+    upload_model(rare.agency, rare.caller("agency"), POPULATION, model_file())
+    assert frontier_of(rare) is None
+    client, place = visitor(rare, "client"), f"/populations/{POPULATION}"
+    assert "not ready yet" in client.see(f"{place}/ask").text
+    rare.work()
+    found = frontier_of(rare)
+    assert found["ells"] == [2, 3, 5]
+    for number in range(3):  # more records, and a smaller ell, buy more classes
+        classes = [row["classes"][number] or 0 for row in found["rows"]]
+        assert classes == sorted(classes)
+    assert all((row["classes"][0] or 0) >= (row["classes"][2] or 0) for row in found["rows"])
+    assert client.see(place).all("img", src=f"{place}/frontier-wide.svg")
+    assert client.send("GET", f"{place}/frontier-wide.svg").content.startswith(b"<?xml")
+    assert f"30,000 {found['rows'][-1]['classes'][0]:,} " in client.see(f"{place}/ask").words
+    client.__exit__(None, None, None)
+
+
+def test_two_models_that_are_rounded_alike_have_the_same_frontier(rare, tmp_path):
+    """Whoever knows all records but one cannot tell from it which value the last one has."""
+    with rare.agency.database.writing() as session:
+        session.execute(sa.text("UPDATE secrets SET value = :value"), {"value": bytes(range(32))})
+    rare.agency.__dict__.pop("secret", None)
+    table = np.random.default_rng(5).integers(20, 60, size=(24, 6))
+    found, drawn = [], {}
+    for value in range(6):
+        other = table.copy()
+        other[3, value] += 1
+        model = make_model(other)
+        near = rounded(model, np.random.default_rng(list(rare.agency.secret))).digest
+        upload(rare, tmp_path, model)
+        rare.work()
+        found.append((near, frontier_of(rare)))
+        drawn[near] = found[-1][1]
+    assert len(drawn) < 6
+    assert all(frontier == drawn[near] for near, frontier in found)
 
 
 def plan_of(service, wish):
@@ -91,45 +118,11 @@ def plan_of(service, wish):
     return Plan.from_dict(json.loads(content)), service.get("agency", f"/jobs/{job}").json()["result"]
 
 
-def test_a_client_cannot_solve_for_a_count_of_one(rare, tmp_path):
-    """The attack: how many records one class needs tells the share of the rarest value, so solve for it.
-
-    One of six diseases occurs once. With exact answers the client finds just that; with those of the service
-    it does not, however it asks: all of them come from a count of 0 or 5, and numbers have two digits.
-    """
-    table = np.random.default_rng(9).integers(20, 60, size=(24, 6))
-    table[:, 5] = 0
-    table[7, 5] = 1
-    model = make_model(table)
-    shown = upload(rare, tmp_path, model).model
-    assert shown.past_records != model.n_records
-    assert 0 <= model.n_records - shown.past_records < 0.1 * model.n_records
-
-    def solved(needed, delta):
-        """The count whose share needs about so many records."""
-        total, found = model.n_records, []
-        for count in range(1, 40):
-            marginal = np.array([*table[:, :5].sum(axis=0), count]) / (total - 1 + count)
-            wanted = Mechanism.from_beta(marginal, 24, 6, 1.0).records(delta)
-            found.append((abs(wanted - needed), count))
-        return min(found)[1]
-
-    exact = Mechanism.from_beta(model.to_distribution().value_marginal, 24, 6, 1.0).records(0.05)
-    assert solved(exact, 0.05) == 1
-    place = f"/populations/{POPULATION}/cost"
-    for delta in (0.2, 0.1, 0.05, 0.01):
-        wish = {"ell": 6, "delta": delta, "releases": 1, "records": 100_000}
-        answer = rare.ask("client", "GET", place, params=wish).json()  # an error says that it is 0
-        needed = answer["paper"]["fewest_records"] if "paper" in answer else None
-        assert needed is None or solved(needed, delta) > 3
-
-
 def test_plans_and_frontiers_show_no_exact_count(rare):
     plan, preview = plan_of(rare, {**WISH, "records": 100_000})
     counts = np.array([cell * rare.n_past for cells in plan.witness_cells for cell in cells])
     np.testing.assert_allclose(counts, np.rint(counts), atol=1e-6)
     assert set(np.rint(counts).astype(int).tolist()) <= set(ladder(rare.n_past).tolist())
-    assert len(preview["frontier"]) == 8
     assert "conditions" in preview["plan"]
 
 
@@ -144,9 +137,7 @@ def test_a_model_with_noise_is_taken_and_nothing_needs_rounding(rare, tmp_path):
         "probabilistic"
         in rare.post("client", "/requests", {**WISH, "kind": "probabilistic"}, status=409).text
     )
-    assert rare.get("client", f"/populations/{POPULATION}/cost", params={"ell": 2, "records": 2000}).json()[
-        "paper"
-    ]["fewest_records"]
+    assert frontier_of(rare)["rows"][-1]["classes"][0] > 1
 
 
 def test_a_service_may_insist_on_noise(rare, tmp_path):
@@ -170,13 +161,13 @@ def test_nothing_is_planned_from_models_that_were_there_before(rare):
     for ask in (
         lambda: file_request(strict, rare.caller("client"), POPULATION, asked_wish(ell=2, records=2000)),
         lambda: begin_job(strict, rare.caller("agency"), number, "plan"),
-        lambda: quick_cost(strict, rare.caller("agency"), POPULATION, asked_wish(ell=2, records=2000)),
     ):
         with pytest.raises(ConflictError, match="any more") as refused:
             ask()
         assert "exact" in refused.value.found
     begin_job(rare.agency, rare.caller("agency"), number, "plan")  # before the service was started again
-    assert run_next(strict, "test")
+    assert run_next(strict)  # the frontier
+    assert run_next(strict)
     job = rare.get("agency", f"/requests/{number}").json()["job"]
     assert "protect the past" in rare.get("agency", f"/jobs/{job}").json()["error"]["problem"]
 

@@ -12,7 +12,6 @@ from elldelta.errors import InternalError
 
 SAMPLE = {"name": "region", "id": "1", "digest": "sha256:" + "5e" * 32}
 SAMPLE_IDS = {"/tokens/{id}": "0123456789ab", "/jobs/{id}": "0123456789abcdef" * 2}
-SAMPLE_QUERY = {"/api/v1/populations/{name}/cost": {"ell": 2, "records": 100}}
 
 SAMPLE_BODIES = {
     ("POST", "/api/v1/parties"): {"name": "somebody", "role": "owner"},
@@ -58,7 +57,7 @@ def call(service, who, method, path):
     body = SAMPLE_BODIES.get((method, path))
     if path.endswith("/model"):
         headers["Content-Type"] = "application/octet-stream"
-    return service.send(method, filled, headers=headers, json=body, params=SAMPLE_QUERY.get(path))
+    return service.send(method, filled, headers=headers, json=body)
 
 
 def test_nobody_is_told_whether_a_body_would_fit(service):

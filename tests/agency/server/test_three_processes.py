@@ -38,7 +38,7 @@ PARTIES = {"staff": "agency", "ministry": "client", **dict.fromkeys(OWNERS, "own
 
 @contextlib.contextmanager
 def serving(folder, database_url):
-    """The server as a process; yields its address."""
+    """The server and its worker as processes; yields its address."""
     environment = {**os.environ, "ELLDELTA_DATABASE": database_url}
     process = subprocess.Popen(
         [*ELLDELTA, "serve", "--port", "0", "--data", str(folder), "--log-level", "warning"],
@@ -46,12 +46,17 @@ def serving(folder, database_url):
         text=True,
         env=environment,
     )
+    worker = None
     try:
         line = process.stdout.readline()
         found = re.search(r"http://\S+", line)
         assert found, line
+        worker = subprocess.Popen([*ELLDELTA, "worker", "--data", str(folder)], env=environment)
         yield found[0]
     finally:
+        if worker is not None:
+            worker.kill()
+            worker.wait()
         process.send_signal(signal.SIGTERM)
         try:
             assert process.wait(300) in (0, 130)
@@ -79,7 +84,7 @@ class World:
         return answer.json()
 
     def issue(self, **wish):
-        """From the model to a signed plan; the planning runs in the server's worker."""
+        """From the model to a signed plan; the planning runs in the worker."""
         if not any(
             item["name"] == POPULATION for item in self.ask("staff", "GET", "/populations")["entries"]
         ):

@@ -117,7 +117,8 @@ def _play(agency: Agency) -> None:
     wish = asked_wish(ell=ELL, records=RECORDS, releases=RELEASES)
     request = file_request(agency, client, POPULATION, wish)
     begin_job(agency, staff, request.id, "plan")
-    run_next(agency, "demonstration")
+    while run_next(agency):
+        pass
     digest = show_request(agency, staff, request.id).plan
     if digest is None:
         raise InternalError("The demonstration's plan was not issued.")

@@ -1,8 +1,9 @@
-"""Processes: brings the database up to date, starts workers and web server, and ends them in order."""
+"""Processes: brings the database up to date, starts the web server, and ends it in order."""
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import socket
@@ -17,7 +18,7 @@ from elldelta.agency.server.main import create_app
 from elldelta.agency.server.services.parties import NewToken, create_party, create_token
 from elldelta.agency.server.state import Agency, prepare
 from elldelta.agency.server.trail import deed
-from elldelta.agency.server.worker import JobWorkers
+from elldelta.agency.server.worker import work
 from elldelta.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
         )
     prepare(settings)
     logs.configure(settings.log_level)
-    with _listening(settings) as sockets, JobWorkers(settings), _signals_kept():
+    with _listening(settings) as sockets, _demo_worker(settings), _signals_kept():
         config = _configuration(settings)
         port = sockets[0].getsockname()[1]
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
@@ -110,6 +111,29 @@ def _configuration(settings: Settings) -> Config:
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         limit_concurrency=MOST_CONNECTIONS,
     )
+
+
+@contextlib.contextmanager
+def _demo_worker(settings: Settings) -> Iterator[None]:
+    """The demonstration brings its worker along; whoever runs a service starts one (`elldelta worker`)."""
+    if not settings.is_demo:
+        yield
+        return
+    process = multiprocessing.get_context("spawn").Process(
+        target=_work_for_demo, args=(settings, os.getpid()), daemon=True
+    )
+    process.start()
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _work_for_demo(settings: Settings, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    work(settings)
 
 
 @contextlib.contextmanager

@@ -33,12 +33,8 @@ class Limits(BaseSettings):
         registration_bytes: The largest registration: classes and counts.
         model_bytes: The largest model file.
         model_cells: The largest table of a model: combinations with a record x sensitive values.
-        cost_rate: Questions a second that a client may ask about what wishes cost, in the long run.
-        cost_burst: Questions that it may ask at once.
         database_seconds: How long a request waits for the database, or for others who write.
         job_seconds: How long planning or an audit may take.
-        job_lease_seconds: After so long without a sign of life a job is taken from its worker.
-        job_attempts: How often a job is begun before it counts as failed.
         jobs_waiting: How many jobs may wait; audits apart from all others.
         audit_releases: How many releases of a plan an audit links, the newest.
         requests_open: How many requests of one client may wait for the agency.
@@ -55,12 +51,8 @@ class Limits(BaseSettings):
     registration_bytes: PositiveInt = 16 * MIB
     model_bytes: PositiveInt = 64 * MIB
     model_cells: PositiveInt = 20_000_000
-    cost_rate: PositiveFloat = 0.02
-    cost_burst: PositiveFloat = 200.0
     database_seconds: PositiveFloat = 15.0
     job_seconds: PositiveFloat = 3600.0
-    job_lease_seconds: PositiveFloat = 30.0
-    job_attempts: PositiveInt = 3
     jobs_waiting: PositiveInt = 50
     audit_releases: PositiveInt = 100
     requests_open: PositiveInt = 50
@@ -98,7 +90,6 @@ class Settings(BaseModel):
         host: The address to listen on.
         port: The port; 0 for any free one.
         workers: Processes that answer requests.
-        job_workers: Processes that plan; one more does audits.
         behind_proxy: Whether a proxy in front ends TLS and names the caller's address. Cookies are then sent
             over https only.
         oidc: An identity provider at which people can sign in (OpenID Connect); None if there is none.
@@ -115,7 +106,6 @@ class Settings(BaseModel):
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
     workers: int = Field(default=1, ge=1, le=64)
-    job_workers: int = Field(default=1, ge=1, le=64)
     behind_proxy: bool = False
     oidc: Provider | None = None
     is_demo: bool = False

@@ -7,7 +7,6 @@ import datetime as dt
 import hmac
 import secrets
 import threading
-import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +16,7 @@ from cachetools import LRUCache
 from sqlalchemy import select
 from sqlalchemy.engine import make_url
 
-from elldelta.agency.server.checking import PaperCost
 from elldelta.agency.server.database import Database
-from elldelta.agency.server.limits import RateLimit
 from elldelta.agency.server.migrations import is_empty, migrate
 from elldelta.agency.server.settings import MIB
 from elldelta.agency.server.tables import Secret
@@ -36,7 +33,7 @@ from elldelta.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
     from elldelta.agency.admission import Registered
     from elldelta.agency.server.settings import Limits, Settings
@@ -102,13 +99,10 @@ class Agency:
         public_keys: The public part of its key, and those that it signed with before.
         clock: The moment, in UTC; an argument, so that tests need not wait.
         random: Random bytes, for secrets.
-        by_client: The rate at which a client may ask what wishes cost.
         models: Models that were used lately, by their number.
         plans: Plans that were used lately, by digest.
         plan_files: Files of plans, by digest.
         registered: Releases that were admitted, by plan, number and line.
-        costs: What wishes cost, by model and wishes.
-        pictures: Drawings, by subject and width.
     """
 
     settings: Settings
@@ -117,15 +111,12 @@ class Agency:
     public_keys: TrustedKeys
     clock: Callable[[], dt.datetime]
     random: Callable[[int], bytes]
-    by_client: RateLimit
     models: Cache[int, Model] = field(default_factory=lambda: Cache(4))
     plans: Cache[str, Plan] = field(default_factory=lambda: Cache(32))
     plan_files: Cache[str, bytes] = field(default_factory=lambda: Cache(32))
     registered: Cache[tuple[str, int, bytes], Registered] = field(
         default_factory=lambda: Cache(REGISTERED_BYTES, _bytes_of)
     )
-    costs: Cache[Hashable, PaperCost] = field(default_factory=lambda: Cache(2000))
-    pictures: Cache[tuple[str, str], bytes] = field(default_factory=lambda: Cache(100))
 
     @classmethod
     def open(
@@ -134,7 +125,6 @@ class Agency:
         *,
         clock: Callable[[], dt.datetime] = utc_now,
         random: Callable[[int], bytes] = secrets.token_bytes,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> Agency:
         """Opens the database and reads the key, or makes one."""
         limits, key = settings.limits, _key(settings)
@@ -145,7 +135,6 @@ class Agency:
             public_keys=TrustedKeys((key.public_key, *_former_keys(settings))),
             clock=clock,
             random=random,
-            by_client=RateLimit(limits.cost_rate, limits.cost_burst, monotonic),
         )
 
     @property

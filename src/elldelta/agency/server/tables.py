@@ -204,7 +204,7 @@ class Secret(Base):
 
 
 class ModelFile(Base):
-    """A model that was uploaded, as its file, with a summary that shows no count.
+    """A model that was uploaded, as its file, with a summary and a frontier that show no count.
 
     Others know it by its keyed digest (`Agency.keyed`).
     """
@@ -217,6 +217,7 @@ class ModelFile(Base):
     keyed_digest: Mapped[str] = mapped_column(String(DIGEST_LENGTH))
     file: Mapped[bytes] = mapped_column(deferred=True)
     summary: Mapped[dict[str, Any]]
+    frontier: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     uploaded_by: Mapped[int] = mapped_column(ForeignKey("parties.id"))
     uploaded_at: Mapped[dt.datetime]
 
@@ -363,22 +364,12 @@ class Refusal(Base):
     party: Mapped[Party] = relationship()
 
 
-class Picture(Base):
-    """A drawing that a worker has made; empty if there is nothing to draw."""
-
-    __tablename__ = "pictures"
-
-    subject: Mapped[str] = mapped_column(String(100), primary_key=True)
-    width: Mapped[str] = mapped_column(String(8), primary_key=True)
-    content: Mapped[bytes]
-
-
 class Job(Base):
     """Work that takes longer than a request may."""
 
     __tablename__ = "jobs"
     __table_args__ = (
-        CheckConstraint("kind IN ('preview', 'plan', 'audit')", name="kind"),
+        CheckConstraint("kind IN ('frontier', 'preview', 'plan', 'audit')", name="kind"),
         CheckConstraint("status IN ('queued', 'running', 'done', 'failed')", name="status"),
         Index("ix_jobs_status_created_at", "status", "created_at"),
     )
@@ -395,8 +386,6 @@ class Job(Base):
     progress: Mapped[float]
     step: Mapped[str] = mapped_column(String(100))
     attempts: Mapped[int]
-    worker: Mapped[str | None] = mapped_column(String(64))
-    heartbeat_at: Mapped[dt.datetime | None]
     finished_at: Mapped[dt.datetime | None]
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True), deferred=True)
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))

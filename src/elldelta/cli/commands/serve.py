@@ -1,4 +1,4 @@
-"""`elldelta serve`: the central agency as a service."""
+"""`elldelta serve` and `elldelta worker`: the central agency as a service."""
 
 from __future__ import annotations
 
@@ -19,25 +19,34 @@ if TYPE_CHECKING:
 DEMO_FOLDER = "demo"
 
 
+Database = Annotated[
+    str,
+    typer.Option(
+        help="A database: postgresql://user:password@host/name or sqlite:///file; by default a file in "
+        "the data folder. The environment variable ELLDELTA_DATABASE says the same.",
+        envvar="ELLDELTA_DATABASE",
+        show_default=False,
+        show_envvar=False,
+    ),
+]
+Data = Annotated[Path, typer.Option(help="The folder for the agency's private key and its database.")]
+RequireEpsilon = Annotated[
+    float | None,
+    typer.Option(
+        help="Take only models that protect the people in the past records (estimate --epsilon), with at "
+        "most this epsilon.",
+    ),
+]
+LogLevel = Annotated[str, typer.Option(help="debug, info, warning or error.")]
+
+
 @command("serve", example="serve --demo")
 def _serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on; 0 for any free one.")] = 8000,
-    database: Annotated[
-        str,
-        typer.Option(
-            help="A database: postgresql://user:password@host/name or sqlite:///file; by default a file in "
-            "the data folder. The environment variable ELLDELTA_DATABASE says the same.",
-            envvar="ELLDELTA_DATABASE",
-            show_default=False,
-            show_envvar=False,
-        ),
-    ] = "",
-    data: Annotated[
-        Path, typer.Option(help="The folder for the agency's private key and its database.")
-    ] = Path("agency"),
+    database: Database = "",
+    data: Data = Path("agency"),
     workers: Annotated[int, typer.Option(help="Processes that answer requests.")] = 1,
-    job_workers: Annotated[int, typer.Option(help="Processes that plan; one more does audits.")] = 1,
     behind_proxy: Annotated[
         bool,
         typer.Option(
@@ -73,22 +82,11 @@ def _serve(
             help="Start although the agency has a key and an empty database: it forgets what it promised.",
         ),
     ] = False,
-    require_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="Take only models that protect the people in the past records (estimate --epsilon), with at "
-            "most this epsilon.",
-        ),
-    ] = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    require_epsilon: RequireEpsilon = None,
+    log_level: LogLevel = "info",
 ) -> None:
     """Run the central agency: requests, signed plans, progress, registered releases, the ledger."""
-    require(
-        "The service",
-        "server",
-        *("alembic", "cachetools", "cryptography", "fastapi", "psycopg", "pydantic_settings"),
-        *("sqlalchemy", "uvicorn"),
-    )
+    _require_server()
     from elldelta.agency.server.run import create_admin as add_admin
     from elldelta.agency.server.run import serve
     from elldelta.agency.server.settings import read_settings
@@ -106,7 +104,6 @@ def _serve(
         host=host,
         port=port,
         workers=workers,
-        job_workers=job_workers,
         behind_proxy=behind_proxy,
         is_demo=demo,
         require_epsilon=require_epsilon,
@@ -133,6 +130,30 @@ def _serve(
     if demo:
         _fill_demo(settings)
     serve(settings, ready=_tell)
+
+
+@command("worker", example="worker --data agency")
+def _worker(
+    database: Database = "",
+    data: Data = Path("agency"),
+    require_epsilon: RequireEpsilon = None,
+    log_level: LogLevel = "info",
+) -> None:
+    """Do the jobs of the agency's service: frontiers, previews, plans, audits. One worker, beside serve."""
+    _require_server()
+    from elldelta.agency.server.settings import read_settings
+    from elldelta.agency.server.worker import work
+
+    work(read_settings(folder=data, database=database, require_epsilon=require_epsilon, log_level=log_level))
+
+
+def _require_server() -> None:
+    require(
+        "The service",
+        "server",
+        *("alembic", "cachetools", "cryptography", "fastapi", "psycopg", "pydantic_settings"),
+        *("sqlalchemy", "uvicorn"),
+    )
 
 
 def _confirm_empty(settings: Settings) -> None:

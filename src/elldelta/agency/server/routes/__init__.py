@@ -40,8 +40,6 @@ populations::
     POST   /populations               agency  {"name", "title"?} -> 201 PopulationView
     GET    /populations/{name}        all     PopulationView; its "model" is a summary, or null
     PUT    /populations/{name}/model  agency  the model file, application/octet-stream -> PopulationView
-    GET    /populations/{name}/cost   client, agency  ?ell=&records=&releases=&owners=&delta=
-                                              &waiting_risk= -> Cost
 
 requests::
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING, Literal
 
 from fastapi import Response
 
-from elldelta.agency.server.errors import NotFoundError
-from elldelta.agency.server.services.pictures import Width, stored_picture
+from elldelta.pages.charts import as_svg
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from elldelta.agency.server.state import Agency
+    from matplotlib.figure import Figure
+
+Width = Literal["wide", "narrow"]
+
+SIZES: Mapping[Width, tuple[float, float]] = {"wide": (6.4, 4.2), "narrow": (3.8, 3.6)}
+"""In inches. On a phone the same letters need a smaller drawing."""
 
 HEADERS = {
     # The drawing library writes styles into a drawing. Nothing else may happen in it, wherever it is opened.
@@ -20,26 +25,14 @@ HEADERS = {
     "frame-ancestors 'none'; sandbox",
 }
 
+_DRAWING = threading.Lock()
+"""The drawing library is not made for several threads."""
 
-def picture(agency: Agency, subject: str, width: Width) -> Response:
-    """A drawing that a worker has stored.
 
-    Raises:
-        NotFoundError: There is none, or not yet.
-    """
-    content = stored_picture(agency, subject, width)
-    if content is None:
-        raise NotFoundError("picture")
+def picture(figure: Figure, width: Width, *, is_map: bool = False) -> Response:
+    """A drawing in one of its sizes."""
+    across, up = SIZES[width]
+    with _DRAWING:
+        figure.set_size_inches(across, up + 0.6 * is_map)
+        content = as_svg(figure)
     return Response(content, media_type="image/svg+xml", headers=HEADERS)
-
-
-def frontier_words(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The same for those who do not see it."""
-    told = []
-    for kind in rows[0]["classes"] if rows else ():
-        points = [(row["records"], row["classes"][kind]) for row in rows if row["classes"].get(kind)]
-        if points:
-            (first, few), (last, many) = points[0], points[-1]
-            told.append(f"{kind}: from {few:,} classes for {first:,} records to {many:,} for {last:,}")
-    lines = "; ".join(told) if told else "no number of records that was tried gives a class"
-    return f"Line chart of classes against records. {lines}. The table below has every number."

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
+from elldelta.agency.server.errors import NotFoundError
 from elldelta.agency.server.guard import (
     CurrentAgency,
     CurrentVisit,
@@ -17,13 +18,12 @@ from elldelta.agency.server.guard import (
 from elldelta.agency.server.paging import BEGINNING, CurrentCursor, Cursor, Page
 from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES
 from elldelta.agency.server.routes.description import DIGEST, ERRORS, Body, Digest, answer
-from elldelta.agency.server.routes.pictures import frontier_words, picture
+from elldelta.agency.server.routes.pictures import Width, picture
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
 from elldelta.agency.server.services import plans
 from elldelta.agency.server.services.ledger import count_releases
-from elldelta.agency.server.services.pictures import Width, chart_of, map_of, stored_picture
-from elldelta.agency.server.services.planning import ask_frontier, show_frontier
 from elldelta.agency.server.services.plans import PlanDetails, PlanView
+from elldelta.agency.server.services.populations import can_draw, draw_classes
 from elldelta.agency.server.services.progress import (
     MOST_RECORDS,
     ProgressView,
@@ -167,17 +167,13 @@ def index_page(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
 def _one(
     visit: Visit, digest: str, posted: Posted = NOTHING, cursor: Cursor = BEGINNING, **_: object
 ) -> dict[str, Any]:
-    details, frontier = plans.show_plan(visit.agency, digest), show_frontier(visit.agency, digest)
+    details = plans.show_plan(visit.agency, digest)
     newest = Cursor(limit=MOST_REFUSALS)
     return {
         "details": details,
         "plan": details.plan,
         "progress": show_progress(visit.agency, visit.caller, digest),
-        "frontier": frontier,
-        "frontier_words": frontier_words(frontier.rows) if frontier.rows else "",
-        "has_chart": stored_picture(visit.agency, chart_of(frontier.drawn_by, "frontier"), "wide")
-        is not None,
-        "has_map": stored_picture(visit.agency, map_of(digest), "wide") is not None,
+        "has_map": can_draw(visit.agency, digest),
         "releases": list_releases(visit.agency, visit.caller, digest, cursor),
         "n_releases": count_releases(visit.agency, digest),
         "refusals": None
@@ -201,24 +197,12 @@ def report_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Resp
     return see(f"/plans/{digest}", "reported")
 
 
-@pages.post("/plans/{digest}/frontier", dependencies=[allow(AGENCY)])
-@or_form("plan.html", _one)
-def compute_frontier(visit: CurrentVisit, digest: Digest) -> Response:
-    """Begins to compute the frontier of a plan that was issued without a preview."""
-    ask_frontier(visit.agency, visit.caller, digest)
-    return see(f"/plans/{digest}")
-
-
-@pages.get("/plans/{digest}/frontier-{width}.svg", dependencies=[allow(*ROLES)])
-def frontier_picture(visit: CurrentVisit, digest: Digest, width: Width) -> Response:
-    """Gives the picture of the frontier."""
-    return picture(visit.agency, chart_of(show_frontier(visit.agency, digest).drawn_by, "frontier"), width)
-
-
 @pages.get("/plans/{digest}/classes-{width}.svg", dependencies=[allow(*ROLES)])
 def classes_picture(visit: CurrentVisit, digest: Digest, width: Width) -> Response:
     """Gives the map of classes."""
-    return picture(visit.agency, map_of(digest), width)
+    if not can_draw(visit.agency, digest):
+        raise NotFoundError("picture")
+    return picture(draw_classes(visit.agency, digest), width, is_map=True)
 
 
 def _ending(visit: Visit, digest: str, posted: Posted = NOTHING, **_: object) -> dict[str, Any]:

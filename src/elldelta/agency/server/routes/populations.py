@@ -1,27 +1,27 @@
-"""Populations, their models, what a wish costs; the first page."""
+"""Populations, their models and what records buy; the first page."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 from pydantic import Field
 
+from elldelta.agency.server.errors import NotFoundError
 from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
 from elldelta.agency.server.paging import BEGINNING, CurrentCursor, Cursor, Page
-from elldelta.agency.server.rights import AGENCY, CLIENT, OWNER, ROLES
+from elldelta.agency.server.rights import AGENCY, OWNER, ROLES
 from elldelta.agency.server.routes.description import ERRORS, Body, Name, file_body
+from elldelta.agency.server.routes.pictures import Width, picture
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
 from elldelta.agency.server.services import populations
-from elldelta.agency.server.services.planning import Cost, quick_cost
 from elldelta.agency.server.services.plans import list_plans, n_issued
 from elldelta.agency.server.services.populations import PopulationView
 from elldelta.agency.server.services.progress import show_progress
 from elldelta.agency.server.services.releases import count_series
-from elldelta.agency.server.services.requests import MOST_RELEASES, asked_wish, list_requests
+from elldelta.agency.server.services.requests import list_requests
 from elldelta.agency.server.tables import NAME_PATTERN
-from elldelta.core.checks import MOST_RECORDS
-from elldelta.plan.wish import MOST_OWNERS, by_column
+from elldelta.pages.charts import draw_frontier
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["populations"])
 pages = APIRouter(include_in_schema=False)
@@ -85,33 +85,6 @@ def upload(visit: CurrentVisit, name: Name, content: ModelFile) -> PopulationVie
     return populations.upload_model(visit.agency, visit.caller, name, content)
 
 
-@api.get(
-    "/populations/{name}/cost",
-    summary="What a wish costs",
-    dependencies=[allow(CLIENT, AGENCY)],
-)
-def cost(
-    visit: CurrentVisit,
-    name: Name,
-    ell: Annotated[str, Query(max_length=2000, examples=["3", "disease=5,income=3"])],
-    records: Annotated[int, Query(ge=1, le=MOST_RECORDS, examples=[8000])],
-    delta: Annotated[float | None, Query(gt=0.0, lt=1.0, examples=[0.01])] = None,
-    releases: Annotated[int, Query(ge=1, le=MOST_RELEASES, examples=[2])] = 1,
-    waiting_risk: Annotated[float | None, Query(gt=0.0, lt=1.0, examples=[0.1])] = None,
-    owners: Annotated[int | None, Query(ge=1, le=MOST_OWNERS, examples=[5])] = None,
-) -> Cost:
-    """Tells what is cheap to compute, or known already: for a form that answers while somebody types."""
-    wish = asked_wish(
-        ell=by_column(ell, "ell", int),
-        records=records,
-        delta=delta,
-        releases=releases,
-        waiting_risk=waiting_risk,
-        owners=owners,
-    )
-    return quick_cost(visit.agency, visit.caller, name, wish)
-
-
 def _home(visit: Visit, posted: Posted = NOTHING, cursor: Cursor = BEGINNING, **_: object) -> dict[str, Any]:
     found, newest = populations.list_populations(visit.agency, cursor), Cursor(limit=MOST_OWN)
     is_owner = visit.caller.role == OWNER
@@ -153,6 +126,18 @@ def _one(visit: Visit, name: str, cursor: Cursor = BEGINNING, **_: object) -> di
 def show_page(visit: CurrentVisit, name: Name, cursor: CurrentCursor) -> Response:
     """A population: its columns and plans, never a count."""
     return page(visit.request, "population.html", **_one(visit, name, cursor))
+
+
+@pages.get("/populations/{name}/frontier-{width}.svg", dependencies=[allow(*ROLES)])
+def frontier_picture(visit: CurrentVisit, name: Name, width: Width) -> Response:
+    """Gives the picture of the frontier."""
+    model = populations.show_population(visit.agency, name).model
+    if model is None or model.frontier is None:
+        raise NotFoundError("picture")
+    found = model.frontier
+    by_ell = zip(*(row.classes for row in found.rows), strict=True)
+    curves = {f"ℓ = {ell}": classes for ell, classes in zip(found.ells, by_ell, strict=True)}
+    return picture(draw_frontier([row.records for row in found.rows], curves, ""), width)
 
 
 @pages.post("/populations/{name}/model", dependencies=[allow(AGENCY)])

@@ -19,16 +19,15 @@ from elldelta.agency.server.routes.description import (
     answer,
     file_body,
 )
-from elldelta.agency.server.routes.pictures import picture
+from elldelta.agency.server.routes.pictures import Width, picture
 from elldelta.agency.server.routes.rendering import PostedForm, or_form, page, see
 from elldelta.agency.server.services import ledger, publications, releases
 from elldelta.agency.server.services.jobs import JobView
-from elldelta.agency.server.services.pictures import Width, chart_of
 from elldelta.agency.server.services.plans import show_plan
 from elldelta.agency.server.services.releases import Admitted, RefusalView, ReleaseView
 from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, ReleaseState, View
 from elldelta.errors import FileError
-from elldelta.pages.charts import curve_words, histogram_words
+from elldelta.pages.charts import curve_words, draw_exposure_curve, draw_histogram, histogram_words
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["releases"])
 pages = APIRouter(include_in_schema=False)
@@ -285,7 +284,10 @@ def audit_picture(
     job = ledger.ask_audit(visit.agency, visit.caller, digest)
     if job.result is None or _n_registered(job.result) != number:
         raise NotFoundError("picture")
-    return picture(visit.agency, chart_of(job.id, what), width)
+    found = job.result["audit"]
+    if what == "histogram":
+        return picture(draw_histogram(found["histogram"], found["ell"]), width)
+    return picture(draw_exposure_curve(found["curve"], found["ell"]), width)
 
 
 def _n_registered(result: dict[str, Any]) -> int:

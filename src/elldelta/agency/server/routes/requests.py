@@ -1,23 +1,19 @@
-"""Requests: a client asks and sees at once what it costs; the agency previews, plans or declines."""
+"""Requests: a client asks; the agency previews, plans or declines."""
 
 from __future__ import annotations
 
-import contextlib
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import BeforeValidator, Field
 
-from elldelta.agency.server.errors import NotFoundError
 from elldelta.agency.server.guard import CurrentAgency, CurrentVisit, Visit, allow
 from elldelta.agency.server.paging import LARGEST, CurrentCursor, Page
 from elldelta.agency.server.rights import AGENCY, AUDITOR, CLIENT, ROLES
 from elldelta.agency.server.routes.description import ERRORS, Body, JobId, Name, Number
-from elldelta.agency.server.routes.pictures import frontier_words, picture
 from elldelta.agency.server.routes.plans import Reason
 from elldelta.agency.server.routes.rendering import (
     NOTHING,
-    ForTheForm,
     Posted,
     PostedForm,
     or_form,
@@ -26,8 +22,7 @@ from elldelta.agency.server.routes.rendering import (
 )
 from elldelta.agency.server.services import requests
 from elldelta.agency.server.services.jobs import JobView, show_job
-from elldelta.agency.server.services.pictures import Width, chart_of
-from elldelta.agency.server.services.planning import Cost, last_preview, quick_cost
+from elldelta.agency.server.services.planning import last_preview
 from elldelta.agency.server.services.populations import show_population
 from elldelta.agency.server.services.requests import (
     FEWEST_PAST,
@@ -47,9 +42,6 @@ pages = APIRouter(include_in_schema=False)
 BEGIN = {"ell": "3", "releases": "2", "records": "10000"}
 """What the form shows first."""
 
-
-QUICK = ("ell", "releases", "records", "owners", "delta", "waiting_risk")
-"""The part of a wish that the quick answer is about."""
 
 Ell = Annotated[int, Field(ge=1, le=LARGEST)]
 Near = Annotated[float, Field(gt=0.0, lt=1.0)]
@@ -137,7 +129,7 @@ def show(visit: CurrentVisit, id: Number) -> RequestView:  # noqa: A002
     dependencies=[allow(AGENCY)],
 )
 def preview(visit: CurrentVisit, id: Number, body: PlanningWish | None = None) -> JobView:  # noqa: A002
-    """Starts a job; its result holds the frontier and the plan at the records asked for."""
+    """Starts a job; its result holds the plan that the request would get."""
     return requests.begin_job(visit.agency, visit.caller, id, "preview", (body or PlanningWish()).fewest_past)
 
 
@@ -160,30 +152,25 @@ def job(visit: CurrentVisit, id: JobId) -> JobView:  # noqa: A002
 
 
 def _asking(visit: Visit, name: str, posted: Posted, **_: object) -> dict[str, Any]:
-    return {"population": show_population(visit.agency, name), "typed": BEGIN | posted.typed, "cost": None}
+    return {"population": show_population(visit.agency, name), "typed": BEGIN | posted.typed}
 
 
 @pages.get("/populations/{name}/ask", dependencies=[allow(CLIENT)])
 def ask_page(visit: CurrentVisit, name: Name) -> Response:
-    """Shows the form, with what its first values cost."""
+    """Shows the form, with the frontier of the population."""
     about = _asking(visit, name, NOTHING)
     model = about["population"].model
     if model is not None:
         columns = model.sensitives or (model.sensitive,)
         about["typed"]["ell"] = str(min(3, *(column.values for column in columns)))
-        with contextlib.suppress(*ForTheForm):
-            about["cost"] = _cost(visit, name, _asked(name, Posted(about["typed"], {})))
     return page(visit.request, "request_form.html", **about)
 
 
 @pages.post("/populations/{name}/ask", dependencies=[allow(CLIENT)])
 @or_form("request_form.html", _asking)
 def ask(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
-    """Files a request; or, without a script, only tells what it would cost."""
+    """Files a request."""
     asked = _asked(name, posted)
-    if posted.text("action") == "cost":
-        about = _asking(visit, name, posted) | {"cost": _cost(visit, name, asked)}
-        return page(visit.request, "request_form.html", **about)
     wish = asked_wish(**closeness_asked(asked))
     return see(f"/requests/{requests.file_request(visit.agency, visit.caller, name, wish).id}", "asked")
 
@@ -192,11 +179,6 @@ def _asked(name: str, posted: Posted) -> dict[str, Any]:
     """What a form asks for; owners who share the ledger stand in place of t."""
     asked = posted.read(NewRequest, population=name).model_dump(exclude={"population"})
     return asked if asked["owners"] is None else asked | {"releases": 1}
-
-
-def _cost(visit: Visit, name: str, asked: dict[str, Any]) -> Cost:
-    wish = asked_wish(**{key: asked[key] for key in QUICK})
-    return quick_cost(visit.agency, visit.caller, name, wish)
 
 
 @pages.get("/requests", dependencies=[allow(CLIENT, AGENCY, AUDITOR)])
@@ -209,12 +191,10 @@ def index_page(visit: CurrentVisit, cursor: CurrentCursor) -> Response:
 
 def _one(visit: Visit, id: int, posted: Posted = NOTHING, **_: object) -> dict[str, Any]:  # noqa: A002
     item = requests.show_request(visit.agency, visit.caller, id)
-    content: dict[str, Any] = {"item": item, "job": None, "preview": None, "frontier_words": ""}
+    content: dict[str, Any] = {"item": item, "job": None, "preview": None}
     if visit.caller.role == AGENCY:
-        last = content["preview"] = last_preview(visit.agency, id)
+        content["preview"] = last_preview(visit.agency, id)
         content["job"] = None if item.job is None else show_job(visit.agency, visit.caller, item.job)
-        if last is not None and last.result is not None:
-            content["frontier_words"] = frontier_words(last.result["frontier"])
     return content | {"fewest_past": FEWEST_PAST, "typed": posted.typed}
 
 
@@ -241,12 +221,3 @@ def decline_form(visit: CurrentVisit, id: Number, posted: PostedForm) -> Respons
     """Declines the request, with a reason."""
     requests.decline_request(visit.agency, id, posted.read(Reason).reason)
     return see(f"/requests/{id}", "declined")
-
-
-@pages.get("/jobs/{id}/frontier-{width}.svg", dependencies=[allow(AGENCY)])
-def frontier_picture(visit: CurrentVisit, id: JobId, width: Width) -> Response:  # noqa: A002
-    """Gives the picture of a preview's frontier."""
-    found = show_job(visit.agency, visit.caller, id)
-    if found.kind != "preview" or found.result is None:
-        raise NotFoundError("picture")
-    return picture(visit.agency, chart_of(id, "frontier"), width)

@@ -1,8 +1,7 @@
-"""Jobs: what takes longer than a request may. They wait in the database and a worker takes them up.
+"""Jobs: what takes longer than a request may. They wait in the database, and the one worker takes them up.
 
-A job is claimed in one transaction, so several workers never do the same one. Its worker gives signs of life;
-a job without them is taken up again, and after a few attempts it counts as failed. Whatever a worker writes
-names its claim, so one that was only slow cannot overwrite what its successor does.
+A worker that dies leaves a job that counts as running. The next one begins it anew when it starts, and after
+a few attempts the job counts as failed.
 """
 
 from __future__ import annotations
@@ -11,26 +10,23 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
-from sqlalchemy import and_, func, or_, select, update
+from sqlalchemy import func, select, update
 
 from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, document_of
 from elldelta.agency.server.rights import AGENCY, AUDITOR
 from elldelta.agency.server.tables import Job, View
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.rights import Caller
     from elldelta.agency.server.state import Agency
     from elldelta.errors import ElldeltaError
 
-JobKind = Literal["preview", "plan", "audit"]
+JobKind = Literal["frontier", "preview", "plan", "audit"]
 
-PLANNING: tuple[JobKind, ...] = ("preview", "plan")
-AUDITS: tuple[JobKind, ...] = ("audit",)
-"""The queues: everybody may ask for an audit, and none of them holds up planning."""
+MOST_ATTEMPTS = 3
+"""How often a job is begun: one that kills its worker, for want of memory, must not do so for ever."""
 
 
 class JobView(View):
@@ -86,8 +82,8 @@ def enqueue(
                 remedy="Wait until it has ended. If its plan is not what you want, withdraw it.",
             )
         return JobView.model_validate(same)
-    queue = AUDITS if kind in AUDITS else PLANNING
-    waiting = select(func.count()).where(Job.status == "queued", Job.kind.in_(queue))
+    is_like_it = (Job.kind == "audit") == (kind == "audit")  # anybody may ask for audits
+    waiting = select(func.count()).where(Job.status == "queued", is_like_it)
     n_waiting = session.scalar(waiting) or 0
     if n_waiting >= agency.limits.jobs_waiting:
         raise BusyError(f"{n_waiting} jobs are waiting, which is all that may wait.", retry_after=30)
@@ -136,74 +132,57 @@ def last_done(session: Session, subject: str) -> JobView | None:
     return None if job is None else JobView.model_validate(job)
 
 
-def claim_job(agency: Agency, worker: str, queue: Sequence[JobKind] = PLANNING + AUDITS) -> Job | None:
-    """Takes up the oldest job of a queue that waits, or that a worker has left behind; None if there is none.
-
-    The job, as it is then, is the worker's claim. It holds as long as nobody else takes the job up.
-    """
-    now = agency.clock()
-    lost = now - dt.timedelta(seconds=agency.limits.job_lease_seconds)
+def begin_anew(agency: Agency) -> int:
+    """Lets jobs wait again that a worker has left behind, or gives them up; says how many there were."""
     with agency.database.writing() as session:
-        while True:
-            job = session.scalars(
-                select(Job)
-                .where(
-                    Job.kind.in_(queue),
-                    or_(Job.status == "queued", and_(Job.status == "running", Job.heartbeat_at < lost)),
-                )
-                .order_by(Job.created_at, Job.id)
-                .limit(1)
-                .with_for_update(skip_locked=True)
-            ).first()
-            if job is None:
-                return None
-            if job.attempts < agency.limits.job_attempts:
-                break
-            job.status, job.finished_at, job.step = "failed", now, "given up"
-            job.error = {
-                "problem": "The job was begun several times and never finished.",
-                "found": f"Its worker disappeared {job.attempts} times.",
-                "remedy": "It may need more memory than there is; ask whoever runs the service.",
-            }
-            session.flush()
-        job.status, job.worker, job.heartbeat_at = "running", worker, now
-        job.attempts += 1
-        job.progress, job.step = 0.0, "beginning"
+        left = session.scalars(select(Job).where(Job.status == "running")).all()
+        for job in left:
+            job.status, job.step = "queued", "waiting"
+            if job.attempts >= MOST_ATTEMPTS:
+                job.status, job.finished_at, job.step = "failed", agency.clock(), "given up"
+                job.error = {
+                    "problem": "The job was begun several times and never finished.",
+                    "found": f"Its worker disappeared {job.attempts} times.",
+                    "remedy": "It may need more memory than there is; ask whoever runs the service.",
+                }
+        return len(left)
+
+
+def take_job(agency: Agency) -> Job | None:
+    """Takes up the oldest job that waits, audits after all others; None if there is none."""
+    with agency.database.writing() as session:
+        job = session.scalars(
+            select(Job)
+            .where(Job.status == "queued")
+            .order_by(Job.kind == "audit", Job.created_at, Job.id)
+            .limit(1)
+        ).first()
+        if job is not None:
+            job.status, job.progress, job.step = "running", 0.0, "beginning"
+            job.attempts += 1
         return job
 
 
-def report_job(agency: Agency, claim: Job, progress: float | None = None, step: str | None = None) -> bool:
-    """Gives a sign of life, and tells how far the job is; False if the job is no longer this worker's."""
-    told: dict[str, Any] = {"heartbeat_at": agency.clock()}
-    if progress is not None:
-        told |= {"progress": min(1.0, progress), "step": step or ""}
+def report_job(agency: Agency, job: Job, progress: float, step: str) -> None:
+    """Tells how far a job is."""
     with agency.database.writing() as session:
-        return _changed(session, claim, told)
+        _change(session, job, progress=min(1.0, progress), step=step)
 
 
-def finish_job(session: Session, agency: Agency, claim: Job, result: dict[str, Any]) -> bool:
-    """Ends a job with its result, in the transaction of what the job has changed; False if it was lost."""
-    told = {"status": "done", "progress": 1.0, "step": "done", "finished_at": agency.clock()}
-    return _changed(session, claim, told | {"result": result})
+def finish_job(session: Session, agency: Agency, job: Job, result: dict[str, Any]) -> None:
+    """Ends a job with its result, in the transaction of what the job has changed."""
+    ended = {"status": "done", "progress": 1.0, "step": "done", "finished_at": agency.clock()}
+    _change(session, job, **ended, result=result)
 
 
-def fail_job(agency: Agency, claim: Job, error: ElldeltaError) -> bool:
+def fail_job(agency: Agency, job: Job, error: ElldeltaError) -> None:
     """Ends a job with an error."""
-    told = {"status": "failed", "step": "failed", "finished_at": agency.clock()} | document_of(error)
     with agency.database.writing() as session:
-        return _changed(session, claim, told)
+        ended = {"status": "failed", "step": "failed", "finished_at": agency.clock()}
+        _change(session, job, **ended, **document_of(error))
 
 
-def _changed(session: Session, claim: Job, told: dict[str, Any]) -> bool:
-    done = session.execute(
-        update(Job)
-        .where(
-            Job.id == claim.id,
-            Job.status == "running",
-            Job.worker == claim.worker,
-            Job.attempts == claim.attempts,
-        )
-        .values(**told)
-        .execution_options(synchronize_session=False)
+def _change(session: Session, job: Job, **values: Any) -> None:  # noqa: ANN401 (those of the columns)
+    session.execute(
+        update(Job).where(Job.id == job.id).values(**values).execution_options(synchronize_session=False)
     )
-    return bool(done.rowcount == 1)  # type: ignore[attr-defined]

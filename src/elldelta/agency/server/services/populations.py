@@ -11,6 +11,7 @@ from sqlalchemy import select
 from elldelta.agency.server.checking import check_model, read_limited
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
+from elldelta.agency.server.services.jobs import enqueue
 from elldelta.agency.server.services.plans import find_plan, load_plan
 from elldelta.agency.server.tables import (
     LedgerLine,
@@ -22,6 +23,7 @@ from elldelta.agency.server.tables import (
 )
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.errors import ParameterError
+from elldelta.files import digest
 from elldelta.plan.picture import picture_of_classes
 
 if TYPE_CHECKING:
@@ -46,6 +48,22 @@ class ColumnView(View):
     has_hierarchy: bool
 
 
+class FrontierRow(View):
+    """The classes that so many records give, about, for each ell; None where nothing can be promised."""
+
+    records: int
+    classes: tuple[int | None, ...]
+
+
+class FrontierView(View):
+    """What records buy: classes of certified plans, for each of some ell."""
+
+    ells: tuple[int, ...]
+    releases: int
+    waiting_risk: float
+    rows: tuple[FrontierRow, ...]
+
+
 class ModelView(View):
     """What may be known of a model: its shape and no count of it. Its digest is keyed: see `Agency.keyed`.
 
@@ -66,6 +84,7 @@ class ModelView(View):
     combinations_with_records: int = Field(validation_alias=AliasPath("summary", "combinations_with_records"))
     past_records: int = Field(validation_alias=AliasPath("summary", "past_records"))
     protection: str = Field(default="", validation_alias=AliasPath("summary", "protection"))
+    frontier: FrontierView | None = Field(description="None until the worker has computed it.")
     uploaded: dt.datetime = Field(validation_alias="uploaded_at")
 
 
@@ -105,6 +124,8 @@ def show_population(agency: Agency, name: str) -> PopulationView:
 def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> PopulationView:
     """Takes the model file of a population; requests are planned with it from now on.
 
+    A job computes its frontier.
+
     Raises:
         FileError: It is not a model, or damaged.
         TooLargeError: Its table of counts is larger than the service plans with.
@@ -116,7 +137,7 @@ def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> P
     _check_schema(agency, name, model.schema_digest)
     with agency.database.writing() as session:
         population = find_population(session, name)
-        population.model = ModelFile(
+        population.model = uploaded = ModelFile(
             population_id=population.id,
             digest=model.digest,
             keyed_digest=agency.keyed(model.digest),
@@ -124,7 +145,11 @@ def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> P
             summary=model.summary,
             uploaded_by=caller.id,
             uploaded_at=agency.clock(),
+            frontier=None,
         )
+        session.flush()
+        subject = digest({"kind": "frontier", "model": uploaded.id})
+        enqueue(session, agency, caller, "frontier", subject, {"model": uploaded.id})
         return PopulationView.model_validate(population)
 
 
@@ -211,8 +236,8 @@ def _check_schema(agency: Agency, name: str, schema_digest: str) -> None:
         registered = select(LedgerLine.plan_digest).join(PlanRow, PlanRow.digest == LedgerLine.plan_digest)
         population = find_population(session, name)
         digests = session.scalars(registered.where(PlanRow.population_id == population.id).distinct()).all()
-    for digest in digests:
-        if load_plan(agency, digest).schema.digest != schema_digest:
+    for plan_digest in digests:
+        if load_plan(agency, plan_digest).schema.digest != schema_digest:
             raise ConflictError(
                 "The model describes its columns differently from releases that are registered.",
                 found="No release of a plan from this model could be linked with them, or admitted.",

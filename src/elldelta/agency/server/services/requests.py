@@ -94,7 +94,7 @@ def closeness_asked(asked: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "ell": promised_ell(asked.get("ell"), asked.get("closeness"))}
 
 
-def stored_wishes(wish: Wish) -> dict[str, Any]:
+def _stored_wishes(wish: Wish) -> dict[str, Any]:
     """What a client has asked for, as it is stored."""
     used = ASKED_IF_USED if wish.closeness is not None else ()
     moves = () if wish.movers == "declared" else ("movers",)
@@ -114,7 +114,7 @@ def file_request(agency: Agency, caller: Caller, population: str, wish: Wish) ->
         request = Request(
             population=found,
             client_id=caller.id,
-            wishes=stored_wishes(wish),
+            wishes=_stored_wishes(wish),
             status="filed",
             filed_at=agency.clock(),
         )
@@ -175,7 +175,7 @@ def begin_job(
         agency: The service.
         caller: Who asks for it.
         request_id: The request.
-        kind: "preview": the frontier, and the plan at the records asked for. "plan": the plan, which the job
+        kind: "preview": the plan that it would get. "plan": the plan, which the job
             issues.
         fewest_past: A plan names a value of a class only if so many past records had it there.
     """
@@ -189,7 +189,7 @@ def begin_job(
             "wishes": request.wishes,
             "fewest_past": fewest_past,
         }
-        subject = preview_subject(model.digest, request.wishes, fewest_past)
+        subject = _preview_subject(model.digest, request.wishes, fewest_past)
         if kind == "plan":
             subject = digest({"kind": "plan", "request": request_id})
         return enqueue(session, agency, caller, kind, subject, arguments, request_id=request_id)
@@ -215,7 +215,7 @@ def open_request(session: Session, request_id: int) -> Request:
     return request
 
 
-def preview_subject(model_digest: str, wishes: dict[str, Any], fewest_past: int = FEWEST_PAST) -> str:
+def _preview_subject(model_digest: str, wishes: dict[str, Any], fewest_past: int) -> str:
     """What a preview is about: the same for the same model and wishes, whoever asks."""
     return digest({"kind": "preview", "model": model_digest, "wishes": wishes, "fewest_past": fewest_past})
 
