@@ -257,7 +257,7 @@ def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
     return Examined(registration.content_digest, registration.merged, counts, revision)
 
 
-def _is_described(revision: Revision, said: Mapping[str, int]) -> bool:
+def _is_described(revision: Revision, said: Mapping[str, object]) -> bool:
     """Whether a manifest says the same about who came and went."""
     told = changes_of(revision)
     return ("classes_changed" in told) == ("classes_changed" in said) and told.items() <= said.items()

@@ -8,7 +8,7 @@ document and never quotes a value.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from elldelta.errors import ElldeltaError, ParameterError
 
@@ -67,11 +67,12 @@ def record_from(
         return msgspec.convert(document, kind, dec_hook=read)
     except msgspec.ValidationError as problem:
         text, _, path = str(problem).partition(" - at `$")
-        place: Place = tuple(name or int(number) for name, number in _STEP.findall(path))
+        place: Place = tuple(name or int(number) for name, number in _STEP.findall(path.removesuffix("`")))
         cause = problem.__cause__
     if isinstance(cause, ElldeltaError):
-        raise MisfitError(cause.problem, found=cause.found, remedy=cause.remedy, place=place)
-    raise MisfitError(_problem(text, place), found=_found(text), place=place)
+        raise MisfitError(cause.problem, found=cause.found, remedy=cause.remedy, place=place) from cause
+    wrong, found, remedy = _words(text, place, kind)
+    raise MisfitError(wrong, found=found, remedy=remedy, place=place)
 
 
 def dotted(place: Place) -> str:
@@ -83,22 +84,23 @@ def dotted(place: Place) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
 
 
-def _problem(text: str, place: Place) -> str:
+def _words(text: str, place: Place, kind: type[Any]) -> tuple[str, str, str]:
+    """The three parts of a refusal, from words that may quote a value."""
     missing = re.match(r"Object missing required field `(.*)`", text)
     if missing is not None:
-        return f"The key {missing[1]!r} is missing."
+        return f"The key {missing[1]!r} is missing.", "It is required.", "Add it."
     name = next((step for step in reversed(place) if isinstance(step, str)), "document")
-    expected = re.match(r"Expected `([^`]*)`", text)
+    what = f"An entry of {name!r}" if place and isinstance(place[-1], int) else f"The {name!r}"
+    choices = get_args(get_type_hints(kind).get(name)) if len(place) == 1 else ()
+    if text.startswith("Invalid enum value") and choices:
+        listed = ", ".join(map(str, choices))
+        return f"{what} is not known.", f"It is none of {listed}.", "Write one of them."
+    if text.startswith("Invalid RFC3339"):
+        return f"{what} must be a date.", "It is another text.", "Write it as YYYY-MM-DD."
+    expected = re.match(r"Expected `([^`]*)`( [<>]=? [-+.0-9]+| of length [<>]=? [0-9]+)?(.*)", text)
     types = expected[1].split(" | ") if expected is not None else []
-    if types and all(kind in _NAMES for kind in types):
-        of = "An entry of " if place and isinstance(place[-1], int) else ""
-        return f"{of or 'The '}{name!r} must be {' or '.join(_NAMES[kind] for kind in types)}."
-    return f"The {name!r} is not what it must be."
-
-
-def _found(text: str) -> str:
-    """What was found, from words that may quote a value."""
-    if text.startswith("Object missing"):
-        return "It is required."
     got = re.search(r", got `(\w+)`$", text)
-    return f"It is {_NAMES.get(got[1], 'something else')}." if got is not None else "It is something else."
+    found = f"It is {_NAMES.get(got[1], 'something else')}." if got is not None else "It is not."
+    if expected is None or not all(each in _NAMES for each in types):
+        return f"{what} is not what it must be.", found, ""
+    return f"{what} must be {' or '.join(_NAMES[each] for each in types)}{expected[2] or ''}.", found, ""

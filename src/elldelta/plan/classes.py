@@ -7,7 +7,7 @@ class, knows the smallest box around each class (for labels and losses), and can
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from elldelta.schema.schema import Schema
 
 
+@runtime_checkable
 class Classes(Protocol):
     """The classes of a plan: every combination has exactly one. They can be looked up, told and written."""
 

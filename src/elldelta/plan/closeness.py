@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_args
 
 import numpy as np
+from msgspec import Meta
 
 from elldelta.choices import ClosenessTo
 from elldelta.core.closeness import (
@@ -37,6 +38,18 @@ _DIGITS = 3
 
 _MOST = 1 << 53
 """No reference is made of so many records."""
+
+
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+
+
+class ClosenessShown(TypedDict):
+    """How far a release is from what its plan says of values."""
+
+    limit: Share
+    to: ClosenessTo
+    allowed: Share
+    distance: Share
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +143,7 @@ class Closeness:
         )
         return ClosenessTerms(np.ascontiguousarray(table), self.exact_limit / releases)
 
-    def shown(self, counts: NDArray[np.int64], grouping: Partition, releases: int) -> dict[str, Any]:
+    def shown(self, counts: NDArray[np.int64], grouping: Partition, releases: int) -> ClosenessShown:
         """What a release shows of it, for its manifest: how far its classes are from their references.
 
         Args:

@@ -6,23 +6,25 @@ the words of the schema, and no value of a single person.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
+from msgspec import Meta
 
 from elldelta._version import __version__
-from elldelta.choices import ClosenessTo
 from elldelta.core.partition import Partition, merged_classes
-from elldelta.errors import ElldeltaError
-from elldelta.files import changed, is_digest, read_json, seal, unseal
+from elldelta.errors import ElldeltaError, ParameterError
+from elldelta.files import MisfitError, changed, is_digest, read_json, record_from, seal, unseal
 from elldelta.plan.classes import Classes, Merged, class_labels, classes_from_dict
+from elldelta.plan.closeness import ClosenessShown
 from elldelta.release.sliced import diversities_by_column
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -41,18 +43,61 @@ SUMMARY = (
 )  # fmt: skip
 """What is told about a release that was just made."""
 
-PERSONS = frozenset({"persons", "records_repeated", "persons_per_class"})
-BEGUN = frozenset[str]()
-"""What the first manifest of a series says: nothing has changed yet."""
-UPDATE = frozenset({
-    *("classes_changed", "classes_unchanged", "classes_waiting", "classes_withheld", "longest_wait"),
-    *("records_joined", "records_left", "records_waiting", "records_lingering", "records_moved"),
-    "records_returned",
-})  # fmt: skip
+Natural = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0 + 1e-9)]
 
-COUNTED = frozenset({"base_classes_failing", "records_suppressed", "base_classes", "base_classes_merged"})
-LOSSES = frozenset({"ncp_before", "ncp_after"})
-"""What coarsening cost."""
+
+class Line(TypedDict):
+    """The line of a ledger."""
+
+    sequence: int
+    hash: str
+    owner: str
+
+
+class Persons(TypedDict):
+    """What only an owner can count."""
+
+    persons: Natural
+    records_repeated: Natural
+    persons_per_class: Natural
+
+
+class Updated(TypedDict, total=False):
+    """What has changed since the last release; the first time nothing has, and there are no keys."""
+
+    classes_changed: Natural
+    classes_unchanged: Natural
+    classes_waiting: Natural
+    classes_withheld: Natural
+    longest_wait: Natural
+    records_joined: Natural
+    records_left: Natural
+    records_waiting: Natural
+    records_lingering: Natural
+    records_moved: Natural
+    records_returned: Natural
+
+
+class Coarsened(TypedDict):
+    """What coarsening cost."""
+
+    base_classes_failing: Natural
+    records_suppressed: Natural
+    base_classes: Natural
+    base_classes_merged: Natural
+    ncp_before: Share
+    ncp_after: Share
+
+
+class ColumnShown(TypedDict):
+    """What is promised of a further sensitive column, and shown of it."""
+
+    column: str
+    ell: int
+    diversity: int | None
+    closeness: ClosenessShown | None
+
 
 TERMS = ("ell", "delta", "releases", "failure_upper", "min_records")
 """What a manifest repeats of its plan."""
@@ -115,15 +160,24 @@ class Manifest:
     diversity: int | None
     plan_kind: str
     min_records: int
-    coarsening: Mapping[str, int | float] | None
-    utility: Mapping[str, Any] | None
-    ledger: Mapping[str, Any] | None
+    coarsening: Coarsened | None
+    utility: dict[str, Any] | None
+    ledger: Line | None
     nulls: Mapping[str, int]
     unknown: Mapping[str, int]
-    persons: Mapping[str, int] | None = None
-    closeness: Mapping[str, Any] | None = None
-    update: Mapping[str, int] | None = None
-    also: tuple[Mapping[str, Any], ...] = ()
+    persons: Persons | None = None
+    closeness: ClosenessShown | None = None
+    update: Updated | None = None
+    also: tuple[ColumnShown, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.schema.also_sensitive]
+        if (
+            [said["column"] for said in self.also] != names
+            or (self.update and self.update.keys() != Updated.__annotations__.keys())
+            or not (self.ledger is None or is_digest(self.ledger["hash"]))
+        ):
+            raise ParameterError("A manifest contradicts itself.")
 
     def face(self, place: int) -> Manifest:
         """What it says of one of several sensitive columns."""
@@ -207,25 +261,16 @@ class Manifest:
         """Reads what `to_dict` wrote; refuses other versions and content that does not match its digest."""
         content = unseal(KIND, FORMAT_VERSION, document, source)
         try:
-            if any(type(content[field.name]) is not int for field in fields(cls) if field.type == "int"):
-                raise TypeError
-            if not _is_line(content["ledger"]):
-                raise ValueError
             schema = Schema.from_dict(content["schema"])
-            return cls(
-                schema=schema,
-                classes=classes_from_dict(content["classes"], schema),
-                nulls=content["nulls"],
-                unknown=content["unknown"],
-                persons=_checked_numbers(content["persons"], PERSONS),
-                closeness=_checked_closeness(content["closeness"]),
-                update=_checked_numbers(content["update"], UPDATE, BEGUN),
-                also=_checked_also(content["also"], schema),
-                coarsening=_checked_cost(content["coarsening"]),
-                **{name: content[name] for name in _PLAIN if name not in _CHECKED},
-            )
+            classes = classes_from_dict(content["classes"], schema)
+            manifest = record_from(cls, {**content, "schema": schema, "classes": classes})
+        except MisfitError as problem:
+            raise changed(source, problem.words) from None
         except (ElldeltaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             raise changed(source) from None
+        if manifest.to_dict()["digest"] != document["digest"]:
+            raise changed(source, "It holds a key that is not known here, or is spelt in another way.")
+        return manifest
 
 
 _PLAIN = tuple(
@@ -233,10 +278,9 @@ _PLAIN = tuple(
     for field in fields(Manifest)
     if field.name not in ("schema", "classes", "nulls", "unknown", "also")
 )
-_CHECKED = ("coarsening", "persons", "closeness", "update")
 
 
-def _updated(update: Mapping[str, int]) -> Iterator[str]:
+def _updated(update: Updated) -> Iterator[str]:
     """What has changed since the last release, in words."""
     yield (
         f"Since the last release {update['classes_changed']:,} classes have changed, "
@@ -251,61 +295,7 @@ def _updated(update: Mapping[str, int]) -> Iterator[str]:
     )
 
 
-def _is_line(line: Any) -> bool:  # noqa: ANN401 (from a file)
-    """Whether something names a line of a ledger, or none."""
-    return line is None or (
-        line.keys() == {"sequence", "hash", "owner"}
-        and type(line["sequence"]) is int
-        and is_digest(line["hash"])
-        and type(line["owner"]) is str
-    )
-
-
-def _checked_numbers(numbers: Any, *names: frozenset[str]) -> Mapping[str, int] | None:  # noqa: ANN401
-    if numbers is not None and (
-        frozenset(numbers.keys()) not in names or any(type(n) is not int or n < 0 for n in numbers.values())
-    ):
-        raise ValueError
-    return None if numbers is None else dict(numbers)
-
-
-def _checked_cost(cost: Any) -> Mapping[str, int | float] | None:  # noqa: ANN401 (from a file)
-    if cost is None:
-        return None
-    losses = [cost[name] for name in LOSSES]
-    if not all(type(loss) in (int, float) and 0.0 <= loss <= 1.0 + 1e-9 for loss in losses):
-        raise ValueError
-    _checked_numbers({name: n for name, n in cost.items() if name not in LOSSES}, COUNTED)
-    return dict(cost)
-
-
-def _checked_closeness(closeness: Any) -> Mapping[str, Any] | None:  # noqa: ANN401 (from a file)
-    if closeness is None:
-        return None
-    numbers = (closeness["limit"], closeness["allowed"], closeness["distance"])
-    if (
-        closeness.keys() != {"limit", "to", "allowed", "distance"}
-        or closeness["to"] not in get_args(ClosenessTo)
-        or not all(type(n) in (int, float) and 0.0 <= n <= 1.0 for n in numbers)
-    ):
-        raise ValueError
-    return dict(closeness)
-
-
-def _checked_also(also: Any, schema: Schema) -> tuple[Mapping[str, Any], ...]:  # noqa: ANN401 (from a file)
-    for column, said in zip(schema.also_sensitive, also, strict=True):
-        if (
-            said.keys() != {"column", "ell", "diversity", "closeness"}
-            or said["column"] != column.name
-            or type(said["ell"]) is not int
-            or type(said["diversity"]) not in (int, type(None))
-        ):
-            raise ValueError
-        _checked_closeness(said["closeness"])
-    return tuple(dict(said) for said in also)
-
-
-def describe(plan: Plan, content: Publishable, ledger: Mapping[str, Any] | None = None) -> Manifest:
+def describe(plan: Plan, content: Publishable, ledger: Line | None = None) -> Manifest:
     """The manifest of what is about to be published: what was checked and what becomes of the records."""
     account = content.records.accounting
     return replace(
@@ -323,7 +313,7 @@ def describe(plan: Plan, content: Publishable, ledger: Mapping[str, Any] | None 
     )
 
 
-def _persons(content: Publishable) -> dict[str, int] | None:
+def _persons(content: Publishable) -> Persons | None:
     persons = content.records.persons
     if persons is None or content.persons_lower is None:
         return None
@@ -373,15 +363,15 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
     )
 
 
-def _coarsened_alone(plan: Plan, classes: Classes) -> dict[str, int | float] | None:
+def _coarsened_alone(plan: Plan, classes: Classes) -> Coarsened | None:
     """What merging classes costs, where nothing is known to have failed; None without a certificate."""
     if not plan.is_certified:
         return None
     group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
-    return {**coarsened(plan, Partition(group_of)), "base_classes_failing": 0, "records_suppressed": 0}
+    return coarsened(plan, Partition(group_of))
 
 
-def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> dict[str, Any] | None:
+def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> ClosenessShown | None:
     """How far the published classes are from what the plan says; None where that is not promised."""
     if plan.closeness is None:
         return None
@@ -389,23 +379,21 @@ def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> 
     return plan.closeness.shown(counts, Partition(group_of), plan.releases)
 
 
-def _cost(content: Publishable, plan: Plan) -> dict[str, int | float] | None:
+def _cost(content: Publishable, plan: Plan) -> Coarsened | None:
     """What it cost to pass, as plain numbers; None for a plan that does not check."""
     if content.coarsening is None:
         return None
     cost = content.coarsening.cost
-    return {
-        "base_classes_failing": cost.n_failing,
-        "records_suppressed": cost.n_suppressed,
-        **coarsened(plan, content.coarsening.grouping),
-    }
+    return coarsened(plan, content.coarsening.grouping, cost.n_failing, cost.n_suppressed)
 
 
-def coarsened(plan: Plan, grouping: Partition) -> dict[str, int | float]:
+def coarsened(plan: Plan, grouping: Partition, n_failing: int = 0, n_suppressed: int = 0) -> Coarsened:
     """What merging planned classes costs, from the plan and the published class of each of them."""
     # Over all classes, also those left out: weighing by what is left would tell which ones those are.
     alone = Partition(np.arange(plan.n_classes))
     return {
+        "base_classes_failing": n_failing,
+        "records_suppressed": n_suppressed,
         "base_classes": plan.n_classes,
         "base_classes_merged": sum(map(len, merged_classes(grouping))),
         "ncp_before": plan.hull_loss.ncp(alone),

@@ -15,7 +15,7 @@ from elldelta.files import AtomicFiles, CsvFormat, PublicKey, TrustedKeys, as_by
 from elldelta.model import ShowValues, UnknownPolicy, check_person, count, count_persons
 from elldelta.pages.page import Shown
 from elldelta.plan.signature import given_plan
-from elldelta.release.manifest import SUMMARY, Manifest, describe, manifest_path
+from elldelta.release.manifest import SUMMARY, Line, Manifest, describe, manifest_path
 from elldelta.release.mapping import mapped
 from elldelta.release.publishable import Publishable, publishable
 from elldelta.release.quarantine import write_quarantine
@@ -282,7 +282,7 @@ class _Commit:
         self._overwrite = overwrite
         self._admission: Any = None
 
-    def admit(self, content: Publishable, revision: Revision | None = None) -> dict[str, Any] | None:
+    def admit(self, content: Publishable, revision: Revision | None = None) -> Line | None:
         """What the manifest says about the ledger."""
         self._admission = self.book.check(
             content.certificate, owner=self.owner, content_digest=content.digest, revision=revision

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from elldelta.engines import Engine, Table
     from elldelta.model import CountedTable
     from elldelta.plan.plan import Plan
-    from elldelta.release.manifest import Manifest
+    from elldelta.release.manifest import Manifest, Persons, Updated
     from elldelta.release.publishable import Publishable
 
 
@@ -146,7 +146,7 @@ class Comparison:
         self.content: Publishable
         self.groups: Groups | None = None
         self.since = ""
-        self._update: dict[str, int] = {}
+        self._update: Updated = {}
 
     def __enter__(self) -> Comparison:
         return self
@@ -255,7 +255,7 @@ class Comparison:
         is_shown: NDArray[np.bool_] = np.any(self.content.counts, axis=1)
         shown, once = (persons[is_shown[classes]] for classes, persons in self._persons)
         account = self._counted.counts.accounting
-        told = {
+        told: Persons = {
             "persons": int(once.sum()),
             "records_repeated": account.n_repeated,
             "persons_per_class": int(shown.min()),
@@ -452,7 +452,7 @@ class _Outcomes:
         table[decisions == _WITHHOLD] = 0
         return table
 
-    def numbers(self, decisions: NDArray[np.int64]) -> dict[str, int]:
+    def numbers(self, decisions: NDArray[np.int64]) -> Updated:
         """What the manifest says."""
         does_change, holds, withheld = (decisions == one for one in (_CHANGE, _HOLD, _WITHHOLD))
         was = self.table(state_sql.STAY, state_sql.MOVE, state_sql.LEAVE, state_sql.MUST).any(

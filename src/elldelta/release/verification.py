@@ -16,7 +16,7 @@ from elldelta.errors import FileError, RefusedError
 from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged
 from elldelta.plan.signature import given_plan
-from elldelta.release.manifest import TERMS, Manifest, closeness_shown, coarsened, utility
+from elldelta.release.manifest import TERMS, Manifest, Persons, closeness_shown, coarsened, utility
 from elldelta.release.published import Published, not_as_described, open_published
 from elldelta.release.sliced import diversities_by_column
 
@@ -183,7 +183,7 @@ def _check_claims(
         raise not_as_described(published.name, f"The manifest is wrong about {', '.join(wrong)}.")
 
 
-def _can_be(persons: Mapping[str, int], published: Published, manifest: Manifest) -> bool:
+def _can_be(persons: Persons, published: Published, manifest: Manifest) -> bool:
     """Whether a release can show so many persons, each once per value, and as many as were asked for."""
     sizes = published.schema.by_column(published.counts)[0].sum(axis=1)
     ell = max(manifest.ell, *(unit["ell"] for unit in manifest.also), 1)
@@ -194,10 +194,9 @@ def _can_be(persons: Mapping[str, int], published: Published, manifest: Manifest
     )
 
 
-def _tally(counts: object) -> list[int]:
-    """Numbers of values per column; what is none counts as one that cannot be right."""
-    listed = list(counts.values()) if isinstance(counts, Mapping) else [None]
-    return [n if type(n) is int and n > 0 else -1 for n in listed]
+def _tally(counts: Mapping[str, int]) -> list[int]:
+    """Numbers of values per column; one that is not above 0 cannot be right."""
+    return [n if n > 0 else -1 for n in counts.values()]
 
 
 def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
@@ -258,10 +257,9 @@ def _check_coarsening(published: Published, manifest: Manifest, plan: Plan) -> N
     if not plan.is_certified:
         is_so = manifest.coarsening is None
     else:
-        cost = dict(manifest.coarsening) if isinstance(manifest.coarsening, Mapping) else {}
-        failing = cost.pop("base_classes_failing", None)
-        found = {**coarsened(plan, published.grouping), "records_suppressed": manifest.records_left_out}
-        is_so = _alike(cost, found) and type(failing) is int and 0 <= failing <= plan.n_classes
+        failing = -1 if manifest.coarsening is None else manifest.coarsening["base_classes_failing"]
+        found = coarsened(plan, published.grouping, failing, manifest.records_left_out)
+        is_so = _alike(manifest.coarsening, found) and 0 <= failing <= plan.n_classes
     if not is_so:
         raise not_as_described(published.name, "The manifest is wrong about what coarsening cost.")
 

@@ -13,9 +13,10 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, get_args
 
 import numpy as np
+from msgspec import Meta
 
 from elldelta.choices import DateUnit
 from elldelta.engines import cells
@@ -65,7 +66,7 @@ class Integers:
 
     low: int
     high: int
-    width: int = 1
+    width: Annotated[int, Meta(ge=1)] = 1
 
     def __post_init__(self) -> None:
         for name, value in (("low", self.low), ("high", self.high), ("width", self.width)):

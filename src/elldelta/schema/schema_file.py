@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import datetime as dt
+import contextlib
 import json
 import pathlib
 import re
 import tomllib
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from elldelta.choices import DateUnit
+from msgspec import Meta
+
 from elldelta.errors import SchemaError
-from elldelta.files import AtomicFiles, read_text
+from elldelta.files import AtomicFiles, MisfitError, dotted, read_text, record_from
 from elldelta.schema.domains import Bins, Categories, Dates, Domain, Integers, date_from_text
 from elldelta.schema.hierarchy import Hierarchy, HierarchyRows
 from elldelta.schema.schema import FORMAT_VERSION, Column, NullPolicy, Schema
@@ -44,22 +44,35 @@ _HEADER = """\
 # Of the sensitive column the first groups count as one value each: all cancers are one. Releases show values.
 """
 
-_KEYS = {
-    "integers": {"low": True, "high": True, "width": False},
-    "dates": {"low": True, "high": True, "unit": True},
-    "categories": {"values": True, "ordered": False},
-    "bins": {"edges": True},
+_DOMAINS: dict[str, type[Integers | Dates | Categories | Bins]] = {
+    "integers": Integers,
+    "dates": Dates,
+    "categories": Categories,
+    "bins": Bins,
 }
-"""Keys of each kind of domain, and whether they are required."""
 
-_OPTIONAL_KEYS = dict.fromkeys(("nulls", "missing", "hierarchy", "hierarchy_file", "changes"), False)
 
-_DOCUMENT_KEYS = {
-    "format": True,
-    "quasi_identifiers": True,
-    "sensitive": True,
-    "dropped": False,
-}
+@dataclass(frozen=True)
+class _Document:
+    """The keys of a schema."""
+
+    format: int
+    quasi_identifiers: tuple[dict[str, Any], ...]
+    sensitive: Annotated[tuple[dict[str, Any], ...], Meta(min_length=1)]
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """The keys of a column, besides those of its domain."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    kind: Literal["integers", "dates", "categories", "bins"]
+    nulls: NullPolicy = "refuse"
+    missing: tuple[str, ...] = ()
+    changes: bool = False
+    hierarchy: tuple[tuple[str, ...], ...] = ()
+    hierarchy_file: str | None = None
 
 
 _LEXEME = re.compile(
@@ -117,7 +130,7 @@ def schema_from_toml(text: str, *, source: str, folder: pathlib.Path | None = No
 
 def schema_from_document(
     document: Any,  # noqa: ANN401
-    locate: Locate = lambda path: _dotted(path),  # noqa: PLW0108
+    locate: Locate = lambda path: f"{dotted(path)}: " if path else "",
     folder: pathlib.Path | None = None,
 ) -> Schema:
     """Builds a schema from plain values.
@@ -138,109 +151,86 @@ class _Reader:
     locate: Locate
     folder: pathlib.Path | None
 
-    @contextmanager
+    @contextlib.contextmanager
     def at(self, *path: str | int) -> Iterator[None]:
-        """Adds the place to a SchemaError that is raised inside."""
+        """Adds the place to an error that is raised inside."""
         try:
             yield
-        except SchemaError as problem:
-            found = self.locate(path) + problem.found
+        except (SchemaError, MisfitError) as problem:
+            inner = problem.place if isinstance(problem, MisfitError) else ()
+            found = self.locate((*path, *inner)) + problem.found
             raise SchemaError(problem.problem, found=found, remedy=problem.remedy) from None
 
     def schema(self, document: Any) -> Schema:  # noqa: ANN401
-        self.check_keys(document, (), _DOCUMENT_KEYS)
+        with self.at():
+            record_from(dict[str, Any], document)
+        self.check_keys(document, (), (_Document,))
+        with self.at():
+            top = record_from(_Document, document)
         with self.at("format"):
-            _check_format(document["format"])
-        with self.at("quasi_identifiers"):
-            entries = _sequence(document["quasi_identifiers"], "quasi_identifiers")
-        columns = tuple(self.column(e, ("quasi_identifiers", place)) for place, e in enumerate(entries))
-        sensitives = self.sensitives(document["sensitive"])
-        dropped = self.dropped(document.get("dropped", ()))
+            _check_format(top.format)
+        columns = tuple(self.column(e, ("quasi_identifiers", n)) for n, e in enumerate(top.quasi_identifiers))
+        places: list[Path] = [("sensitive", number) for number in range(len(top.sensitive))]
+        sensitives = [(self.column(e, path), path) for e, path in zip(top.sensitive, places, strict=True)]
         also = tuple(column for column, _ in sensitives[1:])
-        with self.at(*_place_of_clash(columns, sensitives, dropped)):
-            return Schema(columns, sensitives[0][0], dropped, also_sensitive=also)
+        with self.at(*_place_of_clash(columns, sensitives, top.dropped)):
+            return Schema(columns, sensitives[0][0], top.dropped, also_sensitive=also)
 
-    def sensitives(self, given: Any) -> list[tuple[Column, Path]]:  # noqa: ANN401
-        """The sensitive columns and where they stand."""
-        with self.at("sensitive"):
-            entries = _sequence(given, "sensitive")
-            _must(bool(entries), "A schema needs a sensitive column.", "The list is empty.", "Name one.")
-        places: list[Path] = [("sensitive", place) for place in range(len(entries))]
-        return [(self.column(entry, path), path) for entry, path in zip(entries, places, strict=True)]
-
-    def column(self, entry: Any, path: Path) -> Column:  # noqa: ANN401
+    def column(self, entry: dict[str, Any], path: Path) -> Column:
         with self.at(*path):
-            _must(isinstance(entry, dict), "A column must be a table of keys.")
-        kind, nulls = entry.get("kind"), entry.get("nulls", "refuse")
-        with self.at(*path, *(("kind",) if "kind" in entry else ())):
-            known = isinstance(kind, str) and kind in _KEYS
-            remedy = f"Write one of {', '.join(_KEYS)}."
-            _must(known, "A column needs a kind.", "The kind is missing or not known.", remedy)
-        self.check_keys(entry, path, {"name": True, "kind": True, **_KEYS[kind], **_OPTIONAL_KEYS})
-        with self.at(*path, _suspect(kind, entry)):
-            domain = _domain(kind, entry)
-        hierarchy = self.hierarchy(entry, path, domain)
-        with self.at(*path, "name" if nulls in get_args(NullPolicy) else "nulls"):
-            column = Column(entry["name"], domain, nulls, hierarchy=hierarchy)
-        changes = entry.get("changes", False)
-        with self.at(*path, "changes"):
-            known = isinstance(changes, bool)
-            _must(known, "Whether a column changes is true or false.", "It is neither.", "Write true.")
-        with self.at(*path, "missing"):
-            return replace(column, missing=entry.get("missing", ()), changes=changes)
-
-    def hierarchy(self, entry: dict[str, Any], path: Path, domain: Domain) -> Hierarchy | None:
-        if "hierarchy_file" in entry:
-            name = entry["hierarchy_file"]
-            with self.at(*path, "hierarchy_file"):
-                _must(
-                    not entry.get("hierarchy"), "A column has one hierarchy.", "Two are given.", "Remove one."
-                )
-                if self.folder is None or not isinstance(name, str):
-                    raise SchemaError(
-                        "A hierarchy_file must be the name of a file, in a schema that is a file itself.",
-                        found="It is not.",
-                        remedy="Give the rows of the hierarchy instead.",
-                    )
-                from elldelta.schema.hierarchies import read_rows
-
-                return read_rows(self.folder / name).checked(domain)
-        if not entry.get("hierarchy"):
-            return None
-        with self.at(*path, "hierarchy"):
-            rows = _sequence(entry["hierarchy"], "hierarchy")
-            return HierarchyRows(tuple(_sequence(row, "A row of a hierarchy") for row in rows)).checked(
-                domain
+            keys = record_from(_Entry, entry)
+        kind = _DOMAINS[keys.kind]
+        self.check_keys(entry, path, (_Entry, kind))
+        with self.at(*path):
+            domain = self.domain(kind, entry)
+        hierarchy = self.hierarchy(keys, path, domain)
+        with self.at(*path, "name" if "\0" in keys.name else "missing"):
+            return Column(
+                keys.name, domain, keys.nulls, hierarchy=hierarchy, missing=keys.missing, changes=keys.changes
             )
 
-    def dropped(self, value: object) -> tuple[str, ...]:
-        with self.at("dropped"):
-            names = _sequence(value, "dropped")
-            are_texts = all(isinstance(name, str) for name in names)
-            _must(are_texts, "dropped must be a list of names.", "Some entries are not texts.")
-            return names
+    def domain(self, kind: type[Integers | Dates | Categories | Bins], entry: dict[str, Any]) -> Domain:
+        try:
+            return record_from(kind, _with_dates(entry) if kind is Dates else entry)
+        except MisfitError as problem:
+            if problem.place or problem.__cause__ is None:
+                raise
+            place = (fields(kind)[0].name,)  # what contradicts itself is shown by its first key
+            raise MisfitError(
+                problem.problem, found=problem.found, remedy=problem.remedy, place=place
+            ) from None
 
-    def check_keys(self, entry: Any, path: Path, keys: dict[str, bool]) -> None:  # noqa: ANN401
-        with self.at(*path):
-            _must(isinstance(entry, dict), "A schema must be a table of keys.")
+    def hierarchy(self, keys: _Entry, path: Path, domain: Domain) -> Hierarchy | None:
+        if keys.hierarchy_file is None:
+            with self.at(*path, "hierarchy"):
+                return HierarchyRows(keys.hierarchy).checked(domain) if keys.hierarchy else None
+        with self.at(*path, "hierarchy_file"):
+            if keys.hierarchy:
+                raise SchemaError("A column has one hierarchy.", found="Two are given.", remedy="Remove one.")
+            if self.folder is None:
+                raise SchemaError(
+                    "A hierarchy_file must be the name of a file, in a schema that is a file itself.",
+                    found="It is not.",
+                    remedy="Give the rows of the hierarchy instead.",
+                )
+            from elldelta.schema.hierarchies import read_rows
+
+            return read_rows(self.folder / keys.hierarchy_file).checked(domain)
+
+    def check_keys(self, entry: dict[str, Any], path: Path, kinds: tuple[type[Any], ...]) -> None:
+        """Refuses a key that none of the types has."""
+        known = [field.name for kind in kinds for field in fields(kind)]
         for key in entry:
             with self.at(*path, key):
-                listed = f"It is none of {', '.join(keys)}."
-                _must(key in keys, f"The key {key!r} is not known here.", listed, "Correct or remove it.")
-        with self.at(*path):
-            for key, required in keys.items():
-                is_there = key in entry or not required
-                _must(is_there, f"The key {key!r} is missing.", "It is required.", "Add it.")
+                if key not in known:
+                    raise SchemaError(
+                        f"The key {key!r} is not known here.",
+                        found=f"It is none of {', '.join(known)}.",
+                        remedy="Correct or remove it.",
+                    )
 
 
-def _must(holds: bool, problem: str, found: str = "It is not.", remedy: str = "") -> None:
-    if not holds:
-        raise SchemaError(problem, found=found, remedy=remedy)
-
-
-def _check_format(version: object) -> None:
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise SchemaError("The format must be a whole number.", found="It is not.")
+def _check_format(version: int) -> None:
     if version != FORMAT_VERSION:
         raise SchemaError(
             "The schema was written by another version of elldelta.",
@@ -249,50 +239,13 @@ def _check_format(version: object) -> None:
         )
 
 
-def _suspect(kind: str, entry: dict[str, Any]) -> str:
-    """The key to point at if the domain is refused: the first that is wrong by itself, or the first key."""
-    if kind == "dates" and entry["unit"] not in get_args(DateUnit):
-        return "unit"
-    if kind == "integers":
-        for key in ("low", "high", "width"):
-            value = entry.get(key, 1)
-            if not isinstance(value, int) or isinstance(value, bool) or (key == "width" and value < 1):
-                return key
-    return next(iter(_KEYS[kind]))
-
-
-def _domain(kind: str, entry: dict[str, Any]) -> Domain:
-    match kind:
-        case "integers":
-            return Integers(entry["low"], entry["high"], entry.get("width", 1))
-        case "dates":
-            unit = entry["unit"]
-            return Dates(_date(entry["low"], "low", unit), _date(entry["high"], "high", unit), unit)
-        case "categories":
-            return Categories(_sequence(entry["values"], "values"), entry.get("ordered", False))
-        case _:
-            return Bins(_sequence(entry["edges"], "edges"))
-
-
-def _date(value: object, name: str, unit: DateUnit) -> dt.date:
-    if isinstance(value, dt.date):
-        return value
-    if isinstance(value, str) and unit in get_args(DateUnit):
-        try:
-            return date_from_text(value, unit)
-        except ValueError:
-            pass
-    raise SchemaError(
-        f"The {name} of a domain of dates must be a date.",
-        found="It is not, or the unit is not known.",
-        remedy="Write it as YYYY-MM-DD in quotes, or as far as the unit needs: day, month or year.",
-    )
-
-
-def _sequence(value: object, name: str) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple):
-        raise SchemaError(f"{name} must be a list.", found=f"It is of type {type(value).__name__}.")
-    return tuple(value)
+def _with_dates(entry: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a column of dates, whose ends may be written as far as the unit needs."""
+    dates = {"unit": entry["unit"]} if "unit" in entry else {}  # first, so that it is judged first
+    for name in ("low", "high"):
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            dates[name] = date_from_text(entry[name], entry["unit"])
+    return {**dates, **entry, **dates}
 
 
 def _place_of_clash(
@@ -311,13 +264,6 @@ def _place_of_clash(
         seen.add(name.casefold())
     dates = [(*path, "kind") for column, path in sensitives if isinstance(column.domain, Dates)]
     return dates[0] if dates else ()
-
-
-def _dotted(path: Path) -> str:
-    if not path:
-        return ""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return f"{text.removeprefix('.')}: "
 
 
 def _lines(schema: Schema) -> Iterator[str]:
