@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from tests.corpus import facts
 from tests.corpus.planning import planned
-from tests.corpus.worlds import JOBS, TOWNS, Shape, World, random_shape
+from tests.corpus.worlds import DISEASES, GROUPS, JOBS, TOWNS, Shape, World, random_shape
 
 import elldelta as ed
 from elldelta.audit.releases import ForeignColumns
@@ -234,9 +234,8 @@ def movers(bench: Bench) -> dict[str, Any]:
     stays = [name for name in names if changes and name not in changes]
     shown = [_shown(release, names) for release in made]
     pairs = [(one, other) for one in shown[0] for other in shown[1] if _meet(one, other, names, stays)]
-    groups = plan.schema.value_groups
-    labels = plan.schema.sensitive.value_labels
-    group_of = {label: place if groups is None else int(groups[place]) for place, label in enumerate(labels)}
+    counts_as = GROUPS if shape.groups else DISEASES
+    group_of = dict(zip(DISEASES, counts_as, strict=True))
     left = [len({group_of[value] for value in shown[0][one] & shown[1][other]}) for one, other in pairs]
     return {
         "kept": min(left) >= ell,
