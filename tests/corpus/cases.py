@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from tests.corpus import facts
-from tests.corpus.planning import planned
 from tests.corpus.worlds import DISEASES, GROUPS, JOBS, TOWNS, Shape, World, random_shape
 
 import elldelta as ed
@@ -49,6 +48,11 @@ class Bench:
 
     def audit(self, releases: Any, **options: Any) -> dict[str, Any]:
         return facts.of_audit(ed.audit(releases, engine=self.engine, **options))
+
+
+def planned(model: ed.Model, kind: str, **wish: Any) -> ed.Plan:
+    """All plans of the corpus are asked for here."""
+    return ed.plan(model, kind=kind, **wish)
 
 
 def tried(act: Callable[[], Any]) -> Any:
