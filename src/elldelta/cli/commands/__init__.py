@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 
 _STORY = (
-    "demo", "schema", "hierarchy", "estimate", "model", "frontier", "plan", "release", "ledger",
-    "audit", "evidence", "check", "compose", "serve", "remote", "signature", "paper",
+    "demo", "schema", "hierarchy", "estimate", "model", "plan", "release", "ledger",
+    "audit", "evidence", "check", "serve", "remote", "signature", "paper",
 )  # fmt: skip
 """In the order in which the help lists them."""
 

@@ -1,8 +1,9 @@
-"""`elldelta plan`: from a model to the plan that every owner uses."""
+"""`elldelta frontier`, `plan` and `compose`: from a model to the plan of every owner, and to several."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -10,7 +11,62 @@ import typer
 from elldelta.choices import ClosenessTo, Movers, PlanKind
 from elldelta.cli import options, output
 from elldelta.cli.app import command
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, counted
+
+
+@command("frontier", example="frontier model.parquet --ell 5 --releases 2 --picture frontier.png")
+def _frontier(
+    model: options.ModelFile,
+    ell: options.Ell,
+    delta: options.Delta = 0.01,
+    releases: options.Releases = 1,
+    records: Annotated[str, typer.Option(help="Numbers of records to try, separated by commas.")] = "",
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Search for boxes as thoroughly as for a plan, also where that takes long."
+        ),
+    ] = False,
+    *,
+    drawn: options.Drawn,
+    json: options.Json = False,
+) -> None:
+    """How many classes how many records buy, by the paper and in certified plans."""
+    from elldelta.model import read_model
+    from elldelta.plan.frontier import frontier
+
+    numbers = options.whole_numbers(records, "--records", "10000,30000,100000") if records else None
+    with output.progress_bar("Planning") as progress:
+        result = frontier(
+            read_model(model),
+            ell=ell,
+            delta=delta,
+            releases=releases,
+            records=numbers,
+            exact=exact,
+            progress=progress,
+        )
+    kinds = list(result.rows[0].classes)
+    drawn.draw(result.plot)
+    if json:
+        output.print_json(result.to_dict())
+        return
+    output.print_table(
+        f"Classes for ell = {ell}, {releases} linked releases, failure at most {releases * delta:g}",
+        ("records", *kinds),
+        [
+            (
+                f"{row.records:,}",
+                *("-" if row.classes[kind] is None else f"{row.classes[kind]:,}" for kind in kinds),
+            )
+            for row in result.rows
+        ],
+    )
+    if not result.exact:
+        output.print_text(
+            "Searched quickly: a plan may have about a tenth more or fewer classes. --exact tells its number."
+        )
+    output.print_written(drawn.picture)
 
 
 @dataclass(frozen=True)
@@ -95,7 +151,7 @@ class Wishes:
 
 
 @command("plan", example="plan model.parquet --ell 5 --releases 2 --records 30000 -o plan.json")
-def _run(
+def _plan(
     model: options.ModelFile,
     target: options.Output,
     wishes: Wishes,
@@ -160,3 +216,56 @@ def _risk(text: str | None) -> float | Literal["auto"] | None:
         raise ParameterError(
             "--waiting-risk must be a number between 0 and 1, or auto.", found=f"It is {text!r}."
         ) from None
+
+
+@command("compose", example="compose plan_a.json:2 plan_b.json:1")
+def _compose(
+    plans: Annotated[
+        list[str], typer.Argument(help="Plans, each with the number of its releases: plan.json:2")
+    ],
+    json: options.Json = False,
+) -> None:
+    """What linking releases of one or several plans leaves: for every ell, how likely it fails.
+
+    Where plans promise closeness, also how far all releases together can lead from what each of them says.
+    """
+    from elldelta.engines.task import computed
+    from elldelta.plan.compose import compose
+
+    events = [_event(text) for text in plans]
+    with output.progress_bar("Computing") as progress:
+        composed = computed(lambda _: compose(events), progress)
+    if json:
+        output.print_json(composed.to_dict())
+        return
+    for column in (composed, *composed.also):
+        about = f", {column.column}" if column.column else ""
+        output.print_table(
+            f"Linking {counted(column.profile.releases, 'release')}{about}",
+            ("ell", "fewer than ell values left for somebody, probability at most"),
+            [
+                (str(ell), f"{failure:.3g}" if failure < 1.0 else "no promise")
+                for ell, failure in enumerate(column.profile.failures_upper.tolist(), start=1)
+            ],
+        )
+        for item in column.closeness:
+            far = item.distance_upper
+            output.print_text(
+                f"Closeness to what plan {item.plan[:15]} says: "
+                + ("no promise" if far is None else f"at most {far:.3g}")
+                + f" for these releases; {item.promised:g} is what it promises by itself."
+            )
+    output.print_text("What must be true:", *(f"  - {condition}" for condition in composed.conditions))
+
+
+def _event(text: str) -> tuple[Path, int]:
+    name, colon, number = text.rpartition(":")
+    if not colon:
+        name, number = text, "1"
+    if not number.isdecimal() or int(number) < 1:
+        raise ParameterError(
+            "A plan must be followed by a colon and the number of its releases.",
+            found=f"It is {text!r}.",
+            remedy="For example: plan_a.json:2",
+        )
+    return Path(name), int(number)
