@@ -224,14 +224,12 @@ def test_a_witness_that_never_occurs_is_counted_as_written():
         ("witnesses", (0, 1, 99)),
         ("witnesses", (0, 1, -1)),
         ("witnesses", (0, 1, True)),
-        ("witnesses", (0, 1, 2.0)),
         ("witnesses", (0, 1, 10**30)),
         ("witnesses", (0, 1)),
         ("witness_cells", (0.1, 0.1, float("nan"))),
         ("witness_cells", (0.1, 0.1, 1.5)),
         ("witness_cells", (0.1, 0.1, -0.5)),
         ("witness_cells", (0.1, 0.1, 10**400)),
-        ("witness_cells", (0.1, 0.1, "0.1")),
         ("witness_cells", (0.1, 0.1)),
     ],
 )
@@ -244,3 +242,21 @@ def test_witnesses_that_no_plan_has_are_refused(model, name, row):
     )
     with pytest.raises(ParameterError):
         replace(plain, **{name: (row, *getattr(plain, name)[1:])})
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("witnesses", 2.0),
+        ("witnesses", True),
+        ("witnesses", "2"),
+        ("witness_cells", "0.1"),
+        ("witness_cells", True),
+        ("witness_cells", None),
+    ],
+)
+def test_entries_of_another_type_are_refused_with_their_place(model, name, entry):
+    plan = ed.plan(model, ell=3, records=3000, delta=0.01)
+    first, *others = plan.to_dict()[name]
+    with pytest.raises(FileError, match=rf"{name}\[0\]\[2\]: An entry of '{name}' must be a"):
+        Plan.from_dict(resealed(plan, **{name: [[*first[:2], entry, *first[3:]], *others]}))

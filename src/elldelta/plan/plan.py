@@ -11,13 +11,21 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
-from elldelta.choices import PLAN_KINDS, Movers
+from elldelta.choices import PLAN_KINDS, Movers, PlanKind
 from elldelta.core.checks import check_ell, check_releases, check_whole
 from elldelta.errors import ElldeltaError, FileError, ParameterError
-from elldelta.files import AtomicFiles, changed, read_json, sealed_bytes, unsealed_parts
+from elldelta.files import (
+    AtomicFiles,
+    MisfitError,
+    changed,
+    read_json,
+    record_from,
+    sealed_bytes,
+    unsealed_parts,
+)
 from elldelta.model.noise import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Shown
-from elldelta.plan.classes import Boxes, Runs, class_labels, classes_from_dict
+from elldelta.plan.classes import Boxes, Classes, Runs, class_labels, classes_from_dict
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.several import (
     check_faces,
@@ -36,13 +44,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from elldelta.choices import PlanKind
     from elldelta.core.certificate import CertificateTerms
     from elldelta.core.hull_loss import HullLoss
     from elldelta.core.several import Terms
     from elldelta.core.utility import Utility
     from elldelta.model.model import Model
-    from elldelta.plan.classes import Classes
 
 FORMAT_VERSION = 1
 """Version of the file; others are refused."""
@@ -110,7 +116,7 @@ class Plan(Shown):
     also: tuple[Plan, ...] = ()
 
     def __post_init__(self) -> None:
-        self._check_types()
+        self._check_numbers()
         n_values = self.schema.sensitive.size  # of the first sensitive column
         check_ell(self.ell, self.schema.sensitive.n_groups)
         check_releases(self.releases)
@@ -143,18 +149,11 @@ class Plan(Shown):
         object.__setattr__(self, "promise", self.promise or promise_of(self))
         object.__setattr__(self, "conditions", tuple(self.conditions) or conditions_of(self))
 
-    def _check_types(self) -> None:
-        """Plans come from files: a number must be a number before anything is computed with it."""
-        whole = (self.ell, self.releases, self.records, self.min_records, self.owners)
+    def _check_numbers(self) -> None:
+        """Plans come from files: numbers must be possible before anything is computed with them."""
         real = (self.failure_upper, self.delta, self.p, self.waiting_risk)
-        if (
-            not all(number is None or type(number) is int for number in whole)
-            or not all(n is None or (type(n) in (int, float) and 0.0 <= n <= 1.0) for n in real)
-            or not set(map(type, chain.from_iterable(self.witnesses))) <= {int}
-            or not set(map(type, chain.from_iterable(self.witness_cells))) <= {int, float}
-            or not all(isinstance(text, str) for text in (self.promise, self.model_digest, *self.conditions))
-        ):
-            raise ParameterError("A field of the plan is not of the type that it must have.")
+        if not all(n is None or 0.0 <= n <= 1.0 for n in real):
+            raise ParameterError("A probability of the plan does not lie between 0 and 1.")
         if list(map(len, self.witnesses)) != list(map(len, self.witness_cells)):
             raise ParameterError("Every witness value of a plan needs its probability.")
         try:
@@ -410,20 +409,13 @@ class Plan(Shown):
         content, parts = unsealed_parts(KIND, FORMAT_VERSION, document, source)
         try:
             schema = Schema.from_dict(content["schema"])
-            plan = cls(
-                schema=schema.face(0) if schema.also_sensitive else schema,
-                classes=classes_from_dict(content["classes"], schema),
-                witnesses=tuple(map(tuple, content["witnesses"])),
-                witness_cells=tuple(map(tuple, content["witness_cells"])),
-                conditions=tuple(content["conditions"]),
-                kind=content["plan_kind"],
-                past=tuple(Protection(**each) for each in content["past"]),
-                closeness=None if content["closeness"] is None else Closeness.from_dict(content["closeness"]),
-                **{name: content[name] for name in _PLAIN},
-            )
+            classes = classes_from_dict(content["classes"], schema)
+            first = schema.face(0) if schema.also_sensitive else schema
+            said = {**content, "kind": content["plan_kind"], "schema": first, "classes": classes, "also": ()}
+            plan = record_from(cls, said)
             if schema.also_sensitive:
                 further = enumerate(content["also"], start=1)
-                also = tuple(face_from_dict(plan, schema.face(place), own) for place, own in further)
+                also = tuple(face_from_dict(said, schema.face(place), own) for place, own in further)
                 plan = replace(plan, schema=schema, also=also)
             # These hold what stands in the document, so they need not be written out again.
             if all(set(map(type, content[name])) == {list} for name in _TABLES):
@@ -436,6 +428,8 @@ class Plan(Shown):
                 and plan.conditions == conditions_of(plan)
             )
             problem = contradiction(plan) if intact else None
+        except MisfitError as misfit:
+            raise changed(source, misfit.words) from None
         except (
             ElldeltaError,
             ArithmeticError,

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from elldelta.errors import ParameterError
+from elldelta.files import record_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,32 +70,19 @@ def face_to_dict(face: Plan) -> dict[str, Any]:
     return content
 
 
-def face_from_dict(first: Plan, schema: Schema, document: Mapping[str, Any]) -> Plan:
+def face_from_dict(shared: Mapping[str, Any], schema: Schema, document: Mapping[str, Any]) -> Plan:
     """The inverse of `face_to_dict`.
 
     Args:
-        first: The first face, with which it shares the rest.
+        shared: What the plan says of all its faces.
         schema: The schema of this face.
         document: What it says for itself.
     """
-    from elldelta.plan.closeness import Closeness
+    from elldelta.plan.plan import Plan
 
     if set(document) != {*OWN, "closeness"}:
         raise ParameterError("A promise has other fields than those that are known here.")
-    near = document["closeness"]
-    return replace(
-        first,
-        schema=schema,
-        ell=document["ell"],
-        failure_upper=document["failure_upper"],
-        p=document["p"],
-        waiting_risk=document["waiting_risk"],
-        witnesses=tuple(tuple(values) for values in document["witnesses"]),
-        witness_cells=tuple(tuple(cells) for cells in document["witness_cells"]),
-        closeness=None if near is None else Closeness.from_dict(near),
-        promise="",
-        conditions=(),
-    )
+    return record_from(Plan, {**shared, **document, "schema": schema, "promise": "", "conditions": ()})
 
 
 def slicing_conditions(schema: Schema) -> tuple[str, ...]:
