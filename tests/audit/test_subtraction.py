@@ -5,15 +5,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.agency.registrations import REGIONS, make_plan, manifest_of
+from tests.agency.registrations import REGIONS, make_plan
 from tests.switch import quick_or_all
 
 import elldelta as ed
+from elldelta.agency.linking import as_published
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
-from elldelta.plan.classes import Merged
-from elldelta.release import Published, open_published
+from elldelta.core.partition import Partition
+from elldelta.release import open_published
 
 ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.csv"
 PLAN = make_plan(boxes=REGIONS, n_values=4, ell=3, releases=1)
@@ -22,8 +23,7 @@ C1, C2, C3 = np.array([[2, 1, 1, 0], [1, 0, 0, 0], [0, 2, 1, 1]])
 
 
 def published(name, counts, group_of):
-    classes = Merged(PLAN.classes, np.array(group_of))
-    return Published(name, PLAN.schema, classes, np.array(counts), manifest_of(PLAN, counts, group_of))
+    return as_published(PLAN, Partition(np.array(group_of)), np.array(counts), "sha256:0", name=name)
 
 
 SPRING = published("spring", [C1 + C2, C3], [0, 0, 1])
