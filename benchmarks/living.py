@@ -146,7 +146,7 @@ def cost(n_rows):
             )
         schema = ed.Schema.infer(home / "0.parquet", ["age", "zip"], "value")
         model = ed.estimate(home / "0.parquet", schema)
-        plan = ed.plan(model, ell=5, releases=1, classes=400, delta=0.01)
+        plan = ed.plan(model, ell=5, releases=1, records=4_000, delta=0.01)
         ledger = ed.Ledger(home / "ledger", "a")
         seconds = {}
         for what, table_file, options in (
