@@ -16,8 +16,8 @@ from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import seal
 from elldelta.ledger import begin_ledger, verify_ledger
 from elldelta.plan.plan import Plan
+from elldelta.release.row_checks import is_sliced
 from elldelta.release.rows import ReleaseRows
-from elldelta.release.sliced import is_sliced
 from elldelta.schema.schema import Categories, Column, Integers, Schema
 
 AGE = Column("age", Integers(0, 3))

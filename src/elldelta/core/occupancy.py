@@ -18,6 +18,8 @@ from elldelta.core.distribution import SparseRows, take_rows, with_floats
 from elldelta.errors import DistributionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from elldelta.core.distribution import MassTable
@@ -157,3 +159,13 @@ def _checked_cells(cells: MassTable) -> MassTable:
         if not (np.isfinite(cells).all() and (cells >= 0).all()):
             raise DistributionError("Cells must be finite and not negative.", found="At least one is not.")
     return with_floats(cells)  # one compiled version of each form is enough here
+
+
+def count_chances(chances: Iterable[float], most: int) -> NDArray[np.float64]:
+    """The chances that 0, 1, ..., `most` of independent events happen."""
+    found = np.zeros(most + 1)
+    found[0] = 1.0
+    for chance in chances:
+        found[1:] = found[1:] * (1.0 - chance) + found[:-1] * chance
+        found[0] *= 1.0 - chance
+    return found

@@ -11,7 +11,7 @@ import numpy as np
 
 from elldelta.core.distribution import JointDistribution, SparseRows
 from elldelta.core.generalize.bounds import FEWEST_EXPECTED, SharpBound
-from elldelta.core.occupancy import class_failures_upper
+from elldelta.core.occupancy import class_failures_upper, count_chances
 from elldelta.core.sample_size import union_bound
 from elldelta.errors import ParameterError
 from elldelta.plan.movers import common_of
@@ -124,9 +124,7 @@ def _failure_as_written(cells: NDArray[np.float64], bound: SharpBound) -> float:
     E(W - k)^+ / (b + 1 - k), the best k, where W adds up values that are missing independently.
     """
     allowance = (len(cells) - bound.ell) // bound.releases
-    counts = np.ones(1)  # the chances of W = 0, 1, ...
-    for missing in ((1.0 - cells) ** bound.n_records).tolist():
-        counts = np.convolve(counts, [1.0 - missing, missing])
+    counts = count_chances((1.0 - cells) ** bound.n_records, len(cells))  # of W = 0, 1, ...
     over = np.arange(len(counts))
     return min(
         float((np.maximum(0, over - k) * counts).sum()) / (allowance + 1 - k) for k in range(allowance + 1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.core.occupancy import count_chances
 from elldelta.files import loaded
 from elldelta.model import Model, read_model, reordered
 from elldelta.plan.plan import Plan, read_plan
@@ -237,12 +238,7 @@ def failing_chances(
             missing = np.asarray(binom.cdf(fewest, n_records, shares))
         else:
             missing = np.asarray(nbinom.cdf(fewest, shares * n_past + 0.5, n_past / (n_past + n_records)))
-        passing = np.zeros(allowance + 1)  # of 0, 1, ... missing values, up to the allowance
-        passing[0] = 1.0
-        for chance in missing.tolist():
-            passing[1:] = passing[1:] * (1.0 - chance) + passing[:-1] * chance
-            passing[0] *= 1.0 - chance
-        chances[row] = max(0.0, 1.0 - float(passing.sum()))
+        chances[row] = max(0.0, 1.0 - float(count_chances(missing, allowance).sum()))
     return chances
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.core.diversity import class_diversities
 from elldelta.errors import DataError
 from elldelta.files import canonical_json, digest_of_parts
 from elldelta.schema.domains import NULL
@@ -125,6 +126,12 @@ def values_of_schema(schema: Schema, values: Sequence[str | None]) -> list[str |
         value if value in known else None if place == NULL else known[place] if place >= 0 else value
         for value, place in zip(values, positions, strict=True)
     ]
+
+
+def diversities_by_column(schema: Schema, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """How many values, or groups of like values, every class shows of each sensitive column."""
+    tables = zip(schema.sensitives, schema.by_column(counts), strict=True)
+    return [class_diversities(own, column.value_groups) for column, own in tables]
 
 
 def unknown_values(column: Column, name: str, n_values: int) -> DataError:

@@ -20,7 +20,7 @@ from elldelta.errors import ElldeltaError, ParameterError
 from elldelta.files import MisfitError, changed, is_digest, read_json, record_from, seal, unseal
 from elldelta.plan.classes import Classes, Merged, class_labels, classes_from_dict
 from elldelta.plan.closeness import ClosenessShown
-from elldelta.release.sliced import diversities_by_column
+from elldelta.release.content import diversities_by_column
 from elldelta.schema.schema import Schema
 
 if TYPE_CHECKING:

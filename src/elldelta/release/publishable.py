@@ -20,8 +20,7 @@ from elldelta.core.several import AnyCertificate, AnyState, JointTerms, Terms, c
 from elldelta.errors import InternalError, ParameterError, RefusedError
 from elldelta.plan.classes import Classes, Merged, class_labels
 from elldelta.plan.movers import common_of
-from elldelta.release.content import content_digest, released_values
-from elldelta.release.sliced import diversities_by_column
+from elldelta.release.content import content_digest, diversities_by_column, released_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,8 +25,7 @@ from elldelta.release.content import (
     unknown_values,
 )
 from elldelta.release.manifest import Manifest, manifest_path, read_manifest
-from elldelta.release.row_checks import is_in_order, unknown_columns
-from elldelta.release.sliced import is_sliced
+from elldelta.release.row_checks import is_in_order, is_sliced, unknown_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

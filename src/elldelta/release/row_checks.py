@@ -1,7 +1,11 @@
-"""What counts do not show of the rows of a release: columns that nobody described, and their order.
+"""What counts do not show of the rows of a release: columns that nobody described, ties, and their order.
 
 Labels and sensitive values are counted, and their counts have a digest of their own. Rows are never looped
 over: they pass by in batches.
+
+Promises about several sensitive columns hold only if rows do not tie the columns together. So a release is
+generated from the counts of each column by itself, and whoever reads one checks that its rows are just those:
+other rows with the same counts could tell which values belong to one person.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 
     from elldelta.engines import Table
     from elldelta.release.manifest import Manifest
+    from elldelta.schema.schema import Schema
 
 _ROWS_AT_ONCE = 1 << 18
 
@@ -33,6 +38,36 @@ _ROWS_AT_ONCE = 1 << 18
 def unknown_columns(table: Table, manifest: Manifest) -> int:
     """How many columns a release has that its manifest does not describe."""
     return len({*table.names, *table.hidden, *table.partial} - {*manifest.schema.columns})
+
+
+def is_sliced(
+    schema: Schema,
+    counts: NDArray[np.int64],
+    classes: NDArray[np.int64],
+    values: Sequence[NDArray[np.int64]],
+    n: NDArray[np.int64],
+) -> bool:
+    """Whether rows are just those that the counts of each column by itself lead to.
+
+    Args:
+        schema: What the columns mean.
+        counts: Records by class and sensitive value.
+        classes: The class of every different row.
+        values: Its value in every sensitive column, numbered among all values.
+        n: How often it occurs.
+    """
+    parts = list(zip(*ReleaseRows(schema, (), counts).coded(), strict=True))
+    expected = [np.concatenate(column) for column in parts]
+    found = [classes, *(own - places.start for own, places in zip(values, schema.value_slices, strict=True))]
+    keys = np.zeros(n.size + (expected[0].size if expected else 0), dtype=np.int64)
+    for own, others in zip(found, expected, strict=True):
+        both = np.concatenate([own, others])
+        # One column at a time, numbered again: numbers stay small.
+        _, keys = np.unique(keys * (int(both.max(initial=0)) + 1) + both, return_inverse=True)
+    differences = np.zeros(int(keys.max(initial=-1)) + 1, dtype=np.int64)
+    np.add.at(differences, keys[: n.size], n)
+    np.subtract.at(differences, keys[n.size :], 1)
+    return not differences.any()
 
 
 def is_in_order(

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.diversity import k_anonymity
+from elldelta.core.partition import hulls_by_group
 from elldelta.core.several import certify_shown
 from elldelta.errors import FileError, RefusedError
 from elldelta.files import digest
 from elldelta.plan.classes import Boxes, Merged
 from elldelta.plan.signature import given_plan
+from elldelta.release.content import diversities_by_column
 from elldelta.release.manifest import TERMS, Manifest, Persons, closeness_shown, coarsened, utility
 from elldelta.release.published import Published, not_as_described, open_published
-from elldelta.release.sliced import diversities_by_column
 
 if TYPE_CHECKING:
     import os
@@ -290,14 +291,12 @@ def _tells_apart(merged: Merged) -> bool:
     """Whether every union is again a box: then its labels name just its members."""
     if not isinstance(merged.base, Boxes):
         return False
-    order = np.argsort(merged.group_of, kind="stable")
-    starts = np.searchsorted(merged.group_of[order], np.arange(merged.n_classes))
     tiling = merged.base.tiling
-    lows = np.minimum.reduceat(tiling.lows[order], starts)
-    highs = np.maximum.reduceat(tiling.highs[order], starts)
+    lows, highs = hulls_by_group(merged.group_of, tiling.lows, tiling.highs)
     volumes = (tiling.highs - tiling.lows + 1).astype(object).prod(axis=1)
-    sums = np.add.reduceat(volumes[order], starts)
-    return bool(((highs - lows + 1).astype(object).prod(axis=1) == sums).all())
+    together = np.zeros(merged.n_classes, dtype=object)
+    np.add.at(together, merged.group_of, volumes)
+    return bool(((highs - lows + 1).astype(object).prod(axis=1) == together).all())
 
 
 def _unreliable(problem: str, found: str) -> RefusedError:

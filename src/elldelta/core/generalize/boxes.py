@@ -18,7 +18,7 @@ import numpy as np
 from elldelta.core.checks import check_whole
 from elldelta.core.distribution import take_rows, with_floats
 from elldelta.core.generalize.bounds import ClosenessBound, keeps, refuse_if_impossible
-from elldelta.core.partition import Partition, stable_order
+from elldelta.core.partition import Partition, hulls_by_group
 from elldelta.core.tiling import Tiling, check_positions
 from elldelta.errors import InternalError, ParameterError
 
@@ -349,11 +349,8 @@ def loss_of_boxes(
     weights: NDArray[np.float64],
 ) -> float:
     """The mass of every box times the weighted lengths of the hull of its rows, added up."""
-    order = stable_order(box_of)
-    starts = np.flatnonzero(np.diff(box_of[order], prepend=-1))
-    placed = positions[order]
-    lengths = np.maximum.reduceat(placed, starts) - np.minimum.reduceat(placed, starts)
-    return float(np.bincount(box_of, row_mass) @ (lengths @ weights))
+    lows, highs = hulls_by_group(box_of, positions, positions)
+    return float(np.bincount(box_of, row_mass) @ ((highs - lows) @ weights))
 
 
 def _depths(trees: Sequence[CutTree | None] | None, sizes: tuple[int, ...]) -> list[NDArray[np.int32]]:

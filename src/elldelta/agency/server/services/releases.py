@@ -38,7 +38,7 @@ from elldelta.agency.server.tables import LedgerLine, Refusal, ReleaseState, Vie
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.errors import RefusedError
-from elldelta.release.sliced import diversities_by_column
+from elldelta.release.content import diversities_by_column
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
