@@ -146,16 +146,20 @@ def test_boxes_have_their_witnesses_in_common_and_keep_the_limit(per_class, is_s
         table = sparse_rows(offsets, values.astype(np.int32), dense[rows, values], dense.shape[1])
         distribution = JointDistribution(table, distribution.total)
     bound = SharpBound(2, 600, 2, 0.1, per_class=per_class, checked_by="owner")
-    partition, tiling, common = common_boxes(distribution, positions, (4, 12), bound, [0], trees=[None, None])
+    partition, tiling, values = common_boxes(distribution, positions, (4, 12), bound, trees=[None, None])
     assert partition.n_classes == tiling.n_boxes > 4
-    ranges = ranges_of(tiling.lows, tiling.highs, [0])
-    for number in range(ranges.max() + 1):  # the plan's own ranges hold those that follow from the boxes
-        assert len(set(common.range_of[ranges == number].tolist())) == 1
+    common = CommonWitnesses(np.zeros(tiling.n_boxes, dtype=np.int64), (values,))
     made = common.evaluate(distribution.generalized(partition), bound)
     assert made.holds
-    assert made.witnesses == tuple(common.values[number] for number in common.range_of)
-    if per_class:  # those in the halves are not the same people: a range each, with its own values
-        assert len(common.values) > 1
+    assert made.witnesses == (values,) * tiling.n_boxes
+    assert len(values) >= 2
+
+
+def test_too_few_values_in_common_are_refused():
+    distribution, positions = model()
+    bound = SharpBound(6, 5, 2, 0.1, per_class=True, checked_by="owner")
+    with pytest.raises(RefusedError, match="in common"):
+        common_boxes(distribution, positions, (4, 12), bound, trees=[None, None])
 
 
 def test_the_failure_of_common_witnesses_is_that_of_the_definition():

@@ -102,21 +102,18 @@ def drawn(planner: Planner, bound: SharpBound | JointBound) -> tuple[Partition, 
 
 
 def _drawn(planner: Planner, bound: SharpBound) -> tuple[Partition, Classes, CommonWitnesses]:
-    model, distribution, fewest = planner.model, planner.distribution, planner.wish.fewest_past
-    columns = model.schema.quasi_identifiers
-    is_any = planner.movers == "any"
-    partition, tiling, common = common_boxes(
-        distribution,
+    model = planner.model
+    partition, tiling, values = common_boxes(
+        planner.distribution,
         model.positions,
         model.schema.sizes,
         bound,
-        [] if is_any else [place for place, column in enumerate(columns) if not column.changes],
-        trees=[column.cut_tree for column in columns],
-        fewest=fewest,
+        trees=[column.cut_tree for column in model.schema.quasi_identifiers],
+        fewest=planner.wish.fewest_past,
         is_draft=planner.is_draft,
         progress=planner.progress,
     )
-    return partition, Boxes(tiling), common
+    return partition, Boxes(tiling), CommonWitnesses(np.zeros(tiling.n_boxes, dtype=np.int64), (values,))
 
 
 def who_moves(schema: Schema, movers: Movers | None) -> str:
