@@ -166,6 +166,7 @@ def sample_size(
     beta: float | None = None,
     delta: float | None = None,
     records: int | None = None,
+    eta: float = 0.0,
 ) -> SampleSize:
     """Algorithm 1: the records to wait for, from the marginal distribution of S alone; or their delta.
 
@@ -177,6 +178,7 @@ def sample_size(
         beta: The same as a share of p_ell, instead of p.
         delta: The failure probability of one release; 0.01 by default.
         records: Instead of delta: what do so many records promise?
+        eta: An error of the distribution, in total variation, that the promise must survive.
 
     Raises:
         RefusedError: So many records promise nothing at this p.
@@ -189,9 +191,9 @@ def sample_size(
     if (p is None) == (beta is None):
         raise ParameterError("Give either p or beta.", found="Both or neither were given.")
     mechanism = (
-        Mechanism.create(marginal, n_quasi_identifiers, ell, p)
+        Mechanism.create(marginal, n_quasi_identifiers, ell, p, eta)
         if p is not None
-        else Mechanism.from_beta(marginal, n_quasi_identifiers, ell, check_beta(beta))
+        else Mechanism.from_beta(marginal, n_quasi_identifiers, ell, check_beta(beta), eta)
     )
     if records is None:
         reached = check_delta(0.01 if delta is None else delta)

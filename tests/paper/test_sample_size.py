@@ -19,6 +19,15 @@ def test_records_and_delta_are_each_other_s_inverse():
     assert json.loads(json.dumps(forth.to_dict()))["records"] == forth.records == 77118
 
 
+def test_an_error_of_the_distribution_costs_records():
+    exact = paper.sample_size(UNIFORM, 3000, 10, p=0.0002)
+    careful = paper.sample_size(UNIFORM, 3000, 10, p=0.0002, eta=0.0001)
+    assert careful.m == exact.m
+    assert careful.records == pytest.approx(2 * exact.records, rel=1e-3)  # every cell may have half of p
+    with pytest.raises(ParameterError, match="eta"):
+        paper.sample_size(UNIFORM, 3000, 10, p=0.0002, eta=1.0)
+
+
 @pytest.mark.parametrize(
     ("given", "match"),
     [

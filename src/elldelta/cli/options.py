@@ -61,9 +61,6 @@ Ell = Annotated[
 ]
 Delta = Annotated[float, typer.Option("--delta", help="Failure probability of one release, between 0 and 1.")]
 Releases = Annotated[int, typer.Option("--releases", help="How many releases somebody may link together.")]
-Eta = Annotated[
-    float, typer.Option("--eta", help="An error of the model (total variation) the promise must survive.")
-]
 ShowValues = Annotated[
     bool,
     typer.Option(

@@ -136,7 +136,7 @@ def test_more_records_in_one_column_than_in_another_are_no_registration(service,
     [
         ({"ell": {"disease": 3}}, "by its name"),
         ({"ell": {"disease": 3, "income": 4}}, "ell"),
-        ({"ell": 2, "owners": 3, "releases": 1}, "sharp bound"),
+        ({"ell": 2, "owners": 3, "releases": 1}, "several sensitive columns"),
     ],
 )
 def test_wishes_that_do_not_fit_the_columns_are_refused_when_they_are_filed(service, planned, wish, words):

@@ -84,13 +84,18 @@ def _sample_size(
     records: Annotated[
         int | None, typer.Option(help="Solve for delta: what do this many records promise?")
     ] = None,
+    eta: Annotated[
+        float, typer.Option(help="An error of the distribution (total variation) the promise must survive.")
+    ] = 0.0,
     json: options.Json = False,
 ) -> None:
     """The records to wait for before publishing (the paper's Algorithm 1)."""
     from elldelta.paper import sample_size
 
     probabilities = _marginal(values, marginal, marginal_file)
-    result = sample_size(probabilities, quasi_identifiers, ell, p=p, beta=beta, delta=delta, records=records)
+    result = sample_size(
+        probabilities, quasi_identifiers, ell, p=p, beta=beta, delta=delta, records=records, eta=eta
+    )
     if json:
         output.print_json(result.to_dict())
         return
