@@ -26,6 +26,7 @@ from elldelta.schema.domains import Categories, Integers
 from elldelta.schema.schema import Column, Schema
 
 SIZES = (4, 3)
+NONCE = "5e" * 32
 SEAL = ("kind", "format", "digest")
 DIAGONAL = (((0, 0), (1, 2)), ((2, 0), (3, 0)), ((2, 1), (2, 2)), ((3, 1), (3, 2)))
 """Four boxes that tile 4 x 3 positions."""
@@ -143,7 +144,7 @@ class Agency:
         registration = Registration.from_bytes(registration.to_bytes())
         examined = examine(plan, registration, owner=owner)
         past = self.past(plan, examined, owner)
-        admission = check_registration(examined, past, owner=owner)
+        admission = check_registration(examined, past, owner=owner, nonce=NONCE)
         if admission.is_new:
             self.entries[plan.digest].append(Registered(plan, owner, admission.line, examined.counts))
             self.sent[plan.digest].append(registration)

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.agency.registrations import (
     DIAGONAL,
+    NONCE,
     REGIONS,
     SEAL,
     Agency,
@@ -45,7 +46,8 @@ def admits(plan, document, entries=(), owner="A"):
     """What a server does with a document from the network."""
     content = document if isinstance(document, bytes) else json.dumps(document).encode()
     examined = examine(plan, Registration.from_bytes(content), owner=owner)
-    return check_registration(examined, past_of(plan, examined, owner, entries), owner=owner)
+    past = past_of(plan, examined, owner, entries)
+    return check_registration(examined, past, owner=owner, nonce=NONCE)
 
 
 class TestAdmission:

@@ -43,7 +43,7 @@ def test_a_line_that_is_not_shown_is_that_of_one_more_owner(tmp_path):
     for number, owner in enumerate("ABC"):
         publish(path, owner, number, 5)
     first, *lines = [line + b"\n" for line in path.read_bytes().split(b"\n") if line]
-    copy = first + b"".join(sealed_lines(lines, {2, 3}, LedgerHeader.of(PLAN, TERMS, 5)))
+    copy = first + b"".join(sealed_lines(lines, {2, 3}))
     chain = parse_chain(copy, "The copy")
     assert chain.to_come("A") == 2
     assert chain.to_come("D") == 1

@@ -191,12 +191,10 @@ class World:
         """Whatever is not shown to somebody, the copy can be read, and says no more than it may."""
         numbers = [entry.sequence for entry in self.chain.active]
         hidden = {number for number in numbers if self.rng.random() < 0.6}
-        copy = parse_chain(
-            self.lines[0] + b"".join(sealed_lines(self.lines[1:], hidden, self.header)), "The copy"
-        )
+        copy = parse_chain(self.lines[0] + b"".join(sealed_lines(self.lines[1:], hidden)), "The copy")
         assert not copy.tail
         assert (copy.head, copy.n_releases) == (self.chain.head, self.chain.n_releases)
-        assert not (self.chain.missed & ~copy.missed).any()
+        assert not (copy.missed & ~self.chain.missed).any()
         copy.state(self.terms)
 
 
@@ -214,27 +212,3 @@ def test_nobody_falls_below_ell_whatever_was_admitted():
         n_worst += worst == 0
     assert min(n_refused, n_updates, n_worst) > 3
     assert n_pairs > 1000
-
-
-def test_a_copy_can_be_read_where_groups_together_miss_more_than_one_person_could_lose():
-    """Who came misses one value, who came later another one: nobody is in both groups."""
-    world = World(0)
-    world.terms = CertificateTerms.from_lists([range(5)], 5, ell=4, releases=1)
-    world.header = LedgerHeader.of(PLAN, world.terms)
-    lines, single, before = [first_line(world.header)], Partition.single(1), ""
-    for missing in (None, 4, 0):
-        came, went = (np.array([[int(value != other) for value in range(5)]]) for other in (missing, 4))
-        groups = None if missing is None else Groups(came, went, 2 - came)
-        state, content = world.digest(), world.digest()
-        made = admit(
-            parse_chain(b"".join(lines), "It").standing(world.terms, "a", content),
-            single,
-            np.full((1, 5), 2),
-            owner="a",
-            content_digest=content,
-            revision=Revision(groups, before, state),
-        )
-        lines.append(made.line)
-        before = state
-    copy = parse_chain(lines[0] + b"".join(sealed_lines(lines[1:], {1, 2, 3}, world.header)), "The copy")
-    assert copy.room.tolist() == parse_chain(b"".join(lines), "It").room.tolist() == [0]

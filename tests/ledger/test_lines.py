@@ -9,11 +9,9 @@ import pytest
 
 import elldelta as ed
 from elldelta.cli.main import execute
-from elldelta.errors import ParameterError
 from elldelta.files import as_bytes, seal
 from elldelta.ledger import line_bytes
 from elldelta.ledger.lines import LedgerColumn, LedgerHeader, listed_misses, missed_table
-from elldelta.ledger.sealed import numbers_below
 from elldelta.release import manifest_path
 
 VALUES = np.array(["flu", "hiv", "cold", "gout", "acne", "mumps"])
@@ -148,11 +146,3 @@ def test_what_is_missed_is_listed_and_read_again(density):
     )
     header = LedgerHeader("sha256:" + "0" * 64, 1, 1, (LedgerColumn(2, 70, (70,) * 7),))
     assert (missed_table(listed, header) == missed).all()
-
-
-@pytest.mark.parametrize("values", [[True], [1.0], [-1], [9], ["1"], [None], [[1]], (1,), "1", None])
-def test_what_is_no_list_of_numbers_below_is_refused(values):
-    assert numbers_below([0, 8, 3], 9) == (0, 8, 3)
-    assert numbers_below([], 0) == ()
-    with pytest.raises(ParameterError):
-        numbers_below(values, 9)

@@ -138,7 +138,7 @@ def test_nothing_is_admitted_to_a_copy_with_sealed_lines(plan, tmp_path):
     first, line, *rest = path.read_bytes().split(b"\n")
     entry = json.loads(line)
     kept = {name: entry[name] for name in ("sequence", "previous", "hash")}
-    forged = canonical_json({"kind": "sealed", **kept, "misses": []})
+    forged = canonical_json({"kind": "sealed", **kept})
     path.write_bytes(b"\n".join([first, forged, *rest]))
     with pytest.raises(ed.RefusedError, match="not shown"):
         publish(plan, tmp_path, 6, on_failure="coarsen")

@@ -204,7 +204,7 @@ class Past:
     series: tuple[Registered, ...] = ()
 
 
-def check_registration(examined: Examined, past: Past, *, owner: str) -> Admission:
+def check_registration(examined: Examined, past: Past, *, owner: str, nonce: str) -> Admission:
     """Decides whether a release is admitted; changes nothing.
 
     In this order: the owner sends its own release; the plan's ledger has room for what it misses (Theorem F)
@@ -219,6 +219,7 @@ def check_registration(examined: Examined, past: Past, *, owner: str) -> Admissi
         examined: What the owner sent, as `examine` has found it to follow the plan.
         past: What is registered, for this owner and this release.
         owner: The name of the owner, as the agency knows it; never from what was sent.
+        nonce: Random: until the release is published others see the hash of its line and nothing else.
 
     Returns:
         The admission; with nothing to be added if the same owner has registered the same content before.
@@ -256,6 +257,7 @@ def check_registration(examined: Examined, past: Past, *, owner: str) -> Admissi
         content_digest=examined.content_digest,
         suppressed=withheld,
         revision=revision,
+        nonce=nonce,
     )
     if admission.is_new and past.elsewhere:
         check_linkage(plan, grouping, examined.counts, (past.own, *past.elsewhere))

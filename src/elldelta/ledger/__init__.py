@@ -15,5 +15,4 @@ from elldelta.ledger.chain import (
     parse_line,
 )
 from elldelta.ledger.ledger import Ledger, OpenLedger, begin_ledger, verify_ledger
-from elldelta.ledger.lines import LedgerEntry, LedgerHeader, VoidLine, line_bytes
-from elldelta.ledger.sealed import sealed_lines
+from elldelta.ledger.lines import LedgerEntry, LedgerHeader, VoidLine, line_bytes, sealed_lines

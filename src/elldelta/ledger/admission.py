@@ -64,6 +64,7 @@ def admit(
     content_digest: str,
     suppressed: tuple[int, ...] = (),
     revision: Revision | None = None,
+    nonce: str | None = None,
 ) -> Admission:
     """Decides whether a release is admitted (Theorems F, G and I); changes nothing.
 
@@ -76,6 +77,7 @@ def admit(
         suppressed: Base classes whose records are left out, as far as the ledger is told.
         revision: What has changed since the owner's last release, for a table that is published again and
             again; None for a release that stands by itself.
+        nonce: Random, for a line of which others see only the hash until the release is published.
 
     Raises:
         RefusedError: The owner has published other classes before, or the promise would no longer hold.
@@ -115,6 +117,7 @@ def admit(
         suppressed=suppressed,
         software=f"elldelta {__version__}",
         update=line,
+        nonce=nonce,
         **_shown(certificate),
     )
     content, own = line_bytes(entry.to_dict(), standing.head)

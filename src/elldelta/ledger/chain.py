@@ -4,8 +4,7 @@ The first line describes the plan. Every other line is a release, or takes one b
 line holds the hash of the line before it and its own, so nobody can edit, remove, insert or reorder lines
 without breaking the chain. Cutting lines off at the end leaves a chain, and that shows to everybody who knows
 a later hash (`verify_ledger(head=...)`; each release can keep the hash of its own line). A copy may seal a
-line: its hash stays, and what it says is then the word of whoever made the copy, so nothing is admitted to
-such a copy.
+line: only its hash stays, so nothing is admitted to such a copy.
 
 A ledger holds no personal value: owners are names that users chose, missed witnesses are positions.
 """
@@ -28,16 +27,17 @@ from elldelta.files import check_format, json_object
 from elldelta.ledger.lines import (
     FORMAT_VERSION,
     KIND,
+    SEALED,
     VOID,
     LedgerEntry,
     LedgerHeader,
+    SealedLine,
     VoidLine,
     line_bytes,
     missed_table,
     read_line,
+    read_sealed,
 )
-from elldelta.ledger.sealed import KIND as SEALED
-from elldelta.ledger.sealed import SealedLine, is_sealed, on_word, read_sealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +109,12 @@ class LedgerChain:
     @property
     def n_releases(self) -> int:
         """How many releases count."""
-        return len(self.active) + sum(line.sequence not in self.voided for line in self.sealed)
+        return len(self.active) + self.n_sealed
+
+    @property
+    def n_sealed(self) -> int:
+        """How many of them are not shown."""
+        return sum(line.sequence not in self.voided for line in self.sealed)
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -123,8 +128,7 @@ class LedgerChain:
         """
         if self.header.owners is None:
             return None
-        n_sealed = sum(line.sequence not in self.voided for line in self.sealed)
-        return max(0, self.header.owners - len({owner, *self.owners}) - n_sealed)
+        return max(0, self.header.owners - len({owner, *self.owners}) - self.n_sealed)
 
     @property
     def promise(self) -> str:
@@ -158,7 +162,19 @@ class LedgerChain:
     @property
     def conditions(self) -> tuple[str, ...]:
         """What must be true for the promise, beyond what the lines themselves say."""
-        return on_word(self.on_word)
+        conditions = []
+        if self.n_sealed:
+            conditions.append(
+                f"{self.n_sealed:,} of the releases are not published yet, and their lines are sealed. That "
+                "they fit, and what room they leave, is the word of whoever keeps the ledger."
+            )
+        if self.on_word:
+            named = ", ".join(map(str, sorted(self.on_word)))
+            conditions.append(
+                f"Taken back on the word of the owners, who say that they were never published: {named}. If "
+                "one of these was published, nothing is promised about it together with the others."
+            )
+        return tuple(conditions)
 
     def to_dict(self) -> dict[str, Any]:
         """What is promised, which releases were admitted and what room is left, as plain JSON values."""
@@ -227,10 +243,9 @@ class LedgerChain:
         return sum(numbers, np.zeros_like(moves))
 
     def _misses(self) -> Iterator[NDArray[np.bool_]]:
-        """What each release misses, base classes x values."""
-        lines: tuple[LedgerEntry | SealedLine, ...] = (*self.active, *self.sealed)
-        for line in lines:
-            yield missed_table(line.misses, self.header)
+        """What each release that is shown misses, base classes x values."""
+        for entry in self.active:
+            yield missed_table(entry.misses, self.header)
 
     @cached_property
     def series(self) -> Series:
@@ -244,8 +259,7 @@ class LedgerChain:
     def _smallest(self, values: slice) -> SmallestShares:
         """The smallest shares of some values that the releases show, as far as lines tell them.
 
-        What a sealed line stands for is not told before its release is published: a copy with sealed lines
-        may promise more than there is, and admits nothing.
+        A copy with sealed lines may promise more than there is, and admits nothing.
         """
         smallest = SmallestShares.none(self.header.n_classes, values.stop - values.start)
         for entry in self.active:
@@ -272,7 +286,10 @@ class LedgerChain:
 
     @property
     def room(self) -> NDArray[np.int64]:
-        """How many more witnesses each base class can lose in the column that can lose fewest."""
+        """How many more witnesses each base class can lose in the column that can lose fewest.
+
+        With sealed lines it is at most so many.
+        """
         fewest: NDArray[np.int64] = np.min(self.rooms, axis=0)
         return fewest
 
@@ -471,8 +488,8 @@ def other_plan(source: str) -> FileError:
 def _read(line: bytes, previous: str | None, header: LedgerHeader) -> LedgerEntry | SealedLine | VoidLine:
     """One line after the first, if it is intact and can stand in a ledger with this header."""
     document = json_object(line) or {}
-    if document.get("kind") == SEALED and is_sealed(line, document, previous):
-        return read_sealed(document, header.n_classes, header.n_values)
+    if document.get("kind") == SEALED:
+        return read_sealed(line, document, previous)
     if document.get("kind") == VOID:
         return read_line(VoidLine, line, document, previous)
     entry = read_line(LedgerEntry, line, document, previous)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, chain
@@ -13,10 +14,10 @@ from elldelta.core.closeness import as_limit
 from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.core.updates import Update
 from elldelta.errors import ParameterError
-from elldelta.files import canonical_parts, digest_of_parts, is_digest, members, record_from
+from elldelta.files import canonical_json, canonical_parts, digest_of_parts, is_digest, members, record_from
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,6 +32,8 @@ RELEASE = "release"
 """The kind of a line that is a release."""
 VOID = "void"
 """The kind of a line that takes one back."""
+SEALED = "sealed"
+"""The kind of a line that is not shown."""
 
 MOST_COUNT = 1 << 53
 """More records of a value than this nobody has."""
@@ -205,6 +208,8 @@ class LedgerEntry:
             first base class, then the records of every value; in rising order.
         update: If its owner will publish the table again: which line it updates, what became of the people in
             between, and the digest of the owner's state. None for a release that stands by itself.
+        nonce: Random, where others see only the hash until the release is published: nobody can guess what it
+            says and compare hashes. None in a ledger that everybody sees.
     """
 
     sequence: int
@@ -218,6 +223,7 @@ class LedgerEntry:
     hash: str = ""
     counts: Misses | None = None
     update: UpdateLine | None = None
+    nonce: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as plain JSON values, without hashes."""
@@ -226,7 +232,7 @@ class LedgerEntry:
 
     def check(self, header: LedgerHeader) -> None:
         """Refuses what cannot be a line of a ledger with this header: lines come from servers, too."""
-        texts = (self.owner, self.content_digest, self.software)
+        texts = (self.owner, self.content_digest, self.software, self.nonce or "")
         if not all(text.isprintable() for text in texts):  # nothing may steer a terminal
             raise ParameterError("An entry of a ledger is malformed.")
         grouping_from_merged(self.merged, header.n_classes)
@@ -278,6 +284,37 @@ class VoidLine:
         """The line as plain JSON values, without hashes."""
         content = {name: value for name, value in vars(self).items() if name != "hash"}
         return {"kind": VOID, **content}
+
+
+@dataclass(frozen=True)
+class SealedLine:
+    """A line that is not shown, because its release is not published yet: others see its hash and no more.
+
+    The hash is a commitment: the line holds a random nonce. It keeps its place, so the chain holds, and the
+    line can be compared with the hash once it is shown.
+
+    Attributes:
+        sequence: Its number.
+        hash: Its hash.
+    """
+
+    sequence: int
+    hash: str
+
+    def to_bytes(self, previous: str | None) -> bytes:
+        """The line as it stands in a copy, with its newline."""
+        return canonical_json({"kind": SEALED, **vars(self), "previous": previous}) + b"\n"
+
+
+def sealed_lines(lines: Iterable[bytes], hidden: Collection[int]) -> list[bytes]:
+    """The lines of a ledger after the first one, those of some releases sealed."""
+    documents = [(line, json.loads(line)) for line in lines]
+    return [
+        SealedLine(one["sequence"], one["hash"]).to_bytes(one["previous"])
+        if one["sequence"] in hidden
+        else line
+        for line, one in documents
+    ]
 
 
 @dataclass(frozen=True)
@@ -365,6 +402,18 @@ def line_bytes(document: Mapping[str, Any], previous: str | None) -> tuple[bytes
     parts = canonical_parts(chained)
     own = digest_of_parts(members(parts))
     return b"".join((*members(parts | canonical_parts({"hash": own})), b"\n")), own
+
+
+def read_sealed(line: bytes, document: Mapping[str, Any], previous: str | None) -> SealedLine:
+    """A sealed line, if it is in its one spelling and follows the one before it.
+
+    Raises:
+        ParameterError: It is not.
+    """
+    made = SealedLine(document["sequence"], document["hash"])
+    if type(made.sequence) is not int or not is_digest(made.hash) or made.to_bytes(previous) != line + b"\n":
+        raise ParameterError("A sealed line of a ledger is not intact.")
+    return made
 
 
 def read_line(kind: type[Line], line: bytes, document: Mapping[str, Any], previous: str | None) -> Line:

@@ -59,8 +59,6 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
         output.print_json(shown)
         return
     output.print_text(shown["promise"], *shown["conditions"], "")
-    if shown["sealed"]:
-        output.print_text(f"{shown['sealed']} lines are sealed: these releases are not published yet.", "")
     names = ("sequence", "owner", "merged_classes")
     columns = shown.get("columns", [shown])
     missing = ["classes that miss values", *()] if len(columns) == 1 else []
@@ -174,8 +172,8 @@ def _closeness(is_promised: bool, *, has_plan: bool, has_sealed: bool) -> Iterat
 def _sealed(numbers: list[int]) -> Iterator[str]:
     if numbers:
         yield (
-            f"Sealed, because they are not published yet: {_numbers(numbers)}. What they miss is the word of "
-            "whoever handed out this ledger; only the agency can check it."
+            f"Sealed, because they are not published yet: {_numbers(numbers)}. Only the agency knows what "
+            "they miss."
         )
 
 

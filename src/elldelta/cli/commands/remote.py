@@ -323,11 +323,6 @@ def _ledger(
         },
         f"The chain is intact: {counted(chain.n_releases, 'release')}, "
         f"the last line has the hash {chain.head}.",
-        *(
-            [f"{counted(len(chain.sealed), 'line is', 'lines are')} sealed: not published yet."]
-            if chain.sealed
-            else []
-        ),
         *chain.conditions,
         f"Wrote {target}.",
         as_json=json,

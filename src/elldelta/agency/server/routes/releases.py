@@ -239,7 +239,7 @@ def ledger_page(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> R
     problem, room = None, None
     conditions: tuple[str, ...] = ()
     try:
-        chain = ledger.show_ledger(visit.agency, digest)
+        chain = ledger.show_ledger(visit.agency, visit.caller, digest)
         conditions = tuple(chain.conditions)
         room = {"least": int(chain.room.min()), "full": int((chain.room == 0).sum()), "of": chain.room.size}
     except FileError as error:  # the page must say so, and still show what there is

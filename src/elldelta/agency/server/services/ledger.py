@@ -24,7 +24,7 @@ from elldelta.audit.belief import Asked
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
 from elldelta.files import digest, json_object
-from elldelta.ledger import LedgerHeader, sealed_lines
+from elldelta.ledger import sealed_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,19 +49,21 @@ def export_ledger(agency: Agency, caller: Caller, plan_digest: str) -> bytes:
     with agency.database.reading() as session:
         lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan_digest)).all()
         hidden = hidden_from(session, caller, plan_digest)
-    header = LedgerHeader.of(plan.digest, plan.all_terms, plan.owners)
-    return ledger_export(plan, sealed_lines(lines, hidden, header) if hidden else lines)
+    return ledger_export(plan, sealed_lines(lines, hidden) if hidden else lines)
 
 
-def show_ledger(agency: Agency, plan_digest: str) -> LedgerChain:
-    """The ledger of a plan, after checking every line of it.
+def show_ledger(agency: Agency, caller: Caller, plan_digest: str) -> LedgerChain:
+    """The ledger of a plan as the caller may see it, after checking every line of it.
 
     Raises:
         FileError: A line is not intact.
     """
+    plan = load_plan(agency, plan_digest)
     with agency.database.reading() as session:
         lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan_digest)).all()
-    return ledger_chain(load_plan(agency, plan_digest), lines)
+        hidden = hidden_from(session, caller, plan_digest)
+    whole = ledger_chain(plan, lines)
+    return ledger_chain(plan, sealed_lines(lines, hidden)) if hidden else whole
 
 
 def first_line(agency: Agency, plan_digest: str) -> dict[str, Any]:

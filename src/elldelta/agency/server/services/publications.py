@@ -1,7 +1,7 @@
 """Releases that were admitted, as they are stored; what owners say about them, and what others see of them.
 
 A release is registered before it is published. Until its owner says that it is published, other owners and
-clients see of it only which values survive in each class, together with all others of its kind. An owner can
+clients see of it only that it is there, and the hash of its line, which holds a random nonce. An owner can
 take back what it never published: that it never did rests on its word, which the ledger says.
 """
 

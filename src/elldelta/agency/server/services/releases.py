@@ -170,7 +170,7 @@ def count_series(agency: Agency, population: str) -> tuple[int, int]:
     chosen = (
         select(func.count(RegistrationRow.party_id.distinct()), func.count())
         .join(PlanRow, PlanRow.digest == RegistrationRow.plan_digest)
-        .where(PlanRow.population.has(name=population), ~has_state("voided"))
+        .where(PlanRow.population.has(name=population), has_state("published"))
         .where(RegistrationRow.facts["updates"].as_integer().is_not(None))
     )
     with agency.database.reading() as session:
@@ -249,7 +249,8 @@ def _decided(
     if isinstance(examined, RefusedError):
         raise examined
     past = _past(session, agency, caller, plan, row.population_id, examined)
-    admission = check_registration(examined, past, owner=caller.name)
+    nonce = agency.random(32).hex()
+    admission = check_registration(examined, past, owner=caller.name, nonce=nonce)
     if admission.is_new:
         _add(session, agency, caller, plan, admission.entry, admission.line, examined)
     return admission.entry, admission.is_new
