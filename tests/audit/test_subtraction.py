@@ -44,6 +44,7 @@ def test_the_person_in_the_middle_is_found_without_being_asked_for():
     assert not answer.classes
     assert "shares people with spring" in answer.verdict
     assert answer.to_dict()["groups_isolated"] == 2
+    assert "shares people" in answer.to_dict(public=True)["verdict"]
 
 
 def test_components_are_judged_one_by_one():

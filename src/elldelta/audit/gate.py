@@ -173,6 +173,7 @@ class Gate(Shown):
             told = [f"somebody would be left with fewer than {self.ell} values"] if self.records_below else []
             told += [item.words for item in (self.closeness,) if item is not None and not item.holds]
             told += ["subtracting the last release shows too few values"] if self._isolates else []
+            told += ["subtracting a release that shares people isolates some"] if self.isolated else []
             document["verdict"] = f"Do not publish: {'; and '.join(told)}."
         return for_the_public(document, "gate")
 
