@@ -631,7 +631,6 @@ class EngineContract(Placement):
         sources = {
             "files": [tmp_path / "t.parquet"],
             "formats": [tmp_path / "t.csv"],
-            "frames": [pa.table({"a": [1]}), pd.DataFrame({"a": [1]})],
             "tables": [Query("SELECT 1 AS a"), TableName("t", "public")],
         }
         for capability, those in sources.items():

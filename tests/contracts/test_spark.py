@@ -133,6 +133,7 @@ class TestFailures(FailureContract):
         "test_refused_outputs_leave_everything_as_it_was[parquet]",
         "test_the_canary_is_in_no_message[typed]",
     )
+    no_room = "There is no room|not enough memory or temporary space"
 
     @pytest.fixture
     def engine_settings(self):

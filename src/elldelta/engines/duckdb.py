@@ -77,7 +77,7 @@ class DuckDBEngine(Engine):
     """DuckDB behind the engine contract; see `elldelta.engines.table`."""
 
     name = "duckdb"
-    capabilities: frozenset[Capability] = frozenset({"files", "formats", "frames"})
+    capabilities: frozenset[Capability] = frozenset({"files", "formats"})
 
     def __init__(
         self, memory_limit: str, threads: int | None, temp_directory: str | os.PathLike[str] | None

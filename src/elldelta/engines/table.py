@@ -36,12 +36,11 @@ if TYPE_CHECKING:
 Progress = Callable[[float], None]
 """Is told the share of the work that is done, from 0 to 1."""
 
-Capability = Literal["files", "formats", "frames", "tables"]
-"""What an engine may be able to do beyond counting.
+Capability = Literal["files", "formats", "tables"]
+"""What an engine may be able to open besides tables in memory.
 
 * "files": open Parquet files, folders and globs that this machine sees.
 * "formats": the same of CSV, Arrow and JSON.
-* "frames": open tables in memory.
 * "tables": open a table or a query by its name, where the records already are.
 """
 
@@ -51,7 +50,6 @@ _WORDS: dict[Capability, tuple[str, str]] = {
         "open CSV, Arrow and JSON files",
         'Convert the table to Parquet, or count it on this machine: `engine=connect("duckdb")`.',
     ),
-    "frames": ("open tables in memory", 'Use `engine=connect("duckdb")` or `engine=connect("spark")`.'),
     "tables": (
         "open tables of a database",
         'Use `engine=connect("postgres")` and the address of the database, or give files.',

@@ -65,7 +65,7 @@ class PostgresEngine(Engine):
     """PostgreSQL behind the engine contract; see `elldelta.engines.table`."""
 
     name = "postgres"
-    capabilities: frozenset[Capability] = frozenset({"frames", "tables"})
+    capabilities: frozenset[Capability] = frozenset({"tables"})
 
     def __init__(self, database: str) -> None:
         self._numbers = itertools.count()

@@ -67,7 +67,7 @@ class SparkEngine(Engine):
     name = "spark"
     rows_at_once = 1 << 21
     """Rows of a result that are fetched together: this machine's memory does not grow with the result."""
-    capabilities: frozenset[Capability] = frozenset({"files", "frames", "tables"})
+    capabilities: frozenset[Capability] = frozenset({"files", "tables"})
 
     def __init__(
         self,
