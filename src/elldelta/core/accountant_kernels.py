@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.kernels import compiled
+from elldelta.core.kernels import compiled, one_more
 from elldelta.core.occupancy_kernels import ROUND_UP, TINY, missing_chances, poisson_chances, rank
 
 if TYPE_CHECKING:
@@ -68,9 +68,7 @@ def improve(
     for length in range(1, n_cells + 1):
         for group in range(n_groups):
             q = missing[group, length - 1]
-            keep = 1.0 - q
-            for k in range(length, 0, -1):
-                tails[group, k] = keep * tails[group, k] + q * tails[group, k - 1]
+            one_more(tails[group], length, q)
             tails[group, 0] += q
         spread(tails[:, 1:], releases, length, given, parts)
         units = 0
@@ -105,10 +103,7 @@ def improve_poissonized(
     for b in range(1, n_cells + 2):
         tails[b] = 0.0
     for length in range(1, n_cells + 1):
-        q = missing[length - 1]
-        keep = 1.0 - q
-        for b in range(length, 0, -1):
-            tails[b] = keep * tails[b] + q * tails[b - 1]
+        one_more(tails, length, missing[length - 1])
         for spare in range(length):
             b = spare // releases
             extra = spare - b * releases

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from elldelta.core.kernels import compiled
+from elldelta.core.kernels import compiled, one_more
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,8 +75,7 @@ def fewer_than_ell(
         bit = np.uint64(1) << np.uint64(value & 63)
         if survival[value] <= 0.0 or not (witnesses[value >> 6] & present[value >> 6] & bit):
             continue
-        for n in range(ell - 1, 0, -1):
-            chances[n] += survival[value] * (chances[n - 1] - chances[n])
+        one_more(chances, ell - 1, survival[value])
         chances[0] *= 1.0 - survival[value]
     return float(chances.sum())
 

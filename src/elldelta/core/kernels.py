@@ -227,3 +227,16 @@ def sparse_group_sums(
             n_filled += 1
         lengths[group] = n_touched
     return n_filled
+
+
+@compiled
+def one_more(terms: NDArray[np.float64], length: int, chance: float) -> None:
+    """Counts one more of independent events, which happens with `chance`.
+
+    Chances of 0, 1, ... events, and the tails of their number, all follow the same recursion: the new
+    `terms[k]` is (1 - chance) terms[k] + chance terms[k - 1], for k from 1 to `length`. What becomes of the
+    first one is for the caller to say.
+    """
+    rest = 1.0 - chance
+    for k in range(length, 0, -1):
+        terms[k] = rest * terms[k] + chance * terms[k - 1]

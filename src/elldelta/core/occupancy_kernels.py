@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.kernels import add_row, compiled
+from elldelta.core.kernels import add_row, compiled, one_more
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -293,8 +293,7 @@ def ledger_failure(
         if rate <= 0.0:
             continue
         shown = (-expm1(-rate * p)) ** releases
-        for n in range(ell - 1, 0, -1):
-            chances[n] += shown * (chances[n - 1] - chances[n])
+        one_more(chances, ell - 1, shown)
         chances[0] *= 1.0 - shown
     bound = 0.0
     for n in range(ell):
