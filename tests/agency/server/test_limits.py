@@ -2,14 +2,9 @@
 
 import contextlib
 
-import pytest
-from elldelta.agency.server.limits import RateLimit
 from tests.agency.registrations import full, make_registration
 from tests.agency.server.live import RawConnection, listening
 from tests.agency.server.service import POPULATION, WISH, model_file
-
-from elldelta.agency.server.errors import TooManyError
-from elldelta.agency.server.state import Cache
 
 JSON = {"Content-Type": "application/json"}
 BINARY = {"Content-Type": "application/octet-stream"}
@@ -55,33 +50,6 @@ def test_a_model_has_a_size_also_after_unpacking(make_service):
     assert service.get("agency", f"/populations/{POPULATION}").json()["model"] is None
 
 
-def test_a_bucket_fills_again_at_its_rate():
-    now = [0.0]
-    limit = RateLimit(rate=2.0, burst=3.0, clock=lambda: now[0])
-    for _ in range(3):
-        limit.take("a")
-    with pytest.raises(TooManyError):
-        limit.take("a")
-    now[0] += 0.5
-    limit.take("a")
-    with pytest.raises(TooManyError):
-        limit.take("a")
-    now[0] += 1000.0
-    for _ in range(3):
-        limit.take("a")
-    with pytest.raises(TooManyError):
-        limit.take("a")
-
-
-def test_a_bucket_does_not_remember_everybody_for_ever():
-    limit = RateLimit(rate=1.0, burst=1.0, clock=lambda: 0.0, most_keys=100)
-    for number in range(101):
-        limit.take(str(number))
-    limit.take("0")  # was longest away, and has a full bucket again
-    with pytest.raises(TooManyError):
-        limit.take("100")
-
-
 def test_waiting_jobs_are_limited(make_service):
     service = make_service(jobs_waiting=2)
     service.add_model()
@@ -106,21 +74,6 @@ def test_a_client_has_only_so_many_open_requests(make_service):
     service.post("agency", f"/requests/{numbers[0]}/decline", {"reason": "a test"})
     service.post("client", "/requests", WISH, status=201)
     service.post("client", "/requests", WISH, status=409)
-
-
-def test_what_is_cached_has_a_size():
-    cache, made = Cache(100, len), []
-
-    def get(letter, size):
-        return cache.get(letter, lambda: made.append(letter) or letter * size)
-
-    for letter in "abcab":
-        get(letter, 50)
-    assert "".join(made) == "abcab"  # two fit
-    get("b", 50)
-    get("x", 10)  # which costs the one that was longest away
-    assert [cache.peek(letter) is not None for letter in "abx"] == [False, True, True]
-    assert len(get("y", 101)) == 101  # too large to be kept
 
 
 def test_a_body_that_ends_too_early_changes_nothing(service):

@@ -69,20 +69,6 @@ class WrongTypeError(HttpError):
     status = 415
 
 
-class TooManyError(HttpError):
-    """A caller asks more often than it may."""
-
-    status = 429
-
-    def __init__(self, retry_after: int) -> None:
-        super().__init__(
-            "There were too many requests.",
-            found="You have used what you may use for now.",
-            remedy=f"Try again in {retry_after} seconds.",
-        )
-        self.retry_after = retry_after
-
-
 class BusyError(HttpError):
     """Others hold what the request needs."""
 

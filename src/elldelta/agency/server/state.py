@@ -1,24 +1,20 @@
-"""What every service works with: settings, database, key, clock, randomness, limits and caches."""
+"""What every service works with: settings, database, keys, clock and limits."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
 import hmac
-import secrets
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
-from cachetools import LRUCache
 from sqlalchemy import select
 from sqlalchemy.engine import make_url
 
 from elldelta.agency.server.database import Database
 from elldelta.agency.server.migrations import is_empty, migrate
-from elldelta.agency.server.settings import MIB
 from elldelta.agency.server.tables import Secret
 from elldelta.agency.server.trail import witness
 from elldelta.errors import FileError
@@ -35,57 +31,12 @@ from elldelta.files import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from elldelta.agency.admission import Registered
     from elldelta.agency.server.settings import Limits, Settings
-    from elldelta.model import Model
-    from elldelta.plan.plan import Plan
-
-REGISTERED_BYTES = 256 * MIB
-"""What cached releases may take, about."""
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 
 def utc_now() -> dt.datetime:
     """The moment."""
     return dt.datetime.now(dt.UTC)
-
-
-class Cache(Generic[_Key, _Value]):
-    """Values that are expensive to read and never change: those that were used last; safe between threads.
-
-    Args:
-        most: The size of all of them together.
-        size_of: The size of a value; otherwise each is of size 1.
-    """
-
-    def __init__(self, most: int, size_of: Callable[[_Value], int] | None = None) -> None:
-        self._values: LRUCache[_Key, _Value] = LRUCache(most, size_of)
-        self._lock = threading.Lock()
-
-    def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
-        """The value of a key, made now if it is not there."""
-        found = self.peek(key)
-        if found is None:
-            found = make()
-            self.put(key, found)
-        return found
-
-    def put(self, key: _Key, value: _Value) -> None:
-        """Keeps a value, unless it is larger than all together may be."""
-        with self._lock, contextlib.suppress(ValueError):
-            self._values[key] = value
-
-    def clear(self) -> None:
-        """Forgets all values."""
-        with self._lock:
-            self._values.clear()
-
-    def peek(self, key: _Key) -> _Value | None:
-        """The value of a key, if it is there."""
-        with self._lock:
-            return self._values.get(key)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +49,6 @@ class Agency:
         key: What it signs plans and receipts with.
         public_keys: The public part of its key, and those that it signed with before.
         clock: The moment, in UTC; an argument, so that tests need not wait.
-        random: Random bytes, for secrets.
-        models: Models that were used lately, by their number.
-        plans: Plans that were used lately, by digest.
-        plan_files: Files of plans, by digest.
-        registered: Releases that were admitted, by plan, number and line.
     """
 
     settings: Settings
@@ -110,22 +56,9 @@ class Agency:
     key: PrivateKey
     public_keys: TrustedKeys
     clock: Callable[[], dt.datetime]
-    random: Callable[[int], bytes]
-    models: Cache[int, Model] = field(default_factory=lambda: Cache(4))
-    plans: Cache[str, Plan] = field(default_factory=lambda: Cache(32))
-    plan_files: Cache[str, bytes] = field(default_factory=lambda: Cache(32))
-    registered: Cache[tuple[str, int, bytes], Registered] = field(
-        default_factory=lambda: Cache(REGISTERED_BYTES, _bytes_of)
-    )
 
     @classmethod
-    def open(
-        cls,
-        settings: Settings,
-        *,
-        clock: Callable[[], dt.datetime] = utc_now,
-        random: Callable[[int], bytes] = secrets.token_bytes,
-    ) -> Agency:
+    def open(cls, settings: Settings, *, clock: Callable[[], dt.datetime] = utc_now) -> Agency:
         """Opens the database and reads the key, or makes one."""
         limits, key = settings.limits, _key(settings)
         return cls(
@@ -134,7 +67,6 @@ class Agency:
             key=key,
             public_keys=TrustedKeys((key.public_key, *_former_keys(settings))),
             clock=clock,
-            random=random,
         )
 
     @property
@@ -203,11 +135,6 @@ def renew_key(settings: Settings) -> tuple[PublicKey, PublicKey]:
 def _former_keys(settings: Settings) -> tuple[PublicKey, ...]:
     """Keys that the agency has signed with before; whoever removes one from the file takes it back."""
     return read_public_keys(settings.former_keys).keys if settings.former_keys.exists() else ()
-
-
-def _bytes_of(release: Registered) -> int:
-    """About what a cached release takes, with its table of counts and its line."""
-    return 2 * release.counts.nbytes + 8 * len(release.line) + 4096
 
 
 def _key(settings: Settings) -> PrivateKey:

@@ -151,7 +151,7 @@ def _require_server() -> None:
     require(
         "The service",
         "server",
-        *("alembic", "cachetools", "cryptography", "fastapi", "psycopg", "pydantic_settings"),
+        *("alembic", "cryptography", "fastapi", "psycopg", "pydantic_settings"),
         *("sqlalchemy", "uvicorn"),
     )
 

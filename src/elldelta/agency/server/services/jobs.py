@@ -7,6 +7,7 @@ a few attempts the job counts as failed.
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -88,7 +89,7 @@ def enqueue(
     if n_waiting >= agency.limits.jobs_waiting:
         raise BusyError(f"{n_waiting} jobs are waiting, which is all that may wait.", retry_after=30)
     job = Job(
-        id=agency.random(16).hex(),
+        id=secrets.token_hex(16),
         kind=kind,
         subject=subject,
         arguments=arguments,

@@ -149,7 +149,7 @@ def run_audit(agency: Agency, plan_digest: str, linked: Sequence[int], releases:
     published = []
     with agency.database.reading() as session:
         for number in linked:
-            item = load_registered(session, agency, plan, number)
+            item = load_registered(session, plan, number)
             published.append(replace(item.published, name=f"{item.owner} ({number})"))
     first, *others = [_audited(plan, place, published) for place in range(len(plan.faces))]
     audit = replace(first, also=tuple(others))
@@ -193,6 +193,4 @@ def load_states(session: Session, agency: Agency, plan: Plan, population_id: int
 
 def _load_state(session: Session, agency: Agency, plan: Plan, needed: frozenset[int]) -> PlanState:
     lines = session.scalars(_LINES.where(LedgerLine.plan_digest == plan.digest)).all()
-    return PlanState.of(
-        plan, lines, needed, lambda entry: load_registered(session, agency, plan, entry.sequence)
-    )
+    return PlanState.of(plan, lines, needed, lambda entry: load_registered(session, plan, entry.sequence))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import AliasPath, Field
@@ -156,13 +157,9 @@ def show_plan(agency: Agency, plan_digest: str) -> PlanDetails:
 
 
 def plan_file(agency: Agency, plan_digest: str) -> bytes:
-    """The exact file of a plan. It never changes, so it is read once."""
-
-    def read() -> bytes:
-        with agency.database.reading() as session:
-            return find_plan(session, plan_digest).file
-
-    return agency.plan_files.get(plan_digest, read)
+    """The exact file of a plan."""
+    with agency.database.reading() as session:
+        return find_plan(session, plan_digest).file
 
 
 def plan_signature(agency: Agency, plan_digest: str) -> dict[str, Any]:
@@ -187,13 +184,10 @@ def _signed(agency: Agency, plan: Plan, population: str, status: PlanStatus = "i
     return sign_plan(plan, agency.key, population=population, status=status, expires=expires)
 
 
+@lru_cache(maxsize=32)
 def load_plan(agency: Agency, plan_digest: str) -> Plan:
-    """The plan itself."""
-
-    def load() -> Plan:
-        return Plan.from_dict(json.loads(plan_file(agency, plan_digest)))
-
-    return agency.plans.get(plan_digest, load)
+    """The plan itself. It never changes."""
+    return Plan.from_dict(json.loads(plan_file(agency, plan_digest)))
 
 
 def supersede_plan(agency: Agency, plan_digest: str, by: str) -> PlanView:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pydantic import AliasPath, Field
@@ -186,13 +187,10 @@ def current_model(agency: Agency, population: Population) -> ModelFile:
     return population.model
 
 
+@lru_cache(maxsize=2)
 def load_model(agency: Agency, model_id: int) -> Model:
-    """A model, read again from its file."""
-
-    def load() -> Model:
-        return read_limited(model_content(agency, model_id), agency.limits.model_cells)
-
-    return agency.models.get(model_id, load)
+    """A model, read again from its file. It never changes."""
+    return read_limited(model_content(agency, model_id), agency.limits.model_cells)
 
 
 def model_content(agency: Agency, model_id: int) -> bytes:

@@ -68,20 +68,16 @@ def registered_by(caller: Caller, plan_digest: str, content_digest: str) -> Sele
     )
 
 
-def load_registered(session: Session, agency: Agency, plan: Plan, sequence: int) -> Registered:
-    """A release that was admitted. What was registered never changes, and is cached by its line."""
+def load_registered(session: Session, plan: Plan, sequence: int) -> Registered:
+    """A release that was admitted."""
     chosen = (LedgerLine.plan_digest == plan.digest) & (LedgerLine.sequence == sequence)
     line = session.scalars(select(LedgerLine.line).where(chosen)).one()
-
-    def load() -> Registered:
-        row = session.execute(
-            select(RegistrationRow.counts, Party.name)
-            .join(Party, Party.id == RegistrationRow.party_id)
-            .where(RegistrationRow.plan_digest == plan.digest, RegistrationRow.sequence == sequence)
-        ).one()
-        return Registered(plan, row.name, line, unpacked(row.counts, plan.schema.n_values))
-
-    return agency.registered.get((plan.digest, sequence, line), load)
+    row = session.execute(
+        select(RegistrationRow.counts, Party.name)
+        .join(Party, Party.id == RegistrationRow.party_id)
+        .where(RegistrationRow.plan_digest == plan.digest, RegistrationRow.sequence == sequence)
+    ).one()
+    return Registered(plan, row.name, line, unpacked(row.counts, plan.schema.n_values))
 
 
 def packed(counts: NDArray[np.int64]) -> bytes:
@@ -181,10 +177,10 @@ def _compared(
         )
         .order_by(RegistrationRow.sequence)
     ).all()
-    new = [load_registered(session, agency, plan, other) for other in others if other not in before]
+    new = [load_registered(session, plan, other) for other in others if other not in before]
     try:
         if new:
-            own = load_registered(session, agency, plan, row.sequence)
+            own = load_registered(session, plan, row.sequence)
             check_subtraction(plan, own.published, new)
     except RefusedError as error:
         raise ConflictError(

@@ -271,14 +271,14 @@ def _past(
 
     def found(which: ColumnElement[bool]) -> list[Registered]:
         rows = session.execute(here.where(which).order_by(RegistrationRow.sequence)).all()
-        return [load_registered(session, agency, load_plan(agency, other), number) for other, number in rows]
+        return [load_registered(session, load_plan(agency, other), number) for other, number in rows]
 
     newest = select(func.max(RegistrationRow.sequence)).where(is_own, is_here).scalar_subquery()
     is_other = RegistrationRow.grouping != grouping_digest(examined.merged)
     known = found(is_own & is_here & is_same)
     series = found(is_own & is_here & (RegistrationRow.sequence == newest))
     while series and (before := series[-1].entry.before_withheld) is not None:
-        series.append(load_registered(session, agency, plan, before))
+        series.append(load_registered(session, plan, before))
     return Past(
         own=own,
         elsewhere=tuple(elsewhere),

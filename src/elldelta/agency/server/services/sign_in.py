@@ -101,7 +101,7 @@ def set_oidc_subject(agency: Agency, name: str, subject: str) -> None:
 
 def _begin(session: Session, agency: Agency, party_id: int, token: Token | None = None) -> str:
     """Adds a login, and removes those that have ended."""
-    secret, now = new_secret(agency), agency.clock()
+    secret, now = new_secret(), agency.clock()
     expires = now + dt.timedelta(hours=agency.limits.session_hours)
     session.execute(delete(Login).where(Login.expires_at <= now))
     session.add(
