@@ -71,9 +71,7 @@ PAGES = {
     ("GET", "/plans/{digest}"): ALL,
     ("POST", "/plans/{digest}/progress"): {OWNER},
     ("GET", "/plans/{digest}/classes-{width}.svg"): ALL,
-    ("GET", "/plans/{digest}/withdraw"): {AGENCY},
     ("POST", "/plans/{digest}/withdraw"): {AGENCY},
-    ("GET", "/plans/{digest}/supersede"): {AGENCY},
     ("POST", "/plans/{digest}/supersede"): {AGENCY},
     ("GET", "/plans/{digest}/register"): {OWNER},
     ("POST", "/plans/{digest}/register"): {OWNER},
@@ -92,7 +90,6 @@ PAGES = {
     ("POST", "/plans/{digest}/releases/{content}/state"): {OWNER},
     ("GET", "/sign-in/elsewhere"): ANYBODY,
     ("GET", "/sign-in/elsewhere/back"): ANYBODY,
-    ("GET", "/parties/{name}/disable"): {AGENCY},
     ("POST", "/parties/{name}/disable"): {AGENCY},
 }
 """The same for the pages; whoever is not known is shown the form to sign in there, with the status 401."""

@@ -460,7 +460,7 @@ def test_a_registration_that_is_none_is_told_beside_the_form(shown):
     assert len(shown.get("owner", f"/plans/{digest}/releases").json()["entries"]) == 1
 
 
-def test_a_plan_is_superseded_and_withdrawn_after_a_page_that_asks(played):
+def test_a_plan_is_superseded_and_withdrawn(played):
     agency, first = played.visitors["agency"], played.plan.digest
     client = played.visitors["client"]
     wish = {"ell": "3", "delta": "0.05", "releases": "2", "records": "3000"}
@@ -469,7 +469,7 @@ def test_a_plan_is_superseded_and_withdrawn_after_a_page_that_asks(played):
     agency.post(f"/requests/{number}/plan", fewest_past="1")
     played.work()
     second = played.get("agency", f"/requests/{number}").json()["plan"]
-    assert "cannot be undone" in agency.see(f"/plans/{first}/supersede").words
+    assert "cannot be undone" in agency.see(f"/plans/{first}").words
     nothing = agency.post(f"/plans/{first}/supersede", by="")
     assert nothing.status_code == 422
     assert agency.post(f"/plans/{first}/supersede", by=second).status_code == 303

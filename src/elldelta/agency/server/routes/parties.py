@@ -172,18 +172,8 @@ def subject(visit: CurrentVisit, name: Name, posted: PostedForm) -> Response:
     return see(f"/parties/{name}", "subject-set")
 
 
-def _disabling(visit: Visit, name: str, **_: object) -> dict[str, Any]:
-    return {"party": parties.show_party(visit.agency, name)}
-
-
-@pages.get("/parties/{name}/disable", dependencies=[allow(AGENCY)])
-def disable_page(visit: CurrentVisit, name: Name) -> Response:
-    """Says what disabling means, and asks once more."""
-    return page(visit.request, "disable.html", **_disabling(visit, name))
-
-
 @pages.post("/parties/{name}/disable", dependencies=[allow(AGENCY)])
-@or_form("disable.html", _disabling)
+@or_form("party.html", _one)
 def disable_party(visit: CurrentVisit, name: Name) -> Response:
     """Disables a party."""
     parties.disable_party(visit.agency, name)

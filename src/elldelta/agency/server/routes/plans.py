@@ -179,7 +179,8 @@ def _one(
         "refusals": None
         if visit.caller.role == CLIENT
         else list_refusals(visit.agency, visit.caller, digest, newest),
-        "typed": posted.text("records"),
+        "successors": _successors(visit, details.plan) if visit.caller.role == AGENCY else (),
+        "typed": posted.typed,
     }
 
 
@@ -205,39 +206,22 @@ def classes_picture(visit: CurrentVisit, digest: Digest, width: Width) -> Respon
     return picture(draw_classes(visit.agency, digest), width, is_map=True)
 
 
-def _ending(visit: Visit, digest: str, posted: Posted = NOTHING, **_: object) -> dict[str, Any]:
-    """What the pages show that end a plan: what follows, and they ask once more."""
-    plan = plans.show_plan(visit.agency, digest).plan
-    others = plans.list_plans(visit.agency, plan.population, status="issued")
-    return {
-        "plan": plan,
-        "others": [other for other in others if other.digest != digest],
-        "typed": posted.typed,
-    }
-
-
-@pages.get("/plans/{digest}/withdraw", dependencies=[allow(AGENCY)])
-def withdraw_page(visit: CurrentVisit, digest: Digest) -> Response:
-    """Says what withdrawing means, and asks for the reason."""
-    return page(visit.request, "withdraw.html", **_ending(visit, digest))
+def _successors(visit: Visit, plan: PlanView) -> list[PlanView]:
+    """Plans that could take the place of one."""
+    issued = plans.list_plans(visit.agency, plan.population, status="issued")
+    return [other for other in issued if other.digest != plan.digest]
 
 
 @pages.post("/plans/{digest}/withdraw", dependencies=[allow(AGENCY)])
-@or_form("withdraw.html", _ending)
+@or_form("plan.html", _one)
 def withdraw_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Withdraws a plan."""
     plans.withdraw_plan(visit.agency, digest, posted.read(Reason).reason)
     return see(f"/plans/{digest}", "withdrawn")
 
 
-@pages.get("/plans/{digest}/supersede", dependencies=[allow(AGENCY)])
-def supersede_page(visit: CurrentVisit, digest: Digest) -> Response:
-    """Says what superseding means, and asks for the plan that takes the place."""
-    return page(visit.request, "supersede.html", **_ending(visit, digest))
-
-
 @pages.post("/plans/{digest}/supersede", dependencies=[allow(AGENCY)])
-@or_form("supersede.html", _ending)
+@or_form("plan.html", _one)
 def supersede_form(visit: CurrentVisit, digest: Digest, posted: PostedForm) -> Response:
     """Supersedes a plan."""
     plans.supersede_plan(visit.agency, digest, posted.read(Successor).by)
