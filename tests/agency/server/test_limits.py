@@ -51,8 +51,8 @@ def test_a_model_has_a_size_also_after_unpacking(make_service):
 
 
 def test_waiting_jobs_are_limited(make_service):
-    service = make_service(jobs_waiting=2)
-    service.add_model()
+    service = make_service(jobs_waiting=3)
+    service.add_model()  # whose frontier is a job, too
     numbers = [
         service.post("client", "/requests", {**WISH, "records": 1000 + extra}, status=201).json()["id"]
         for extra in range(3)
