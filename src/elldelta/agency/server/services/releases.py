@@ -11,6 +11,7 @@ A release is known by its content: whoever sends it again is told its line again
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -249,7 +250,7 @@ def _decided(
     if isinstance(examined, RefusedError):
         raise examined
     past = _past(session, agency, caller, plan, row.population_id, examined)
-    nonce = agency.random(32).hex()
+    nonce = secrets.token_hex(32)
     admission = check_registration(examined, past, owner=caller.name, nonce=nonce)
     if admission.is_new:
         _add(session, agency, caller, plan, admission.entry, admission.line, examined)
