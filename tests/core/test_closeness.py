@@ -1,6 +1,5 @@
 """Theorem G and what follows from it, against oracles that count linked records and look at every set."""
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -14,14 +13,7 @@ from elldelta.core.closeness import (
     ClosenessTerms,
     SmallestShares,
     as_limit,
-    best_guess_upper,
-    distances_between,
-    entropy_lower,
-    furthest,
     linked_excess,
-    linked_records_lower,
-    set_share_bounds,
-    total_variation,
     values_lower,
 )
 from elldelta.core.partition import Partition
@@ -59,20 +51,14 @@ def test_linked_records_are_within_the_excess_for_every_set_of_values(population
             continue
         rows = [tables.shown(table, group_of, (), group_of[base]) for table, group_of, _ in releases]
         excess = linked_excess(reference, rows)
-        assert excess <= sum(total_variation(reference, row) for row in rows)
+        assert excess <= sum(linked_excess(reference, [row]) for row in rows)
         if excess >= 1:
             continue
-        sizes = oracle.sizes(releases, base)
-        assert sum(linked) >= linked_records_lower(sizes, excess) > 0
+        assert sum(linked) >= (1 - excess) * min(oracle.sizes(releases, base)) > 0
         truth, public = oracle.shares(linked), oracle.shares(reference)
         assert oracle.furthest_set(truth, public) <= excess
         floats, limit = [float(share) for share in public], float(excess)
-        assert float(max(truth)) <= best_guess_upper(floats, limit) + 1e-12
-        low, high = set_share_bounds(floats, [0], limit)
-        assert low - 1e-12 <= float(truth[0]) <= high + 1e-12
         assert sum(share > 0 for share in truth) >= values_lower(floats, limit)
-        bits = -sum(float(share) * math.log2(share) for share in truth if share)
-        assert bits >= entropy_lower(floats, limit) - 1e-9
 
 
 def test_the_excess_can_be_reached():
@@ -96,7 +82,7 @@ def test_one_release_is_judged_by_the_definition(population, limit):
         exact = oracle.furthest_set(oracle.shares(row), oracle.shares(reference)) if any(row) else 0
         assert float(exact) <= terms.distances_upper(*shown(release))[base] <= float(exact) + 1e-12
         assert too_far[base] == (exact > limit)
-        assert total_variation(reference, row) == exact
+        assert linked_excess(reference, [row]) == exact
 
 
 @settings(deadline=None)
@@ -144,28 +130,6 @@ def test_comparing_a_union_with_one_of_its_classes_is_not_enough():
     assert ClosenessTerms(np.array(references), limit).is_too_far(*shown(release)).tolist() == [False, True]
     linked = oracle.linked_counts([release, ([[90, 10], [10, 90]], (0, 1), ())], 1)
     assert oracle.furthest_set(oracle.shares(linked), oracle.shares(references[1])) > 2 * limit
-
-
-@given(
-    st.lists(st.integers(0, 20), min_size=2, max_size=6).filter(any),
-    st.lists(st.integers(0, 20), min_size=2, max_size=6).filter(any),
-)
-def test_nothing_within_the_distance_is_more_uneven_than_the_furthest(one, other):
-    n = min(len(one), len(other))
-    if not any(one[:n]) or not any(other[:n]):
-        return
-    public, truth = (np.array([float(x) for x in oracle.shares(row[:n])]) for row in (one, other))
-    limit = float(distances_between(public, truth))
-    uneven = furthest(public, limit)
-    assert uneven.min() >= 0.0
-    assert uneven.sum() == pytest.approx(1.0)
-    assert (np.cumsum(np.sort(truth)[::-1]) <= np.cumsum(uneven) + 1e-12).all()
-    assert distances_between(uneven, np.sort(public)[::-1]) <= limit + 1e-12
-    # Fannes and Audenaert: never sharper than what is attained.
-    if 0.0 < limit <= 1.0 - 1.0 / n:
-        bits = -sum(x * math.log2(x) for x in public if x > 0.0)
-        binary = -limit * math.log2(limit) - (1.0 - limit) * math.log2(1.0 - limit) if limit < 1.0 else 0.0
-        assert entropy_lower(public, limit) >= bits - limit * math.log2(max(1, n - 1)) - binary - 1e-9
 
 
 @pytest.mark.parametrize("limit", [0, 1, -0.1, True, None, "a", float("nan"), float("inf"), Fraction(3, 2)])

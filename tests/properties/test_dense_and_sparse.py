@@ -127,9 +127,7 @@ def test_boxes(criterion, many, seed, monkeypatch):
     assert other.loss == pytest.approx(
         oracle.ncp(table, positions, sizes, other.partition.class_of), rel=1e-9, abs=1e-12
     )
-    measured = [
-        measure_utility(d, one.partition, positions, sizes, k=2, n_records=500) for d in (dense, sparse)
-    ]
+    measured = [measure_utility(d, one.partition, positions, sizes, n_records=500) for d in (dense, sparse)]
     assert measured[0] == measured[1]
 
 

@@ -89,15 +89,6 @@ def linked_excess(reference: Sequence[int], tables: Sequence[Sequence[int]]) -> 
     return sum((max(Fraction(0), short) for short in lacking), Fraction(0))
 
 
-def total_variation(reference: Sequence[int], table: Sequence[int]) -> Fraction:
-    """TV between what one class shows and a reference, exactly: E of one release.
-
-    >>> total_variation([1, 1], [3, 1])
-    Fraction(1, 4)
-    """
-    return linked_excess(reference, [table])
-
-
 @dataclass(frozen=True, eq=False)
 class SmallestShares:
     """The smallest share of every value that any release so far shows: what a ledger keeps for Theorem G.
@@ -310,53 +301,6 @@ def distances_between(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
     return distances
 
 
-def best_guess_upper(shares: ArrayLike, limit: float) -> NDArray[np.float64]:
-    """The largest share that any value can have among the linked records: max pi_c + T, row by row."""
-    highest: NDArray[np.float64] = np.asarray(shares, dtype=np.float64).max(axis=-1)
-    return np.minimum(1.0, highest + limit)
-
-
-def set_share_bounds(
-    shares: ArrayLike, values: Sequence[int], limit: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The least and the largest share of a set of values among the linked records: pi_c(B) -+ T, row by row.
-
-    >>> low, high = set_share_bounds([0.5, 0.25, 0.25], [1, 2], 0.25)
-    >>> float(low), float(high)
-    (0.25, 0.75)
-    """
-    whole: NDArray[np.float64] = np.asarray(shares, dtype=np.float64)[..., list(values)].sum(axis=-1)
-    return np.maximum(0.0, whole - limit), np.minimum(1.0, whole + limit)
-
-
-def linked_records_lower(sizes: Sequence[int], limit: Fraction) -> int:
-    """The fewest linked records: (1 - T) of the smallest class, rounded up.
-
-    They are records of the table that linking leaves, not people who are known to be in all releases.
-
-    >>> linked_records_lower([100, 45], Fraction(2, 5))
-    27
-    """
-    fewest = (1 - limit) * min(map(int, sizes))
-    return -(-fewest.numerator // fewest.denominator)
-
-
-def furthest(shares: ArrayLike, limit: float) -> NDArray[np.float64]:
-    """The most uneven distribution within total variation T of a reference, row by row, in falling order.
-
-    T goes to the most probable value, and is taken from the least probable ones. Its k largest shares add up
-    to min(1, T + those of the reference), which no distribution within T exceeds, for any k: it majorizes
-    all of them.
-
-    >>> furthest([0.25, 0.5, 0.25], 0.375).tolist()
-    [0.875, 0.125, 0.0]
-    """
-    falling = -np.sort(-np.asarray(shares, dtype=np.float64), axis=-1)
-    reached = np.minimum(1.0, np.cumsum(falling, axis=-1) + limit)
-    reached[..., -1] = 1.0
-    return np.diff(reached, axis=-1, prepend=0.0)
-
-
 def values_lower(shares: ArrayLike, limit: float) -> NDArray[np.int64]:
     """The fewest distinct values that the linked records can show, row by row; downwards where it is close.
 
@@ -367,17 +311,6 @@ def values_lower(shares: ArrayLike, limit: float) -> NDArray[np.int64]:
     is_short = np.cumsum(falling, axis=-1) + limit < 1.0 - 1e-9
     fewest: NDArray[np.int64] = np.minimum(falling.shape[-1], 1 + is_short.sum(axis=-1)).astype(np.int64)
     return fewest
-
-
-def entropy_lower(shares: ArrayLike, limit: float) -> NDArray[np.float64]:
-    """The least Shannon entropy, in bits, of the linked shares, row by row: that of `furthest`.
-
-    It is attained, so it is at least what the inequality of Fannes and Audenaert gives,
-    H(pi) - T log2(|S| - 1) - h(T).
-    """
-    uneven = furthest(shares, limit)
-    bits: NDArray[np.float64] = -np.sum(uneven * np.log2(np.where(uneven > 0.0, uneven, 1.0)), axis=-1)
-    return np.maximum(0.0, bits)
 
 
 def _blocks(n_rows: int, n_values: int) -> Iterator[slice]:

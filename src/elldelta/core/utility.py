@@ -1,4 +1,4 @@
-"""How much information classes keep: sizes, NCP, discernibility, average class size.
+"""How much information classes keep: sizes and NCP.
 
 Every measure is about classes over the rows of a distribution, whatever their shape: a run is measured by the
 hull of its rows, just as a box is.
@@ -37,8 +37,6 @@ class Utility:
         ncp_by_attribute: Per attribute, the mean over records of (highest - lowest occupied position of the
             class) / (domain size - 1); 0 for a domain of one position.
         ncp: The mean over attributes: 0 if no class spans two positions, 1 for a single class of everything.
-        discernibility: The expected sum of n_c^2: how many records each record cannot be told from.
-        average_class_size_ratio: C_avg = N / (R k): how many times larger than necessary classes are.
     """
 
     n_classes: int
@@ -47,8 +45,6 @@ class Utility:
     largest_class: float
     ncp_by_attribute: tuple[float, ...]
     ncp: float
-    discernibility: float
-    average_class_size_ratio: float
 
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
         """Loss and class sizes as plain JSON values, with the names of the attributes."""
@@ -66,8 +62,6 @@ def measure_utility(
     partition: Partition,
     positions: ArrayLike,
     sizes: Sequence[int],
-    *,
-    k: int,
     n_records: int,
 ) -> Utility:
     """Measures classes as a forecast for a release.
@@ -77,15 +71,9 @@ def measure_utility(
         partition: The classes.
         positions: The position of every row in each ordered domain, n x d.
         sizes: The number of positions of each domain.
-        k: The class size that the average is compared with: ell, or the k of a k-anonymity.
-        n_records: N, the records that are drawn from P; Σ n_c^2 then has the expectation
-            Σ (N P(c))^2 + N P(c) (1 - P(c)).
+        n_records: N, the records that are drawn from P.
     """
-    k = check_whole("the class size to compare with", k)
-    total = check_whole("the number of records", n_records)
-    class_mass = class_probabilities(distribution, partition)
-    records = total * class_mass
-    discernibility = float((records**2).sum()) + float((records * (1.0 - class_mass)).sum())
+    records = check_whole("the number of records", n_records) * class_probabilities(distribution, partition)
     by_attribute = ncp_by_attribute(distribution, partition, positions, sizes)
     return Utility(
         n_classes=partition.n_classes,
@@ -94,8 +82,6 @@ def measure_utility(
         largest_class=float(records.max()),
         ncp_by_attribute=by_attribute,
         ncp=float(np.mean(by_attribute)),
-        discernibility=discernibility,
-        average_class_size_ratio=total / (partition.n_classes * k),
     )
 
 

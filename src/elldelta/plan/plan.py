@@ -257,8 +257,7 @@ class Plan(Shown):
             Partition(class_of),
             model.positions,
             self.schema.sizes,
-            k=self.ell,
-            n_records=self.records,
+            self.records,
         )
 
     @property
