@@ -304,6 +304,7 @@ class TestHostileServers:
             {"key_id": "x"},
             {"signature": None},
             {"signature": 3},
+            {"key_id": None, "signature": None},
         ],
         ids=repr,
     )
@@ -319,7 +320,6 @@ class TestHostileServers:
             {"hash": "sha256:" + "0" * 64},
             {"owner": "B"},
             {"population": "another"},
-            {"key_id": None, "signature": None},
             {"key_id": "sha256:" + "0" * 64},
         ],
         ids=repr,
@@ -331,7 +331,6 @@ class TestHostileServers:
         said = remote(*words, "--agency-key", key, code=2)
         assert "has admitted the release" in said.error["problem"]
         assert str(receipt_path(released)) in said.error["found"]
-        assert not read_receipt(receipt_path(released)).signature or change.get("key_id", 1)
         tiny.spoil = None
         assert remote(*words, "--agency-key", key).json["key_id"] == tiny.key.id
         good = receipt_path(released).read_bytes()

@@ -61,7 +61,8 @@ class TinyAgency:
         return {
             "digest": plan.digest, "population": "region", "status": self.status, "ell": plan.ell,
             "releases": plan.releases, "records": plan.records, "classes": plan.n_classes,
-            "kind": plan.kind, "promise": plan.promise,
+            "kind": plan.kind, "promise": plan.promise, "superseded_by": None, "reason": None, "delta": None,
+            "issued": "2026-01-01T00:00:00Z", "ended": None, "closeness": None,
         }  # fmt: skip
 
     def _get_plan(self, plan, owner, headers, body):
@@ -77,7 +78,8 @@ class TinyAgency:
     def _get_progress(self, plan, owner, headers, body):
         reached = [n for n in self.progress.values() if n >= plan.records]
         own = self.progress.get(owner)
-        return 200, {"plan": plan.digest, "needed": plan.records, "owners_reached": len(reached), "own": own}
+        return 200, {"plan": plan.digest, "needed": plan.records, "owners_reached": len(reached), "own": own,
+                     "owners": None}  # fmt: skip
 
     def _put_progress(self, plan, owner, headers, body):
         self.progress[owner] = json.loads(body)["records"]

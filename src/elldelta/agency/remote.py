@@ -7,13 +7,17 @@ was sent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import ValidationError
 
 from elldelta.agency.http import MOST_FILE_BYTES, shown, unexpected
 from elldelta.agency.key_file import chosen_keys
 from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
+from elldelta.agency.views import Admitted, PlanView, ProgressView, StateView, View
 from elldelta.core.checks import check_whole
 from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError, RemoteError, counted
 from elldelta.files import (
@@ -23,7 +27,6 @@ from elldelta.files import (
     check_writable,
     is_digest,
     json_object,
-    record_from,
     trusted,
 )
 from elldelta.ledger import check_plan, parse_chain
@@ -42,38 +45,13 @@ if TYPE_CHECKING:
     from elldelta.plan.signature import PlanSignature
     from elldelta.release import Manifest
 
-T = TypeVar("T", "RemotePlan", "RemoteProgress")
+V = TypeVar("V", bound=View)
 
 CONFLICT, MOST_PARTS, MOST_LISTED = 409, 1000, 100_000
 """The status of a refusal; parts of a list, and entries, that are looked at: no agency has a longer one."""
 
-_MOST_WORDS, _MOST_PROMISE = 100, 2000
-"""Characters of what the server says about a plan that are shown."""
-
-
-@dataclass(frozen=True)
-class RemotePlan:
-    """What the server says about a plan; words of the server are without control characters."""
-
-    digest: str
-    population: str
-    status: str
-    ell: int
-    releases: int
-    records: int
-    classes: int
-    kind: str
-    promise: str
-    reason: str = ""
-    closeness: float | None = None
-
-    @property
-    def ending(self) -> str:
-        """That the plan has been withdrawn or superseded, in words; empty if it counts."""
-        if self.status == "issued":
-            return ""
-        why = f" The agency says why: {self.reason}" if self.reason else ""
-        return f"This plan is {self.status}: it admits no further release.{why}"
+_MOST_WORDS = 2000
+"""Characters of one text of the server that are shown."""
 
 
 @dataclass(frozen=True)
@@ -89,31 +67,16 @@ class FetchedPlan:
 
     plan: Plan
     signature: PlanSignature
-    told: RemotePlan
+    told: PlanView
     is_first_key: bool
-
-
-@dataclass(frozen=True)
-class RemoteProgress:
-    """How far the owners of a plan are.
-
-    Attributes:
-        needed: N, the records that every release needs.
-        own: What the caller has reported, or None.
-        owners_reached: How many owners have reached N.
-    """
-
-    needed: int
-    own: int | None
-    owners_reached: int
 
 
 @dataclass(frozen=True)
 class RemoteStatus:
     """A plan, its progress, and how many releases are published or one's own."""
 
-    plan: RemotePlan
-    progress: RemoteProgress
+    plan: PlanView
+    progress: ProgressView
     registered: int
 
 
@@ -166,26 +129,26 @@ def fetch_plan(
     return FetchedPlan(plan, signed, told, is_first)
 
 
-def list_plans(server: AgencyServer, population: str | None = None) -> tuple[RemotePlan, ...]:
+def list_plans(server: AgencyServer, population: str | None = None) -> tuple[PlanView, ...]:
     """The plans that the agency has issued."""
     query = {"population": population} if population is not None else {}
-    return tuple(_told_plan(item) for item in _listed(server, "plans", query=query))
+    return tuple(_read(PlanView, item) for item in _listed(server, "plans", query=query))
 
 
-def report_progress(server: AgencyServer, plan_digest: str, records: int) -> RemoteProgress:
+def report_progress(server: AgencyServer, plan_digest: str, records: int) -> ProgressView:
     """Tells the agency how many records one has."""
     check_plan_digest(plan_digest)
     if records != 0:
         check_whole("the number of records", records)
     answer = server.put("plans", plan_digest, "progress", document={"records": records})
-    return _told(RemoteProgress, answer.json())
+    return _read(ProgressView, answer.json())
 
 
 def plan_status(server: AgencyServer, plan_digest: str) -> RemoteStatus:
     """What the agency says about a plan now."""
     check_plan_digest(plan_digest)
     plan = _plan_told(server, plan_digest)
-    progress = _told(RemoteProgress, server.get("plans", plan_digest, "progress").json())
+    progress = _read(ProgressView, server.get("plans", plan_digest, "progress").json())
     return RemoteStatus(plan, progress, len(_listed(server, "plans", plan_digest, "releases")))
 
 
@@ -313,8 +276,8 @@ def tell_state(server: AgencyServer, release: Path, state: Literal["published", 
     """
     manifest = read_manifest(manifest_path(release))
     named = ("plans", manifest.plan_digest, "releases", manifest.content_digest, "state")
-    told = server.put(*named, document={"state": state}).json().get("state")
-    if told != state:
+    told = _read(StateView, server.put(*named, document={"state": state}).json())
+    if told.state != state:
         raise unexpected("It has noted something else.")
     return state
 
@@ -420,25 +383,20 @@ def _receipt(
         if not problem:
             raise unexpected("It refuses the release without a reason.")
         raise RefusedError(f"The agency refuses the release: {problem}", found=found, remedy=remedy)
-    document = answer.fine().json()
-    owner = document.get("owner")
+    told = _read(Admitted, answer.fine().json())
     try:
-        receipt = record_from(
-            Receipt,
-            {
-                **document,
-                "server": server.url,
-                "owner": shown(owner),
-                "plan_digest": document["plan"],
-                "registration_digest": sent,
-            },
+        receipt = Receipt(
+            server=server.url,
+            plan_digest=told.plan,
+            registration_digest=sent,
+            **told.model_dump(exclude={"plan", "is_new"}),
         )
-        is_ours = isinstance(owner, str) and receipt.is_about(release)
-    except (KeyError, ParameterError):
+        is_ours = receipt.is_about(release)
+    except ParameterError:
         is_ours = False
     if not is_ours:
         raise unexpected("Its receipt is not about the release that was sent.")
-    return receipt, document.get("is_new") is not False
+    return receipt, told.is_new
 
 
 def _check_receipt(path: Path, registration: Registration, *, overwrite: bool) -> None:
@@ -448,36 +406,37 @@ def _check_receipt(path: Path, registration: Registration, *, overwrite: bool) -
         check_writable(path, overwrite=False)
 
 
-def _plan_told(server: AgencyServer, plan_digest: str) -> RemotePlan:
+def _plan_told(server: AgencyServer, plan_digest: str) -> PlanView:
     """What the server says about one plan."""
-    plan = _told_plan(server.get("plans", plan_digest).json().get("plan"))
+    plan = _read(PlanView, server.get("plans", plan_digest).json().get("plan"))
     if plan.digest != plan_digest:
         raise unexpected("It is about another plan.")
     return plan
 
 
-def _told_plan(document: object) -> RemotePlan:
-    plan = _told(RemotePlan, document)
-    if not is_digest(plan.digest):
-        raise unexpected("It describes no plan.")
-    return plan
+def _read(kind: type[V], document: object) -> V:
+    """What the server tells, as a view; words of the server are without control characters."""
+    try:
+        return kind.model_validate_json(json.dumps(_printable(document)), strict=True)
+    except ValidationError as problem:
+        where = ".".join(str(part) for part in problem.errors()[0]["loc"])
+        raise unexpected(f"It is no answer of the kind that was asked for: {shown(where)}.") from None
 
 
-def _told(kind: type[T], document: object) -> T:
-    """What the server tells, by the fields of a type: whole numbers, and words that may be printed."""
-    if not isinstance(document, dict):
-        raise unexpected("It describes no plan.")
-    told: dict[str, Any] = {}
-    for field in fields(kind):
-        value = document.get(field.name)
-        if field.type == "str":
-            told[field.name] = shown(value, most=_MOST_PROMISE if field.name == "promise" else _MOST_WORDS)
-        elif (
-            (type(value) is int and 0 <= value < 2**63)
-            or (type(value) is float and 0.0 <= value <= 1.0 and field.type == "float | None")
-            or (value is None and field.type != "int")
-        ):
-            told[field.name] = value
-        else:
-            raise unexpected(f"It tells no number for {field.name}.")
-    return kind(**told)
+def _printable(document: object) -> object:
+    """A document of the server with texts that may be printed, and whole numbers that a machine holds."""
+    if isinstance(document, dict):
+        return {shown(name): _printable(value) for name, value in document.items()}
+    if isinstance(document, list):
+        return [_printable(value) for value in document]
+    if isinstance(document, str):
+        return shown(document, most=_MOST_WORDS)
+    return None if isinstance(document, int) and abs(document) >= 2**63 else document
+
+
+def ending(plan: PlanView) -> str:
+    """That a plan has been withdrawn or superseded, in words; empty if it counts."""
+    if plan.status == "issued":
+        return ""
+    why = f" The agency says why: {plan.reason}" if plan.reason else ""
+    return f"This plan is {plan.status}: it admits no further release.{why}"

@@ -59,7 +59,7 @@ class Connection:
 
     def open(self, *, needs_token: bool = True) -> AgencyServer:
         """The server; a token is never an option itself, for options are seen by everybody."""
-        require("Working with the agency's server", "remote", "httpx")
+        require("Working with the agency's server", "remote", "httpx", "pydantic")
         from elldelta.agency.http import AgencyServer
 
         if self.server is None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -24,7 +23,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    Row,
     String,
     Text,
     TypeDecorator,
@@ -33,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from elldelta.agency.server.rights import Role
+from elldelta.agency.views import ReleaseState
 from elldelta.errors import ParameterError
 from elldelta.plan.signature import PlanStatus
 
@@ -40,7 +39,6 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 
 NAME_LENGTH = 64
-ReleaseState = Literal["registered", "published", "voided"]
 
 DIGEST_LENGTH = 71
 """`sha256:` and 64 hexadecimal digits."""
@@ -81,17 +79,6 @@ class Base(DeclarativeBase):
         bytes: LargeBinary,
         float: Double,
     }
-
-
-class View(BaseModel):
-    """What callers see of a row: the fields that it names and nothing else."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
-
-    @classmethod
-    def of_row(cls, row: Row[*tuple[Any, ...]]) -> Self:
-        """What is seen of the first thing that a query has found."""
-        return cls.model_validate(row[0])
 
 
 def is_name(text: str) -> bool:

@@ -64,7 +64,7 @@ def _plans(
         f"{plan.classes:,} classes, {plan.kind}"
         for plan in plans
     ]
-    output.print_result({"plans": [asdict(plan) for plan in plans]}, *lines, as_json=json)
+    output.print_result({"plans": [plan.model_dump(mode="json") for plan in plans]}, *lines, as_json=json)
     if not plans and not json:
         output.print_note("There is no plan yet.")
 
@@ -86,7 +86,7 @@ def _plan(
     json: options.Json = False,
 ) -> None:
     """Fetch a plan with its signature, and check it."""
-    from elldelta.agency.remote import fetch_plan
+    from elldelta.agency.remote import ending, fetch_plan
 
     got = fetch_plan(
         connection.open(),
@@ -117,8 +117,8 @@ def _plan(
         f"Wrote {target} and its signature.",
         as_json=json,
     )
-    if told.ending:
-        output.print_note(told.ending)
+    if ending(told):
+        output.print_note(ending(told))
 
 
 @command("status", example="remote status sha256:...", home=_FAMILY)
@@ -132,7 +132,8 @@ def _status(
 
     status = plan_status(connection.open(), digest)
     if json:
-        output.print_json(asdict(status))
+        told = {name: getattr(status, name).model_dump(mode="json") for name in ("plan", "progress")}
+        output.print_json({**told, "registered": status.registered})
         return
     plan, progress = status.plan, status.progress
     output.print_text(plan.promise, "")
@@ -162,7 +163,7 @@ def _progress(
     progress = report_progress(connection.open(), digest, records)
     missing = max(0, progress.needed - records)
     output.print_result(
-        asdict(progress),
+        progress.model_dump(mode="json"),
         f"Reported: {records:,} of {progress.needed:,} records."
         + (f" {missing:,} are missing." if missing else " That is enough."),
         f"{counted(progress.owners_reached, 'owner has', 'owners have')} enough.",

@@ -14,7 +14,8 @@ from elldelta.agency.server.routes.description import ERRORS, Body, Name, TokenI
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
 from elldelta.agency.server.services import parties, sign_in
 from elldelta.agency.server.services.parties import NewToken, PartyView, TokenView, TrailView
-from elldelta.agency.server.tables import NAME_PATTERN, View
+from elldelta.agency.server.tables import NAME_PATTERN
+from elldelta.agency.views import View
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["parties"])
 pages = APIRouter(include_in_schema=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
@@ -22,35 +22,21 @@ from elldelta.agency.server.routes.pictures import Width, picture
 from elldelta.agency.server.routes.rendering import NOTHING, Posted, PostedForm, or_form, page, see
 from elldelta.agency.server.services import plans
 from elldelta.agency.server.services.ledger import count_releases
-from elldelta.agency.server.services.plans import PlanDetails, PlanView
 from elldelta.agency.server.services.populations import can_draw, draw_classes
 from elldelta.agency.server.services.progress import (
     MOST_RECORDS,
-    ProgressView,
     report_progress,
     show_progress,
 )
 from elldelta.agency.server.services.releases import list_refusals, list_releases
-from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, View
+from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN
+from elldelta.agency.views import KeyView, PlanDetails, PlanView, ProgressView
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["plans"])
 pages = APIRouter(include_in_schema=False)
 
 MOST_REFUSALS = 10
 """Refusals on the page of a plan, the newest; all are on a page of their own."""
-
-
-class KeyView(View):
-    """The keys with which everybody can check the agency's signatures.
-
-    Attributes:
-        id: The name of the present key.
-        public_keys: A PEM bundle: the present key first, then those that the agency signed with before.
-    """
-
-    id: str = Field(examples=[DIGEST])
-    algorithm: Literal["Ed25519"] = "Ed25519"
-    public_keys: str
 
 
 class Reason(Body):

@@ -24,8 +24,9 @@ from elldelta.agency.server.routes.rendering import PostedForm, or_form, page, s
 from elldelta.agency.server.services import ledger, publications, releases
 from elldelta.agency.server.services.jobs import JobView
 from elldelta.agency.server.services.plans import show_plan
-from elldelta.agency.server.services.releases import Admitted, RefusalView, ReleaseView
-from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN, ReleaseState, View
+from elldelta.agency.server.services.releases import RefusalView
+from elldelta.agency.server.tables import DIGEST_PATTERN, NAME_PATTERN
+from elldelta.agency.views import Admitted, ReleaseView, StateView
 from elldelta.errors import FileError
 from elldelta.pages.charts import curve_words, draw_exposure_curve, draw_histogram, histogram_words
 
@@ -79,14 +80,6 @@ class NewState(Body):
     """What an owner says about its release."""
 
     state: Literal["published", "voided"]
-
-
-class StateView(View):
-    """What is known about a release now."""
-
-    plan: str
-    content_digest: str
-    state: ReleaseState
 
 
 @api.post(

@@ -15,7 +15,8 @@ from sqlalchemy import func, select, update
 
 from elldelta.agency.server.errors import BusyError, ConflictError, NotFoundError, document_of
 from elldelta.agency.server.rights import AGENCY, AUDITOR
-from elldelta.agency.server.tables import Job, View
+from elldelta.agency.server.tables import Job
+from elldelta.agency.views import View
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

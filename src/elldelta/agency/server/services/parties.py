@@ -19,8 +19,9 @@ from sqlalchemy import bindparam, delete, select
 from elldelta.agency.server.errors import ConflictError, NotFoundError, NotLoggedInError
 from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
 from elldelta.agency.server.rights import AGENCY, ROLES, Caller, Role
-from elldelta.agency.server.tables import Login, Party, Token, TrailEntry, View, check_name, check_text
+from elldelta.agency.server.tables import Login, Party, Token, TrailEntry, check_name, check_text
 from elldelta.agency.server.trail import about
+from elldelta.agency.views import View
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:

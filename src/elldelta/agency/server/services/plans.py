@@ -7,14 +7,13 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pydantic import AliasPath, Field
 from sqlalchemy import func, select
 
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
 from elldelta.agency.server.tables import Plan as PlanRow
-from elldelta.agency.server.tables import Population, Registration, View, check_text
-from elldelta.choices import PlanKind
+from elldelta.agency.server.tables import Population, Registration, check_text
+from elldelta.agency.views import ColumnPromise, PlanDetails, PlanView
 from elldelta.files import as_bytes
 from elldelta.plan.plan import Plan
 from elldelta.plan.signature import PlanStatus, sign_plan
@@ -26,74 +25,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.state import Agency
-
-
-class PlanView(View):
-    """What a list says about a plan.
-
-    Attributes:
-        digest: Its digest, which is its name.
-        population: Which people it is about.
-        status: Whether it still admits releases.
-        superseded_by: The digest of the plan that took its place.
-        reason: Why it was withdrawn.
-        ell: Sensitive values left for everybody; of several columns the fewest.
-        delta: Failure probability of one release; None with a waiting risk.
-        releases: t, how many releases may be linked.
-        records: N, the records every release needs.
-        classes: How many classes it has.
-        kind: "certified", "probabilistic" or "paper".
-        promise: What it promises, in words.
-        closeness: How far beliefs may be from what it says, of several columns the furthest; None if it
-            promises distinct values only.
-    """
-
-    digest: str
-    population: str = Field(validation_alias=AliasPath("population", "name"))
-    status: PlanStatus
-    superseded_by: str | None
-    reason: str | None
-    issued: dt.datetime = Field(validation_alias="issued_at")
-    ended: dt.datetime | None = Field(validation_alias="ended_at")
-    ell: int
-    delta: float | None
-    releases: int
-    records: int
-    classes: int = Field(validation_alias="n_classes")
-    kind: PlanKind
-    promise: str
-    closeness: float | None
-
-
-class ColumnPromise(View):
-    """What a plan promises of one of several sensitive columns."""
-
-    name: str
-    ell: int
-    closeness: float | None
-
-
-class PlanDetails(View):
-    """What a page says about a plan: the list's words, and what must be true for them.
-
-    Attributes:
-        plan: What a list says.
-        owners: How many owners are expected to publish through its ledger; None if nobody said so.
-        to_come: How many of these have no release in it yet.
-        waiting_risk: The chance that a class has to be merged; None if the plan was made with delta.
-        sensitive: The sensitive column, or all of them.
-        columns: What is promised of each of several sensitive columns.
-    """
-
-    plan: PlanView
-    owners: int | None
-    to_come: int | None
-    waiting_risk: float | None
-    conditions: tuple[str, ...]
-    quasi_identifiers: tuple[str, ...]
-    sensitive: str
-    columns: tuple[ColumnPromise, ...]
-    key_id: str
 
 
 def list_plans(

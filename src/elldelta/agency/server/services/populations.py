@@ -18,11 +18,11 @@ from elldelta.agency.server.tables import (
     LedgerLine,
     ModelFile,
     Population,
-    View,
     check_name,
     check_text,
 )
 from elldelta.agency.server.tables import Plan as PlanRow
+from elldelta.agency.views import View
 from elldelta.errors import ParameterError
 from elldelta.files import digest
 from elldelta.plan.picture import picture_of_classes

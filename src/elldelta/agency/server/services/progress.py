@@ -6,8 +6,6 @@ how many owners have reached N; a client sees only how many have.
 
 from __future__ import annotations
 
-import datetime as dt
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import select
@@ -17,6 +15,7 @@ from elldelta.agency.server.rights import AGENCY, AUDITOR
 from elldelta.agency.server.services.plans import find_plan, require_issued
 from elldelta.agency.server.tables import Party, Progress
 from elldelta.agency.server.trail import nothing_done
+from elldelta.agency.views import OwnerProgress, ProgressView
 from elldelta.core.checks import check_whole
 from elldelta.errors import ParameterError
 
@@ -28,35 +27,6 @@ if TYPE_CHECKING:
     from elldelta.agency.server.tables import Plan as PlanRow
 
 MOST_RECORDS = 10**15
-
-
-@dataclass(frozen=True)
-class OwnerProgress:
-    """One owner's number."""
-
-    owner: str
-    records: int
-    reached: bool
-    reported: dt.datetime
-
-
-@dataclass(frozen=True)
-class ProgressView:
-    """How far owners are.
-
-    Attributes:
-        plan: The digest of the plan.
-        needed: N, the records every release needs.
-        owners_reached: How many owners have reached N.
-        own: The caller's own number, if it is an owner that has reported.
-        owners: Every owner, for the agency and for auditors; None for everybody else.
-    """
-
-    plan: str
-    needed: int
-    owners_reached: int
-    own: int | None
-    owners: tuple[OwnerProgress, ...] | None
 
 
 def report_progress(agency: Agency, caller: Caller, plan_digest: str, records: int) -> ProgressView:
@@ -91,7 +61,13 @@ def _view(session: Session, caller: Caller, plan: PlanRow) -> ProgressView:
         .order_by(Party.name)
     ).all()
     owners = tuple(
-        OwnerProgress(row.name, row.records, row.records >= plan.records, row.reported_at) for row in rows
+        OwnerProgress(
+            owner=row.name,
+            records=row.records,
+            reached=row.records >= plan.records,
+            reported=row.reported_at,
+        )
+        for row in rows
     )
     return ProgressView(
         plan=plan.digest,

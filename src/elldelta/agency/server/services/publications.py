@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.state import Agency
-    from elldelta.agency.server.tables import ReleaseState
+    from elldelta.agency.views import ReleaseState
     from elldelta.plan.plan import Plan
 
 SEE_ALL = frozenset({AGENCY, AUDITOR})

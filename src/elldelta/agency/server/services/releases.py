@@ -35,9 +35,10 @@ from elldelta.agency.server.services.publications import (
     packed,
     registered_by,
 )
-from elldelta.agency.server.tables import LedgerLine, Refusal, ReleaseState, View
+from elldelta.agency.server.tables import LedgerLine, Refusal
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
+from elldelta.agency.views import Admitted, ReleaseView, View
 from elldelta.errors import RefusedError
 from elldelta.release.content import diversities_by_column
 
@@ -52,47 +53,6 @@ if TYPE_CHECKING:
     from elldelta.errors import ElldeltaError
     from elldelta.ledger import LedgerEntry
     from elldelta.plan.plan import Plan
-
-
-class Admitted(View):
-    """That a release has its line in the ledger: a receipt, signed by the agency.
-
-    Attributes:
-        is_new: Whether it got its line just now.
-    """
-
-    is_new: bool
-    plan: str
-    population: str
-    owner: str
-    content_digest: str
-    sequence: int
-    hash: str
-    key_id: str
-    signature: str
-
-
-class ReleaseView(View):
-    """What everybody may know about a registered release.
-
-    Attributes:
-        updates: Of a table that is published again, the line of the release that it updates; None for others.
-        update: How many came and went since then; None for a release that stands alone.
-    """
-
-    sequence: int
-    owner: str = Field(validation_alias=AliasPath("party", "name"))
-    content_digest: str
-    hash: str = Field(validation_alias=AliasPath("line", "hash"))
-    records: int = Field(validation_alias=AliasPath("facts", "records"))
-    classes: int = Field(validation_alias=AliasPath("facts", "classes"))
-    diversity: int | None = Field(validation_alias=AliasPath("facts", "diversity"))
-    merged_classes: int = Field(validation_alias=AliasPath("facts", "merged_classes"))
-    certified: bool = Field(validation_alias=AliasPath("facts", "certified"))
-    state: ReleaseState
-    registered: dt.datetime = Field(validation_alias=AliasPath("line", "added_at"))
-    updates: int | None = Field(default=None, validation_alias=AliasPath("facts", "updates"))
-    update: dict[str, int] | None = Field(default=None, validation_alias=AliasPath("facts", "update"))
 
 
 class RefusalView(View):

@@ -13,7 +13,8 @@ from elldelta.agency.server.paging import BEGINNING, LARGEST, Cursor, Page, read
 from elldelta.agency.server.rights import CLIENT
 from elldelta.agency.server.services.jobs import JobView, enqueue
 from elldelta.agency.server.services.populations import current_model, find_population
-from elldelta.agency.server.tables import Job, Party, Request, View, check_text
+from elldelta.agency.server.tables import Job, Party, Request, check_text
+from elldelta.agency.views import View
 from elldelta.core.checks import check_ell, check_whole
 from elldelta.errors import ParameterError
 from elldelta.files import digest
