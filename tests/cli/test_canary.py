@@ -5,7 +5,7 @@ Where a secret may appear, and nowhere else:
 * A category of past records is a value of its column's domain. The schema names it, and so do the model, the
   plan and the manifest, which carry the schema; `model show` lists the domain of the sensitive column, and
   class labels are made of domain values. Whoever plans with a column publishes its domain.
-* A release shows the sensitive value of every record, which is what it is for, and kept columns unchanged.
+* A release shows the sensitive value of every record, which is what it is for.
 * The quarantine file holds the records that could not be used, for their owner only.
 
 Numbers and dates are planted inside the range of their column, so that they are no end of a domain.

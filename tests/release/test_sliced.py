@@ -216,6 +216,18 @@ def test_every_column_stays_close_to_its_own_reference(past):
     assert all(each["distance"] <= each["allowed"] for each in said)
 
 
+def test_a_column_may_be_shown_without_a_promise(past):
+    """With ell = 1: every class shows its values, and nobody's is hidden."""
+    schema = Schema.infer(past, ["age"], ["disease", "sex"], widen={"age": "no"})
+    plan = ed.plan(ed.estimate(past, schema), ell={"disease": 3, "sex": 1}, releases=2, records=2500)
+    assert plan.ells == (3, 1)
+    table = drawn(np.random.default_rng(8))
+    made = ed.release(table, plan)
+    assert ed.verify(made, plan).is_certified
+    assert made.manifest.also[0]["ell"] == 1
+    assert made.table["sex"].value_counts().to_dict() == table["sex"].value_counts().to_dict()
+
+
 def test_classes_are_merged_until_every_column_passes(plan):
     """Few records: many classes fail, and a union must satisfy both columns."""
     made = ed.release(drawn(np.random.default_rng(6), 300), plan, on_failure="coarsen-suppress")

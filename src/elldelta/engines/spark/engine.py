@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from elldelta.engines import sql
-from elldelta.engines.spark.jobs import Runner
-from elldelta.engines.spark.session import Session, given_session, start_session
+from elldelta.engines.spark.session import Runner, Session, given_session, start_session
 from elldelta.engines.spark.sources import Sources, not_parquet
 from elldelta.engines.spark.types import spelt
 from elldelta.engines.table import Capability, Engine, Progress, Table, require

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from elldelta.engines.spark.jobs import Runner
-    from elldelta.engines.spark.session import Session
+    from elldelta.engines.spark.session import Runner, Session
 
 _ROW_GROUP = 1 << 18
 _OTHERS = {suffix for suffix, kind in READABLE.items() if kind != "parquet"}
