@@ -34,9 +34,9 @@ from elldelta.agency.admission import (
     ledger_export,
 )
 from elldelta.agency.registration import Registration, examine, registration_of
-from elldelta.agency.series import MOST_RECORDS
 from elldelta.errors import FileError, InputError, ParameterError, RefusedError
 from elldelta.ledger.ledger import verify_ledger
+from elldelta.release.state import MOST_RECORDS
 from elldelta.schema.schema import Schema
 
 PLAN = make_plan()

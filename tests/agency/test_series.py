@@ -11,7 +11,9 @@ import elldelta as ed
 from elldelta.agency.admission import ledger_chain, ledger_export
 from elldelta.agency.registration import Registration, registration_of
 from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedError
+from elldelta.files import as_bytes, seal
 from elldelta.ledger import verify_ledger
+from elldelta.release import Cells
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def again(owners, *names):
 
 def changed(registration, **update):
     """A registration that says something else about who came and went, sealed again."""
-    return replace(registration, update={**registration.update, **update})
+    return replace(registration, update=replace(registration.update, **update))
 
 
 def test_lines_say_what_they_update_and_the_chain_holds(owners):
@@ -40,7 +42,7 @@ def test_lines_say_what_they_update_and_the_chain_holds(owners):
     assert (chain.room >= 0).all()
     assert entries["a2"].suppressed  # somebody had to go at once: their classes are withheld
     changed_classes = {
-        name: {row for part in ("came", "went") for row in (sent.update or {}).get(part, [[]])[0]}
+        name: {*sent.update.came.classes, *sent.update.went.classes} if sent.update else set()
         for name, sent in owners.sent.items()
     }
     assert sum(map(len, changed_classes.values())) > 10
@@ -99,16 +101,19 @@ def test_a_table_that_is_published_again_cannot_stop_saying_so(owners):
 def test_who_came_and_went_must_add_up(owners, name):
     agency = again(owners, "a0")
     honest = owners.sent["a1"]
-    classes, values, counts = honest.update[name]
+    told = getattr(honest.update, name)
+    classes, values, counts = told.classes, told.values, told.counts
     with pytest.raises(ElldeltaError, match="add up"):
-        agency.register(owners.plan, changed(honest, **{name: [classes[1:], values[1:], counts[1:]]}), "a")
+        agency.register(
+            owners.plan, changed(honest, **{name: Cells(classes[1:], values[1:], counts[1:])}), "a"
+        )
     most = counts.index(max(counts))
     more, fewer = list(counts), counts.index(max(counts[:most] + counts[most + 1 :]))
     more[most] += 1
     more[fewer] -= 1
     if more[fewer] and fewer != most:
         with pytest.raises(ElldeltaError, match="add up"):
-            agency.register(owners.plan, changed(honest, **{name: [classes, values, more]}), "a")
+            agency.register(owners.plan, changed(honest, **{name: Cells(classes, values, tuple(more))}), "a")
 
 
 def test_a_class_that_was_withheld_is_compared_with_what_it_last_showed(owners):
@@ -117,11 +122,12 @@ def test_a_class_that_was_withheld_is_compared_with_what_it_last_showed(owners):
     withheld = owners.entries["a2"].suppressed
     grouping = agency.entries[owners.plan.digest][-1].grouping.class_of
     honest = owners.sent["a3"]
-    classes, values, counts = honest.update["went"]
+    told = honest.update.went
+    classes, values, counts = told.classes, told.values, told.counts
     hidden = set(grouping[list(withheld)].tolist())
     kept = [place for place, number in enumerate(classes) if number not in hidden]
     assert len(kept) < len(classes)  # otherwise nothing is tried
-    lie = [[row[place] for place in kept] for row in (classes, values, counts)]
+    lie = Cells(*(tuple(row[place] for place in kept) for row in (classes, values, counts)))
     with pytest.raises(ElldeltaError, match="add up"):
         agency.register(owners.plan, changed(honest, went=lie), "a")
     assert agency.register(owners.plan, honest, "a").is_new
@@ -143,16 +149,26 @@ def test_the_classes_of_a_series_stay_as_they_are():
     [
         {"state": "x"},
         {"since": None},
-        {"came": [[0], [0], [0]]},
-        {"came": [[1, 0], [0, 0], [1, 1]]},
-        {"came": [[0], [0]]},
+        {"came": {"classes": [0], "values": [0], "counts": [0]}},
+        {"came": {"classes": [1, 0], "values": [0, 0], "counts": [1, 1]}},
+        {"came": {"classes": [0, 0], "values": [1, 1], "counts": [1, 1]}},
+        {"came": {"classes": [-1], "values": [0], "counts": [1]}},
+        {"came": {"classes": [0], "values": [-1], "counts": [1]}},
+        {"came": {"classes": [0], "values": [0], "counts": [True]}},
+        {"came": {"classes": [0], "values": [0], "counts": [2**53]}},
+        {"came": {"classes": [0], "values": [0], "counts": []}},
         {"came": {"classes": []}},
+        {"came": [[0], [0], [1]]},
         {"who": ["p1"]},
     ],
 )
 def test_an_update_that_cannot_be_one_is_refused(owners, update):
+    honest = owners.sent["a1"].to_dict()
+    content = {key: value for key, value in honest.items() if key not in ("kind", "format", "digest")}
+    Registration.from_bytes(as_bytes(seal("registration", 1, content)))
+    content["update"] = {**content["update"], **update}
     with pytest.raises(FileError):
-        Registration.from_bytes(changed(owners.sent["a1"], **update).to_bytes())
+        Registration.from_bytes(as_bytes(seal("registration", 1, content)))
 
 
 def test_people_of_several_plans_are_not_published_again(owners):

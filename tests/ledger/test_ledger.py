@@ -255,6 +255,19 @@ class TestChain:
         )
         self.refused(path)
 
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_a_line_without_one_of_its_keys(self, path, lines, number):
+        """Also one that is mostly empty: every key is always written."""
+        document = {key: value for key, value in json.loads(lines[number]).items() if key != "hash"}
+        previous = document.pop("previous")
+        assert line_bytes(document, previous)[0] == lines[number]
+        for name in document:
+            without = {key: value for key, value in document.items() if key != name}
+            path.write_bytes(
+                b"".join([*lines[:number], line_bytes(without, previous)[0], *lines[number + 1 :]])
+            )
+            self.refused(path, "changed or damaged|not a ledger|another version")
+
     def test_a_release_that_is_out_cannot_be_taken_back(self, path, lines):
         """Whoever keeps the ledger could make room for others that way; the release can still be linked."""
         kept = json.loads(lines[1])["hash"]

@@ -11,7 +11,6 @@ from tests.oracles import registration as oracle
 
 from elldelta.agency.admission import PlanState, ledger_chain
 from elldelta.agency.linking import check_linkage
-from elldelta.agency.series import table_of
 from elldelta.choices import PLAN_KINDS
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linked_state import LinkedState
@@ -169,7 +168,7 @@ def state_without_a_ledger(plan, plans, before):
     linked = {own.min_records: (LinkedState.empty(4, 6, own.min_records),) for own in plans}
     for own, sent in before:
         if own is plan:
-            linked = {n: (state.joined(table_of(sent.cells, 4, 6)),) for n, (state,) in linked.items()}
+            linked = {n: (state.joined(sent.cells.table(4, 6)),) for n, (state,) in linked.items()}
     return PlanState(plan, 1, "", LedgerState.empty(plan.terms), linked)
 
 
@@ -189,7 +188,7 @@ def test_the_exact_linkage_is_exact():
         *before, (plan, new) = made
         margin = oracle.fewest_left([(plain(own), plain(sent)) for own, sent in made], len(before))
         states = [state_without_a_ledger(own, plans, before) for own in plans]
-        asked = plan, Partition(range(4)), table_of(new.cells, 4, 6), states
+        asked = plan, Partition(range(4)), new.cells.table(4, 6), states
         if margin is not None and margin < 0:
             n_refused += 1
             with pytest.raises(RefusedError, match=r"(?s)Linked with what is registered.*age ") as refusal:

@@ -18,12 +18,21 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta.agency.linking import as_published
-from elldelta.agency.series import changes_of, checked_update, is_in_order, numbers_of, revision_of, table_of
+from elldelta.agency.series import changes_of, revision_of
 from elldelta.core.distribution import frozen
 from elldelta.core.partition import grouping_from_merged, merged_classes
 from elldelta.errors import FileError, ParameterError, RefusedError
-from elldelta.files import as_bytes, changed, is_digest, json_object, seal, unseal
-from elldelta.release import Published, Revision, check_updatable, open_published, read_told, verify_published
+from elldelta.files import as_bytes, changed, is_digest, json_object, seal, unsealed_record
+from elldelta.release import (
+    Cells,
+    Published,
+    Revision,
+    Told,
+    check_updatable,
+    open_published,
+    read_told,
+    verify_published,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +50,6 @@ FORMAT_VERSION = 1
 
 KIND = "registration"
 
-_LISTS = ("classes", "values", "counts")
 _SOURCE = "The registration"
 
 
@@ -55,37 +63,35 @@ class Registration:
         plan_digest: The plan that the release claims to follow.
         content_digest: The digest of the release's content, as it claims.
         merged: Base classes that are published together, as a line of a ledger says it.
-        cells: Three rows: published classes with a record of a value, rising; the positions of these values,
-            rising within a class; and how many records, at least 1. Published classes are numbered by their
-            first base class.
-        update: Of a table that is published again: the digest of the owner's state, which stays with the
-            owner; after the first time also the digest of the state before it, and who came
-            and who went, as cells. Otherwise None.
+        cells: How many records each published class shows of each value.
+        update: What is told of a table that is published again; otherwise None.
     """
 
     plan_digest: str
     content_digest: str
     merged: tuple[tuple[int, ...], ...]
-    cells: NDArray[np.int64]
-    update: Mapping[str, Any] | None = None
+    cells: Cells
+    update: Told | None = None
+
+    def __post_init__(self) -> None:
+        if not is_digest(self.plan_digest) or not is_digest(self.content_digest):
+            raise ParameterError("A registration names its plan and its content by their digests.")
 
     @classmethod
-    def of(cls, published: Published, update: Mapping[str, Any] | None = None) -> Self:
+    def of(cls, published: Published, update: Told | None = None) -> Self:
         """The registration of a release that was read."""
-        table = _by_first_class(published)
-        places = np.nonzero(table)
         return cls(
             published.manifest.plan_digest,
             published.manifest.content_digest,
             _merged(published.grouping),
-            frozen(np.stack([*places, table[places]]), np.int64),
+            Cells.of(_by_first_class(published)),
             update,
         )
 
     @property
     def n_records(self) -> int:
         """The number of records."""
-        return int(self.cells[2].sum())
+        return sum(self.cells.counts)
 
     @cached_property
     def digest(self) -> str:
@@ -97,9 +103,9 @@ class Registration:
         content = {
             "plan_digest": self.plan_digest,
             "content_digest": self.content_digest,
-            "merged": [list(members) for members in self.merged],
-            "cells": dict(zip(_LISTS, self.cells.tolist(), strict=True)),
-            "update": None if self.update is None else dict(self.update),
+            "merged": self.merged,
+            "cells": self.cells.to_dict(),
+            "update": None if self.update is None else self.update.to_dict(),
         }
         return seal(KIND, FORMAT_VERSION, content)
 
@@ -123,26 +129,7 @@ class Registration:
                 found="It is not a JSON object, or one that can be read in two ways.",
                 remedy="Let 'elldelta remote register' make it.",
             )
-        try:
-            parts = unseal(KIND, FORMAT_VERSION, document, _SOURCE)
-            registration = cls(
-                parts["plan_digest"],
-                parts["content_digest"],
-                tuple(tuple(numbers_of([members])[0].tolist()) for members in parts["merged"]),
-                numbers_of([parts["cells"][name] for name in _LISTS]),
-                None if parts["update"] is None else checked_update(parts["update"]),
-            )
-            is_intact = (
-                is_digest(registration.plan_digest)
-                and is_digest(registration.content_digest)
-                and is_in_order(registration.cells)
-                and registration.digest == document["digest"]
-            )
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
-            is_intact = False
-        if not is_intact:
-            raise changed(_SOURCE)
-        return registration
+        return unsealed_record(KIND, FORMAT_VERSION, cls, document, _SOURCE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +184,7 @@ def registration_of(
             found="Its manifest names a line of a ledger that is a file.",
             remedy="Register series that were begun with a copy of the agency's ledger.",
         )
-    try:
-        update = None if state is None else checked_update(read_told(state, plan))
-    except (KeyError, TypeError, ValueError):
-        raise changed(f"The state {state}") from None
+    update = None if state is None else read_told(state, plan)
     revision = revision_of(update, _by_first_class(published))
     if revision is not None and not _is_described(revision, published.manifest.update or {}):
         raise FileError(
@@ -229,7 +213,7 @@ def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
         raise _other("Its classes are not unions of the plan's classes.") from None
     if _merged(grouping) != registration.merged:
         raise changed(_SOURCE)
-    counts = frozen(table_of(registration.cells, grouping.n_classes, plan.schema.n_values), np.int64)
+    counts = frozen(registration.cells.table(grouping.n_classes, plan.schema.n_values), np.int64)
     first, *others = [own.sum(axis=1) for own in plan.schema.by_column(counts)]
     if any((first != own).any() for own in others):
         raise _other("It counts other records in one of the sensitive columns than in another.")

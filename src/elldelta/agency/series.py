@@ -8,20 +8,18 @@ the line of the ledger, and how many came and went.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.distribution import frozen
 from elldelta.core.partition import grouping_from_merged
 from elldelta.core.updates import Groups
 from elldelta.errors import FileError, RefusedError
-from elldelta.files import is_digest
 from elldelta.ledger import Admission
-from elldelta.release import Revision
+from elldelta.release import Revision, Told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -30,31 +28,12 @@ if TYPE_CHECKING:
     from elldelta.core.several import AnyState
     from elldelta.ledger import LedgerEntry
 
-MOST_RECORDS = 2**53 - 1
-"""More records than this cannot be added up everywhere without a rounding error, and nobody has them."""
 
-_BEGUN = frozenset({"state"})
-_UPDATE = _BEGUN | {"since", "came", "went"}
-"""What is told of a table that is published again: the first time, and later."""
-
-
-def checked_update(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is told of a table that is published again, if it can be that; raises for anything else."""
-    is_update = told.keys() == _UPDATE
-    if not is_digest(told["state"]) or not (told.keys() == _BEGUN or is_update):
-        raise ValueError
-    if is_update and not (
-        is_digest(told["since"]) and all(is_in_order(numbers_of(told[name])) for name in ("came", "went"))
-    ):
-        raise ValueError
-    return told
-
-
-def revision_of(told: Mapping[str, Any] | None, counts: NDArray[np.int64]) -> Revision | None:
+def revision_of(told: Told | None, counts: NDArray[np.int64]) -> Revision | None:
     """What a registration says has changed; None for a release that stands by itself.
 
     Args:
-        told: What is told of the update, as `checked_update` has found it.
+        told: What is told of the update.
         counts: What the published classes show, numbered by their first base class.
 
     Raises:
@@ -63,8 +42,8 @@ def revision_of(told: Mapping[str, Any] | None, counts: NDArray[np.int64]) -> Re
     if told is None:
         return None
     groups = None
-    if "since" in told:
-        came, went = (table_of(numbers_of(told[name]), *counts.shape) for name in ("came", "went"))
+    if told.since is not None:
+        came, went = told.came.table(*counts.shape), told.went.table(*counts.shape)
         groups = Groups(came, went, counts - came)
         groups = groups.only(groups.changes)
         if (groups.stayers < 0).any():
@@ -73,7 +52,7 @@ def revision_of(told: Mapping[str, Any] | None, counts: NDArray[np.int64]) -> Re
                 found="More have come than the release shows.",
                 remedy="Make the registration again, with the state that was written with the release.",
             )
-    return Revision(groups, told.get("since", ""), told["state"])
+    return Revision(groups, told.since or "", told.state)
 
 
 def changes_of(revision: Revision) -> dict[str, int]:
@@ -131,34 +110,3 @@ def withheld_by(examined: Examined, series: Sequence[Registered]) -> tuple[int, 
             remedy="Make the release again, with the state of your last registered release.",
         )
     return tuple(np.flatnonzero(withheld[new.class_of]).tolist())
-
-
-def table_of(cells: NDArray[np.int64], n_classes: int, n_values: int) -> NDArray[np.int64]:
-    """Counts as a table, classes x values."""
-    rows, values, counts = cells
-    if (rows >= n_classes).any() or (values >= n_values).any():
-        raise FileError(
-            "The registration counts classes or values that the release does not have.",
-            found=f"There are {n_classes} classes and {n_values} sensitive values.",
-            remedy="Make the registration from the release and the plan it was made with.",
-        )
-    table = np.zeros((n_classes, n_values), dtype=np.int64)
-    table[rows, values] = counts
-    return table
-
-
-def numbers_of(lists: list[Any]) -> NDArray[np.int64]:
-    """Lists of whole numbers as the rows of an array; raises for anything else."""
-    # Python's own numbers are looked at before numpy's: those take True for 1.
-    if not all(isinstance(numbers, list) and set(map(type, numbers)) <= {int} for numbers in lists):
-        raise TypeError
-    return frozen(np.array(lists, dtype=np.int64), np.int64)
-
-
-def is_in_order(cells: NDArray[np.int64]) -> bool:
-    """Whether these are counts, and written in their only order."""
-    rows, values, counts = cells
-    steps = np.diff(rows)
-    rises = (steps > 0) | ((steps == 0) & (np.diff(values) > 0))
-    n_records = sum(counts.tolist())  # Python's numbers do not wrap around
-    return bool(rises.all() and (cells >= 0).all() and (counts >= 1).all()) and n_records <= MOST_RECORDS

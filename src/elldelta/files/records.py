@@ -8,6 +8,7 @@ document and never quotes a value.
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from elldelta.errors import ElldeltaError, ParameterError
@@ -73,6 +74,11 @@ def record_from(
         raise MisfitError(cause.problem, found=cause.found, remedy=cause.remedy, place=place) from cause
     wrong, found, remedy = _words(text, place, kind)
     raise MisfitError(wrong, found=found, remedy=remedy, place=place)
+
+
+def fields_of(record: Any) -> dict[str, Any]:  # noqa: ANN401 (any dataclass)
+    """The fields of a record and their values; also those that a document has left out, by their defaults."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def dotted(place: Place) -> str:

@@ -14,7 +14,15 @@ from elldelta.core.closeness import as_limit
 from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.core.updates import Update
 from elldelta.errors import ParameterError
-from elldelta.files import canonical_json, canonical_parts, digest_of_parts, is_digest, members, record_from
+from elldelta.files import (
+    canonical_json,
+    canonical_parts,
+    digest_of_parts,
+    fields_of,
+    is_digest,
+    members,
+    record_from,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -179,8 +187,8 @@ class LedgerHeader:
 
     def to_dict(self) -> dict[str, Any]:
         """The header as plain JSON values."""
-        columns = [dict(vars(column)) for column in self.columns]
-        return {"kind": KIND, "format": FORMAT_VERSION, "sequence": 0, **vars(self), "columns": columns}
+        columns = [fields_of(column) for column in self.columns]
+        return {"kind": KIND, "format": FORMAT_VERSION, "sequence": 0, **fields_of(self), "columns": columns}
 
 
 def _are_names(names: Sequence[Any]) -> bool:
@@ -227,8 +235,8 @@ class LedgerEntry:
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as plain JSON values, without hashes."""
-        content = {name: value for name, value in vars(self).items() if name != "hash"}
-        return {"kind": RELEASE, **content, "update": None if self.update is None else vars(self.update)}
+        content = {name: value for name, value in fields_of(self).items() if name != "hash"}
+        return {"kind": RELEASE, **content, "update": None if self.update is None else fields_of(self.update)}
 
     def check(self, header: LedgerHeader) -> None:
         """Refuses what cannot be a line of a ledger with this header: lines come from servers, too."""
@@ -282,7 +290,7 @@ class VoidLine:
 
     def to_dict(self) -> dict[str, Any]:
         """The line as plain JSON values, without hashes."""
-        content = {name: value for name, value in vars(self).items() if name != "hash"}
+        content = {name: value for name, value in fields_of(self).items() if name != "hash"}
         return {"kind": VOID, **content}
 
 

@@ -15,6 +15,6 @@ from elldelta.release.content import (
 )
 from elldelta.release.manifest import Manifest, manifest_path, read_manifest, recomputed
 from elldelta.release.published import Located, Published, each_once, locate_all, open_published
-from elldelta.release.state import read_told
+from elldelta.release.state import Cells, Told, read_told
 from elldelta.release.updates import Living, Revision, check_updatable
 from elldelta.release.verification import Verification, verify, verify_published

@@ -29,7 +29,15 @@ from elldelta.model import Accounting, Counts
 from elldelta.model.persons import person_key
 from elldelta.plan.classes import Boxes
 from elldelta.release.publishable import fewest_persons, republished
-from elldelta.release.state import COLUMNS, FORMAT_VERSION, METADATA_KEY, read_head, state_digest
+from elldelta.release.state import (
+    COLUMNS,
+    FORMAT_VERSION,
+    METADATA_KEY,
+    Cells,
+    StateHead,
+    read_head,
+    state_digest,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -224,17 +232,20 @@ class Comparison:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        head = {
-            "format": FORMAT_VERSION,
-            "plan": self.plan.digest,
-            "owner": self._owner,
-            "person": self._names,
-            "secret": secrets.token_hex(32),  # nobody can guess who is in it and compare digests
-            "told": self._told(),
-        }
+        groups = self.groups
+        head = StateHead(
+            FORMAT_VERSION,
+            self.plan.digest,
+            self._owner,
+            self._names,
+            secrets.token_hex(32),
+            since=None if groups is None else self.since,
+            came=Cells() if groups is None else Cells.of(groups.joiners),
+            went=Cells() if groups is None else Cells.of(groups.leavers),
+        )
         schema = pa.schema(
             [("who", pa.string()), *((name, pa.int64()) for name in COLUMNS[1:])],
-            {METADATA_KEY: canonical_json(head)},
+            {METADATA_KEY: canonical_json(head.to_dict())},
         )
         rows = self._store(self._query)
         self._persons = [
@@ -282,17 +293,10 @@ class Comparison:
         """What the ledger is told."""
         return Revision(self.groups, self.since, state)
 
-    def _told(self) -> dict[str, Any]:
-        """What an agency must be told besides the release, which `read_told` finds in the state."""
-        if self.groups is None:
-            return {}
-        came, went = _cells(self.groups.joiners), _cells(self.groups.leavers)
-        return {"since": self.since, "came": came, "went": went}
-
     @property
-    def _names(self) -> list[str]:
+    def _names(self) -> tuple[str, str]:
         """What tells persons apart: a column, and the kind of its values, as which they are written."""
-        return [self._person, self._counted.table.kind_of(self._person)]
+        return self._person, self._counted.table.kind_of(self._person)
 
     def _read_state(self, book: Any) -> str:  # noqa: ANN401 (an open ledger)
         """Opens the state, if it is the one that the ledger names, and returns its relation."""
@@ -305,10 +309,10 @@ class Comparison:
         self.since = state_digest(path)
         book.check_since(self._owner, self.since)  # before anything in it is read
         head = read_head(path)
-        column, kind = head["person"]
-        if (head["plan"], head["owner"]) != (self.plan.digest, self._owner):
+        column, kind = head.person
+        if (head.plan, head.owner) != (self.plan.digest, self._owner):
             raise changed(source)
-        if [column, kind] != self._names:
+        if (column, kind) != self._names:
             raise RefusedError(
                 "Persons are not told apart as in the last release, and everybody would be somebody new.",
                 found=f"The column was {column!r}, of the kind {kind}; now it is {self._person!r}, of the "
@@ -473,12 +477,6 @@ class _Outcomes:
             "records_returned": int(self.table(state_sql.RETURN).sum()),
             "longest_wait": self.most_waited,
         }
-
-
-def _cells(table: NDArray[np.int64]) -> list[list[int]]:
-    """The counts of a table that are not 0: rows, columns, numbers."""
-    places = np.nonzero(table)
-    return [numbers.tolist() for numbers in (*places, table[places])]
 
 
 def _first_ranks(plan: Plan) -> NDArray[np.int64]:
