@@ -156,14 +156,14 @@ def fetch(window, seen, folder):
     for link, name in (
         ("Plan file", "plan.json"),
         ("Signature", "plan.json.sig"),
-        ("Public key", "agency-key.pem"),
+        ("Public keys", "agency.pem"),
     ):
         with page.expect_download() as fetched:
             page.locator("main").get_by_role("link", name=link).click()
         assert fetched.value.suggested_filename == name
         fetched.value.save_as(folder / name)
     told = command(
-        "signature", "verify", folder / "plan.json", "--agency-key", folder / "agency-key.pem", "--json"
+        "signature", "verify", folder / "plan.json", "--agency-key", folder / "agency.pem", "--json"
     )
     seen["signature"] = told
     return read_plan(folder / "plan.json")
@@ -306,7 +306,7 @@ def test_two_are_admitted_and_the_one_that_goes_below_ell_is_refused(story):
     for name in ("hospital-a", "hospital-b"):
         assert "Your release is admitted." in story[f"{name} registered"]
     refused = story["hospital-c registered"]
-    assert "Refused:" in refused
+    assert "Not done:" in refused
     assert "What to do:" in refused
     assert "admitted." not in refused
     assert story["refusal has focus"] == "alert"
