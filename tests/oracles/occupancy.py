@@ -146,17 +146,6 @@ def worst_dependence(first_cells, second_cells, ell, first_n, second_n):
     return -solved.fun
 
 
-def most_runs(fails, n_rows):
-    """The most contiguous classes, all of which pass: dynamic programme over every cut."""
-    best = [0] + [None] * n_rows
-    for stop in range(1, n_rows + 1):
-        for start in range(stop):
-            if best[start] is not None and not fails(start, stop):
-                candidate = best[start] + 1
-                best[stop] = candidate if best[stop] is None else max(best[stop], candidate)
-    return best[n_rows]
-
-
 def best_prefix(chances, ell, releases, certifiable, poissonized):
     """The smallest bound over every prefix of the rising chances of missing, with every k tried for each.
 

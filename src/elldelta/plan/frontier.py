@@ -132,22 +132,22 @@ def frontier(
             numbers = np.unique(np.geomspace(fewest, most, n_points).astype(int)).tolist()
         n_cells = len(past.ranks) * past.schema.n_values * len(numbers)
         planner.is_draft = n_cells > MOST_CELLS and not exact
-        return planner, list(frontier_rows(planner, numbers, tell))
+        return planner, list(_rows(planner, numbers, tell))
 
     planner, found = computed(rows, progress)
     drafted = planner.is_draft
     return Frontier(wish.largest_ell, wish.release_failure, wish.releases, not drafted, tuple(found))
 
 
-def frontier_rows(
-    planner: Planner, records: Sequence[int], progress: Progress | None = None
-) -> Iterator[FrontierRow]:
+def _rows(planner: Planner, records: Sequence[int], progress: Progress) -> Iterator[FrontierRow]:
     """What each kind of plan gives for each number of records, one after the other: it may take a while."""
-    n_plans = len(records) * len(planner.kinds)
+    # The paper has one sensitive column and nobody who moves.
+    is_plain = planner.movers is None and not planner.columns
+    kinds: tuple[PlanKind, ...] = ("paper", "certified") if is_plain else ("certified",)
+    n_plans = len(records) * len(kinds)
     for place, n_records in enumerate(records):
         classes: dict[PlanKind, int | None] = {}
-        for turn, kind in enumerate(planner.kinds):
-            n_before = place * len(planner.kinds) + turn
+        for n_before, kind in enumerate(kinds, start=place * len(kinds)):
             planner.progress = part(progress, n_before / n_plans, (n_before + 1) / n_plans)
             try:
                 classes[kind] = planner.plan(kind, n_records).n_classes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from elldelta.core.distribution import RELATIVE_TOLERANCE
@@ -133,29 +133,6 @@ def _made(model: Model, wish: Wish, hierarchies: Mapping[str, Any], progress: Pr
     return Planner(model, wish, progress).made()
 
 
-@dataclass(frozen=True, eq=False)
-class Planned:
-    """A plan and what it is worth.
-
-    Attributes:
-        path: Its file.
-        plan: The plan.
-        utility: How much information it keeps, as a forecast from the model.
-    """
-
-    path: Path
-    plan: Plan
-    utility: Utility
-
-    def to_dict(self) -> dict[str, Any]:
-        """What is told about the plan, as plain JSON values."""
-        return {
-            "plan": str(self.path),
-            **self.plan.summary(),
-            **self.utility.to_dict(self.plan.schema.names),
-        }
-
-
 def plan_to_file(
     model: Path,
     wish: Wish,
@@ -166,7 +143,7 @@ def plan_to_file(
     picture_columns: Sequence[str] | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> Planned:
+) -> tuple[Plan, Utility]:
     """Makes the plan that a wish asks for and writes it, if it and its picture can be written at all.
 
     Args:
@@ -178,18 +155,21 @@ def plan_to_file(
         picture_columns: The two columns to draw.
         overwrite: Whether to replace what is there.
         progress: Is told how far the work is.
+
+    Returns:
+        The plan, and how much information it keeps, as a forecast from the model.
     """
     check_writable(path, overwrite=overwrite)
     check_picture(picture, overwrite=overwrite)
     past = read_model(model)
     made = make_plan(past, wish, hierarchies, progress)
-    planned = Planned(path, made, computed(lambda _: made.utility(past), progress))
+    utility = computed(lambda _: made.utility(past), progress)
     if picture is not None:
         from elldelta.plan.picture import picture_of_classes
 
         write_picture(picture_of_classes(made, past, picture_columns), picture, overwrite=overwrite)
     write_plan(made, path, overwrite=overwrite)
-    return planned
+    return made, utility
 
 
 class Planner:
@@ -218,13 +198,6 @@ class Planner:
         """The planner of one of several sensitive columns."""
         wish = replace(wish_of(self.wish, self.model.schema, place), waiting_risk=self._risk)
         return Planner(self.model.face(place), wish, is_draft=self.is_draft)
-
-    @property
-    def kinds(self) -> tuple[PlanKind, ...]:
-        """The kinds of plan that can be compared for this wish: its own, and the paper's."""
-        is_plain = self.wish.min_records == 1 and (self.movers, self.wish.closeness) == (None, None)
-        others: tuple[PlanKind, ...] = ("paper",) if is_plain and not self.columns else ()
-        return tuple(dict.fromkeys((*others, self.wish.kind)))
 
     def made(self) -> Plan:
         """The plan that the wish asks for, whichever of the three ways it takes to say how many records."""

@@ -174,7 +174,7 @@ def _plan(
     wish = Wish(**{**asked, "waiting_risk": _risk(wishes.waiting_risk)})
     groups = options.named_files(hierarchy, "--hierarchy")
     with output.progress_bar("Planning") as progress:
-        planned = plan_to_file(
+        made, utility = plan_to_file(
             model,
             wish,
             target,
@@ -184,7 +184,7 @@ def _plan(
             overwrite=overwrite,
             progress=progress,
         )
-    told = planned.to_dict()
+    told = {"plan": str(target), **made.summary(), **utility.to_dict(made.schema.names)}
     if json:
         output.print_json(told)
     else:
