@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
 from elldelta.agency.http import MOST_FILE_BYTES, shown, unexpected
-from elldelta.agency.key_file import chosen_keys
 from elldelta.agency.receipt import Receipt, read_receipt, receipt_path
 from elldelta.agency.registration import registration_of
 from elldelta.agency.views import Admitted, PlanView, ProgressView, StateView, View
@@ -27,6 +27,7 @@ from elldelta.files import (
     check_writable,
     is_digest,
     json_object,
+    read_public_keys,
     trusted,
 )
 from elldelta.ledger import check_plan, parse_chain
@@ -36,7 +37,6 @@ from elldelta.release import manifest_path, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from elldelta.agency.http import AgencyServer, Answer
     from elldelta.agency.registration import Registration
@@ -80,6 +80,25 @@ class RemoteStatus:
     registered: int
 
 
+def fetch_keys(server: AgencyServer) -> TrustedKeys:
+    """The keys that the server says are the agency's, the present one first.
+
+    Raises:
+        RemoteError: There is no key, or not the one that its name says.
+    """
+    document = server.get("key").json()
+    text = document.get("public_keys")
+    if not isinstance(text, str):
+        raise unexpected("It tells no key.")
+    try:
+        keys = TrustedKeys.from_pem(text.encode("utf-8", "replace"), source="The key of the server")
+    except FileError as problem:
+        raise unexpected(problem.problem) from None
+    if document.get("id") != keys.keys[0].id:
+        raise unexpected("The key is not the one that it names.")
+    return keys
+
+
 def fetch_plan(
     server: AgencyServer,
     plan_digest: str,
@@ -107,7 +126,7 @@ def fetch_plan(
     check_plan_digest(plan_digest)
     for path in (output, signature_path(output)):
         check_writable(path, overwrite=overwrite)
-    keys, is_first = chosen_keys(server, agency_key, trust_first_key)
+    keys, is_first = _chosen_keys(server, agency_key, trust_first_key)
     signature = server.get("plans", plan_digest, "signature").json()
     source = "The signature of the server"
     signed = verified_signature(signature, keys, source=source)
@@ -323,6 +342,28 @@ def check_plan_digest(text: str) -> str:
             remedy="Take it from the agency's list: elldelta remote plans.",
         )
     return text
+
+
+def _chosen_keys(
+    server: AgencyServer, agency_key: Path | None, trust_first_key: Path | None
+) -> tuple[TrustedKeys, bool]:
+    """The keys of a file that was named, or the server's own if they are to be believed this once.
+
+    Returns:
+        The keys, and whether they are the server's own, which are still to be written.
+    """
+    if (agency_key is None) == (trust_first_key is None):
+        raise ParameterError(
+            "A plan is checked with the agency's key.",
+            found="No key was named, or in two ways.",
+            remedy="Give `agency_key=FILE`. If you have no key yet: `trust_first_key=FILE`, and compare "
+            "its name with the agency on the telephone.",
+        )
+    path = Path(agency_key or trust_first_key or "")
+    if agency_key is not None or path.exists():
+        return read_public_keys(path), False
+    check_writable(path, overwrite=False)
+    return fetch_keys(server), True
 
 
 def _listed(server: AgencyServer, *path: str, query: Mapping[str, str] | None = None) -> list[Any]:

@@ -28,7 +28,7 @@ def _key(
     json: options.Json = False,
 ) -> None:
     """Show the agency's public key and its former ones, and keep them in a file."""
-    from elldelta.agency.key_file import fetch_keys
+    from elldelta.agency.remote import fetch_keys
     from elldelta.files import ALGORITHM, write_key
 
     keys = fetch_keys(connection.open(needs_token=False))

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from elldelta.agency.server.checking import answered, check_epsilon
 from elldelta.agency.server.errors import document_of
 from elldelta.agency.server.services.jobs import JobView, finish_job
 from elldelta.agency.server.services.plans import issue_plan
-from elldelta.agency.server.services.populations import load_model
+from elldelta.agency.server.services.populations import check_epsilon, load_model, protected_model
 from elldelta.agency.server.services.requests import FEWEST_PAST, open_request
 from elldelta.agency.server.tables import Job, ModelFile
 from elldelta.errors import RefusedError
@@ -52,7 +51,7 @@ def store_frontier(agency: Agency, job: Job, tell: Tell) -> None:
 
     It is computed once, from rounded counts: clients see it, and no count can be solved for.
     """
-    model = answered(_model(agency, job, tell), agency.secret)
+    model = protected_model(_model(agency, job, tell), agency.secret)
     values = min(column.size for column in model.schema.sensitives)
     ells = [ell for ell in FRONTIER_ELLS if ell <= values]
     rows = []

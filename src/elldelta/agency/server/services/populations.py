@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic import AliasPath, Field
 from sqlalchemy import select
 
-from elldelta.agency.server.checking import check_model, read_limited
-from elldelta.agency.server.errors import ConflictError, NotFoundError
+from elldelta.agency.server.errors import ConflictError, NotFoundError, TooLargeError
 from elldelta.agency.server.paging import BEGINNING, Cursor, Page, read_page
 from elldelta.agency.server.services.jobs import enqueue
 from elldelta.agency.server.services.plans import find_plan, load_plan
@@ -23,8 +24,9 @@ from elldelta.agency.server.tables import (
 )
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.views import View
-from elldelta.errors import ParameterError
+from elldelta.errors import ParameterError, RefusedError
 from elldelta.files import digest
+from elldelta.model import model_from_bytes, promise_to_the_past, rounded
 from elldelta.plan.picture import picture_of_classes
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from elldelta.agency.server.state import Agency
     from elldelta.model import Model
     from elldelta.plan.plan import Plan
+    from elldelta.schema.schema import Column
 
 MOST_POSITIONS = 100_000
 """More pairs of values than this make a map of classes that takes long to draw and shows nothing."""
@@ -134,8 +137,9 @@ def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> P
         ConflictError: Releases are registered that describe their columns differently: no release of a plan
             from this model could be linked with them.
     """
-    model = check_model(content, agency.limits.model_cells, agency.settings.require_epsilon)
-    _check_schema(agency, name, model.schema_digest)
+    model = _read_limited(content, agency.limits.model_cells)
+    check_epsilon(model, agency.settings.require_epsilon)
+    _check_schema(agency, name, model.schema.digest)
     with agency.database.writing() as session:
         population = find_population(session, name)
         population.model = uploaded = ModelFile(
@@ -143,7 +147,7 @@ def upload_model(agency: Agency, caller: Caller, name: str, content: bytes) -> P
             digest=model.digest,
             keyed_digest=agency.keyed(model.digest),
             file=content,
-            summary=model.summary,
+            summary=_summary(model),
             uploaded_by=caller.id,
             uploaded_at=agency.clock(),
             frontier=None,
@@ -190,7 +194,7 @@ def current_model(agency: Agency, population: Population) -> ModelFile:
 @lru_cache(maxsize=2)
 def load_model(agency: Agency, model_id: int) -> Model:
     """A model, read again from its file. It never changes."""
-    return read_limited(model_content(agency, model_id), agency.limits.model_cells)
+    return _read_limited(model_content(agency, model_id), agency.limits.model_cells)
 
 
 def model_content(agency: Agency, model_id: int) -> bytes:
@@ -229,6 +233,24 @@ def draw_classes(agency: Agency, plan_digest: str) -> Figure:
     return picture_of_classes(plan, load_model(agency, model.id))
 
 
+def check_epsilon(model: Model, most_epsilon: float | None) -> None:
+    """Refuses a model that does not protect its past records with at most so large an epsilon, if any."""
+    epsilon = sum(each.epsilon for each in model.noise)
+    if most_epsilon is not None and not 0.0 < epsilon <= most_epsilon:
+        raise RefusedError(
+            f"This service takes only models that protect the past, with epsilon {most_epsilon:g} at most.",
+            found=f"Its epsilon is {epsilon:g}, if all its estimates share people."
+            if model.noise
+            else "Its counts are exact.",
+            remedy=f"Estimate it with --epsilon {most_epsilon:g}, and upload that.",
+        )
+
+
+def protected_model(model: Model, secret: bytes) -> Model:
+    """The model from which frontiers are computed: noise or rounding hides every count."""
+    return model if model.noise else rounded(model, np.random.default_rng(list(secret)))
+
+
 def _check_schema(agency: Agency, name: str, schema_digest: str) -> None:
     with agency.database.reading() as session:
         registered = select(LedgerLine.plan_digest).join(PlanRow, PlanRow.digest == LedgerLine.plan_digest)
@@ -241,3 +263,54 @@ def _check_schema(agency: Agency, name: str, schema_digest: str) -> None:
                 found="No release of a plan from this model could be linked with them, or admitted.",
                 remedy="Estimate it with the schema of the earlier model, or add another population.",
             )
+
+
+def _read_limited(content: bytes, most_cells: int) -> Model:
+    """A model, unless its table has more cells; a small file may unpack to a huge one."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with contextlib.suppress(pa.ArrowException, OSError):  # what reads the model says what is wrong
+        _check_size(pq.read_metadata(pa.BufferReader(content)).num_rows, most_cells)
+    model = model_from_bytes(content)
+    _check_size(len(model.ranks) * model.schema.n_values, most_cells)
+    return model
+
+
+def _check_size(n_cells: int, most: int) -> None:
+    if n_cells > most:
+        raise TooLargeError(
+            "The model is too large.",
+            found=f"Its table has {n_cells} cells; the service plans with at most {most}.",
+            remedy="Use coarser values, or ask whoever runs the service for a larger limit.",
+        )
+
+
+def _summary(model: Model) -> dict[str, Any]:
+    schema, told = model.schema, (int if model.noise else _two_digits)
+    return {
+        "quasi_identifiers": [_column(column) for column in schema.quasi_identifiers],
+        "sensitive": _column(schema.sensitive),
+        **(
+            {"sensitives": [_column(column) for column in schema.sensitives]} if schema.also_sensitive else {}
+        ),
+        "combinations": schema.n_combinations,
+        "combinations_with_records": told(len(model.ranks)),
+        "past_records": told(model.n_records),
+        **({"protection": promise_to_the_past(model.noise)} if model.noise else {}),
+    }
+
+
+def _two_digits(number: int) -> int:
+    """A number with two digits and zeros."""
+    step = int(10 ** max(0, len(str(number)) - 2))
+    return number // step * step
+
+
+def _column(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "kind": type(column.domain).__name__.lower(),
+        "values": column.size,
+        "has_hierarchy": column.hierarchy is not None,
+    }
