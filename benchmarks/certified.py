@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks._adult import ADULT, adult_model, owners
 from elldelta.core.coarsen import fit
 from elldelta.core.linkage import ReleasedCounts, link
+from elldelta.core.partition import Partition
 from elldelta.plan.planner import plan
 
 REFERENCE = {0.01: 349, 0.05: 438, 0.1: 496, 0.2: 530}
@@ -36,13 +37,14 @@ def fewest_values_of_pairs(results):
 
 def describe(name, made, model, tables):
     results = published(made, model, tables)
-    classes = np.mean([item.cost.n_published for item in results])
-    loss = np.mean([item.cost.ncp_after for item in results])
-    left_out = np.mean([item.cost.suppressed_share for item in results])
+    classes = np.mean([item.n_published for item in results])
+    loss = np.mean([item.ncp for item in results])
+    left_out = np.mean([item.suppressed_share for item in results])
     fewest = fewest_values_of_pairs(results)
+    planned = made.hull_loss.ncp(Partition(np.arange(made.n_classes)))
     print(
         f"  {name}: {made.n_classes} planned, {classes:.0f} published, NCP {loss:.4f} "
-        f"(planned {results[0].cost.ncp_before:.4f}), {left_out:.2%} left out, fewest values linked {fewest}"
+        f"(planned {planned:.4f}), {left_out:.2%} left out, fewest values linked {fewest}"
     )
     return classes, fewest
 

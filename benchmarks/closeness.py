@@ -94,14 +94,14 @@ def run():
     for limit, aimed_loss in AIMS.items():
         seconds, made = timed(lambda limit=limit: plan(model, closeness=limit, **wish))
         results = publish(made, model, tables)
-        loss = np.mean([item.cost.loss for item in results])
-        classes = np.mean([item.cost.n_published for item in results])
+        loss = np.mean([item.loss for item in results])
+        classes = np.mean([item.n_published for item in results])
         furthest = linked_distance(results, made.terms.closeness.references)
         n_admitted = admitted(made, model, Fraction(str(limit)), most=60)
         print(
             f"  T = {limit}: {made.n_classes} planned (risk {made.waiting_risk:g}), "
             f"{classes:.0f} published, loss {loss:.4f}, left out "
-            f"{np.mean([item.cost.suppressed_share for item in results]):.2%}, furthest pair "
+            f"{np.mean([item.suppressed_share for item in results]):.2%}, furthest pair "
             f"{furthest:.3f}, a ledger admits {n_admitted}, {seconds:.1f} s"
         )
         yield Fact(
@@ -115,8 +115,8 @@ def run():
         yield f"furthest pair / T, T = {limit}", furthest / limit, 1.0
         yield f"seconds of planning / for ell = 5, T = {limit}", seconds / ell_seconds, 3.0
         both = publish(plan(model, ell=5, closeness=limit, **wish), model, tables)
-        more = np.mean([item.cost.loss for item in both]) / loss
-        print(f"    with ell = 5 as well: loss {np.mean([item.cost.loss for item in both]):.4f}")
+        more = np.mean([item.loss for item in both]) / loss
+        print(f"    with ell = 5 as well: loss {np.mean([item.loss for item in both]):.4f}")
         yield f"loss with ell = 5 as well / without, T = {limit}", more, 1.1
         found = through_a_ledger(model, limit)
         print(f"    through a ledger that spends what was used: loss {found[0]:.4f}, {found[1]:.0f} classes")
@@ -156,6 +156,6 @@ def through_a_ledger(model, limit, share=0.6, n_draws=4):
             smallest = smallest.joined(item.certificate.counts, item.grouping)
             left = made.terms.closeness.with_others(smallest, Fraction(str(limit)))
             terms = replace(made.terms, closeness=left)
-            losses.append(item.cost.loss)
-            classes.append(item.cost.n_published)
+            losses.append(item.loss)
+            classes.append(item.n_published)
     return np.mean(losses), np.mean(classes)

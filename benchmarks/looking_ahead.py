@@ -56,8 +56,8 @@ def measure(model, n_owners, n_draws):
     losses, classes, fewest = [], [], model.schema.n_values
     for draw in range(n_draws):
         fitted = list(publish(made, model, owners(model, n_owners, RECORDS, seed=100 + draw)))
-        losses.append([item.cost.loss for item in fitted])
-        classes.append([item.cost.n_published for item in fitted])
+        losses.append([item.loss for item in fitted])
+        classes.append([item.n_published for item in fitted])
         linked = link([ReleasedCounts(item.grouping, item.certificate.counts) for item in fitted])
         fewest = min(fewest, linked.diversity)
     return np.array(losses), np.mean(classes, axis=0), fewest
@@ -89,10 +89,10 @@ def run(size):
                 made.terms,
                 made.hull_loss,
                 on_failure="coarsen-suppress",
-            ).cost
+            )
             for table in owners(model, n_draws, RECORDS, seed=7)
         ]
-        loss = np.mean([cost.loss for cost in plain])
+        loss = np.mean([item.loss for item in plain])
         print(f"  Adult, certificates for 2, risk {made.waiting_risk:g}: {loss:.4f}")
         yield "mean loss / aim, Adult, certificates alone", loss / PLAIN_AIM, 1.0
     else:

@@ -76,8 +76,8 @@ def run():
         model = estimate(table, known)
         made = plan(model, **asked, **more)
         fitted = [publish(made, model, own) for own in owners(model, N_OWNERS, RECORDS, seed=7)]
-        n_classes = np.mean([item.cost.n_published for item in fitted])
-        loss = np.mean([item.cost.loss for item in fitted])
+        n_classes = np.mean([item.n_published for item in fitted])
+        loss = np.mean([item.loss for item in fitted])
         print(f"  {name}: risk {made.waiting_risk:g}, {n_classes:.0f} classes, loss {loss:.4f}")
         for what, later in moved(known, model.positions).items():
             found = [below(made, model, *pair, later) for pair in zip(fitted[::2], fitted[1::2], strict=True)]

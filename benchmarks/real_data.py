@@ -83,8 +83,8 @@ def our_left(model, tables, people, ell, n_releases):
         counts = done.certificate.counts
         shown = counts[done.grouping.class_of[class_of_rank(people)]] > 0
         left = shown if left is None else left & shown
-        n_out.append(done.cost.suppressed_share)
-        n_classes.append(done.cost.n_published)
+        n_out.append(done.suppressed_share)
+        n_classes.append(done.n_published)
     return left.sum(axis=1), float(np.mean(n_out)), float(np.mean(n_classes))
 
 

@@ -16,7 +16,7 @@ from tests.switch import quick_or_all
 import elldelta as ed
 
 RECORD = Path(__file__).with_name("expected.json")
-STEP = quick_or_all(8, 1)
+STEP = quick_or_all(10, 1)
 
 
 @pytest.fixture(scope="module")

@@ -171,7 +171,7 @@ def test_fitted_releases_of_any_owners_link_to_ell(on_failure):
         for owner in range(terms.releases):
             tables.append(adversarial_table(rng, terms, owner, tables))
             fitted = fit(tables[-1], terms, loss, on_failure=on_failure)
-            n_merged += fitted.cost.n_merged
+            n_merged += fitted.n_merged
             releases.append(fitted.certificate)
         # One of them in other classes than its owner would choose: whatever is certified may be mixed.
         releases[0] = suppressed_until_certified(tables[0], terms, random_grouping(rng, 240))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.core.hull_loss import HullLoss, MassOf
+from elldelta.core.hull_loss import HullLoss
 from elldelta.core.partition import Partition
 from elldelta.core.several import AnyCertificate, Terms, certify
 from elldelta.errors import InternalError, ParameterError, RefusedError
@@ -38,53 +38,23 @@ NEVER = 1e9
 """A price of leaving records out at which none is left out that can be published."""
 
 
-@dataclass(frozen=True)
-class CoarseningCost:
-    """What it cost to pass.
-
-    Attributes:
-        n_base_classes: R, the classes of the plan.
-        n_published: Published classes with a record.
-        n_published_before: Base classes with a record: what would have been published had all passed.
-        n_failing: Base classes that failed by themselves.
-        n_merged: Base classes that are published together with others.
-        n_records: Records of the table.
-        n_suppressed: Records left out.
-        ncp_before: Mean loss of the base classes, over all mass.
-        ncp_after: Mean loss of the published classes, over the mass that is not suppressed.
-        loss: What the owner loses: the loss of what is published, and the mass of what is left out.
-        mass_of: Whose mass weighs all three.
-    """
-
-    n_base_classes: int
-    n_published: int
-    n_published_before: int
-    n_failing: int
-    n_merged: int
-    n_records: int
-    n_suppressed: int
-    ncp_before: float
-    ncp_after: float
-    loss: float
-    mass_of: MassOf
-
-    @property
-    def suppressed_share(self) -> float:
-        """The share of records left out."""
-        return self.n_suppressed / self.n_records if self.n_records else 0.0
-
-
 @dataclass(frozen=True, eq=False)
 class Coarsening:
-    """What may be published: a grouping, what is left out, its certificate, and what it cost.
+    """What may be published: a grouping, what is left out, its certificate, and what it cost to pass.
 
     Attributes:
         certificate: The certificate of what is published; it holds.
-        cost: What it cost to pass.
+        n_failing: Base classes that failed by themselves.
+        n_merged: Base classes that are published together with others.
+        ncp: Mean loss of the published classes, over the mass that is not suppressed.
+        loss: What the owner loses: the loss of what is published, and the mass of what is left out.
     """
 
     certificate: AnyCertificate
-    cost: CoarseningCost
+    n_failing: int
+    n_merged: int
+    ncp: float
+    loss: float
 
     @property
     def grouping(self) -> Partition:
@@ -95,6 +65,21 @@ class Coarsening:
     def suppressed(self) -> NDArray[np.bool_]:
         """Whether the records of a published class are left out, one per published class."""
         return self.certificate.suppressed
+
+    @property
+    def n_published(self) -> int:
+        """Published classes with a record."""
+        return self.certificate.n_published
+
+    @property
+    def n_suppressed(self) -> int:
+        """How many records are left out."""
+        return self.certificate.n_suppressed
+
+    @property
+    def suppressed_share(self) -> float:
+        """The share of records left out."""
+        return self.n_suppressed / max(1, self.n_suppressed + self.certificate.n_records)
 
 
 def fit(
@@ -160,7 +145,7 @@ def fit(
     if not fitting:
         least = min(found, key=lambda one: one.n_suppressed)
         raise _too_much_left_out(least, n_records, allowed, may_suppress=may_suppress)
-    return min((_coarsening(table, terms, loss, one) for one in fitting), key=lambda one: one.cost.loss)
+    return min((_coarsening(table, terms, loss, one) for one in fitting), key=lambda one: one.loss)
 
 
 def _too_much_left_out(
@@ -189,21 +174,14 @@ def _coarsening(
     sizes = np.bincount(certificate.grouping.class_of)
     is_out = certificate.suppressed[certificate.grouping.class_of] & table.any(axis=1)
     left_out = float(loss.mass[is_out].sum())
-    ncp_after = loss.ncp(certificate.grouping, certificate.suppressed)
-    cost = CoarseningCost(
-        n_base_classes=terms.n_classes,
-        n_published=certificate.n_published,
-        n_published_before=alone.n_published,
+    ncp = loss.ncp(certificate.grouping, certificate.suppressed)
+    return Coarsening(
+        certificate,
         n_failing=int(alone.fails.sum()),
         n_merged=int(sizes[sizes > 1].sum()),
-        n_records=int(table[:, terms.columns[0]].sum()),
-        n_suppressed=certificate.n_suppressed,
-        ncp_before=loss.ncp(alone.grouping),
-        ncp_after=ncp_after,
-        loss=ncp_after * (1.0 - left_out) + price * left_out,
-        mass_of=loss.mass_of,
+        ncp=ncp,
+        loss=ncp * (1.0 - left_out) + price * left_out,
     )
-    return Coarsening(certificate, cost)
 
 
 def unmergeable(counts: NDArray[np.int64], terms: Terms) -> NDArray[np.bool_]:
@@ -274,7 +252,7 @@ def coarsen_boxes(
         suppressed = np.zeros(grouping.n_classes, dtype=np.bool_)
         suppressed[grouping.class_of[is_out]] = True
         found.append(certify(table, terms, grouping, suppressed))
-    return min(found, key=lambda one: _coarsening(table, terms, loss, one, price).cost.loss)
+    return min(found, key=lambda one: _coarsening(table, terms, loss, one, price).loss)
 
 
 def _near_order(loss: HullLoss) -> NDArray[np.intp]:

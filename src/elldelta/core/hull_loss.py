@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from elldelta.core.partition import Partition
 
-MassOf = Literal["plan", "owner"]
-"""Whose mass weighs the losses: what the plan expects, or the owner's records."""
-
 
 @dataclass(frozen=True, eq=False)
 class HullLoss:
@@ -28,16 +25,14 @@ class HullLoss:
         lows: First position of each base class per attribute, R x d, read-only.
         highs: Last position, inclusive, R x d, read-only.
         sizes: The number of positions of each attribute.
-        mass: The mass of each base class, read-only; scaled to a sum of 1 where there is any.
-        mass_of: Whose mass it is, for the report. With the plan's mass the merges depend on the owner's
-            records only through which values classes show.
+        mass: The mass of each base class, read-only; scaled to a sum of 1 where there is any. With the plan's
+            mass the merges depend on the owner's records only through which values classes show.
     """
 
     lows: NDArray[np.int64]
     highs: NDArray[np.int64]
     sizes: tuple[int, ...]
     mass: NDArray[np.float64]
-    mass_of: MassOf = "plan"
 
     def __post_init__(self) -> None:
         lows, highs = frozen(self.lows, np.int64, copy=True), frozen(self.highs, np.int64, copy=True)

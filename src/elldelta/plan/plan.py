@@ -239,7 +239,7 @@ class Plan(Shown):
         mass = np.array(
             [sum(cells) for cells in self.witness_cells] if self.closeness is None else self.closeness.masses
         )
-        return HullLoss(lows, highs, self.schema.sizes, mass, "plan")
+        return HullLoss(lows, highs, self.schema.sizes, mass)
 
     def utility(self, model: Model) -> Utility:
         """How much information the classes keep, measured on a model: a forecast for the plan's records."""

@@ -95,7 +95,7 @@ def _losses(plan: Plan, model: Model, owners: int | None, seed: int) -> Iterator
         if state is not None:
             shown = fitted.certificate
             state = state.admit(shown.missed, (shown.counts, shown.grouping))
-        yield fitted.cost.loss
+        yield fitted.loss
 
 
 def _drawn(plan: Plan, model: Model, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -383,8 +383,8 @@ def _cost(content: Publishable, plan: Plan) -> Coarsened | None:
     """What it cost to pass, as plain numbers; None for a plan that does not check."""
     if content.coarsening is None:
         return None
-    cost = content.coarsening.cost
-    return coarsened(plan, content.coarsening.grouping, cost.n_failing, cost.n_suppressed)
+    made = content.coarsening
+    return coarsened(plan, made.grouping, made.n_failing, made.n_suppressed)
 
 
 def coarsened(plan: Plan, grouping: Partition, n_failing: int = 0, n_suppressed: int = 0) -> Coarsened:
