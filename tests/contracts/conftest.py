@@ -4,9 +4,11 @@ import pytest
 
 
 def pytest_collection_modifyitems(items):
-    """A contract's subclass may name those of its tests that are slow there and fast on another engine."""
+    """A contract's subclass may name those of its tests that are slow there, or the few that are not rare."""
     for item in items:
-        if item.name in getattr(getattr(item, "cls", None), "rarely", ()):
+        contract = getattr(item, "cls", None)
+        often = getattr(contract, "often", None)
+        if item.name in getattr(contract, "rarely", ()) or (often is not None and item.name not in often):
             item.add_marker(pytest.mark.slow)
 
 

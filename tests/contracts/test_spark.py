@@ -106,32 +106,26 @@ class InMemory:
 
 class TestTables(InMemory, EngineContract):
     n_examples = quick_or_all(3, 6)
-    rarely = (
-        "test_a_table_is_published_again_as_on_any_other_engine",
-        "test_columns_that_differ_only_in_case",
-        "test_counts_of_text_equal_the_definition",
-        "test_parquet_counts_like_the_table_in_memory",
-        "test_persons_are_counted_once_per_value_and_once",
-        "test_records_that_name_nobody_are_refused[None]",
-        "test_records_that_name_nobody_are_refused[]",
-        "test_records_that_name_nobody_are_refused[NA]",
-        "test_several_files_with_other_orders_and_extra_columns_are_one_table[parquet]",
+    often = (
+        "test_a_release_holds_what_the_definition_says",
+        "test_counts_of_typed_columns_equal_the_definition",
+        "test_persons_are_counted_once_per_value_of_every_column",
+        "test_several_sensitive_columns_are_counted_each_by_itself",
+        "test_texts_and_names_of_users_are_never_read_as_sql",
+        "test_what_it_cannot_do_is_refused_with_the_engine_that_can",
     )
 
 
 class TestInference(InMemory, InferenceContract):
-    rarely = (
-        "test_a_column_means_the_same_in_every_spelling",
-        "test_a_schema_is_inferred_from_text_as_from_typed_columns",
-        "test_bins_are_made_as_told",
-    )
+    often = ("test_texts_that_stand_for_missing_values_are_no_values",)
 
 
 class TestFailures(FailureContract):
     engine_name = "spark"
-    rarely = (
-        "test_refused_outputs_leave_everything_as_it_was[parquet]",
-        "test_the_canary_is_in_no_message[typed]",
+    often = (
+        "test_bad_files_are_refused_without_a_cell_and_stay_as_they_are",
+        "test_files_that_cannot_be_one_table_fail_without_a_cell",
+        "test_the_canary_is_in_no_message[text]",
     )
     no_room = "There is no room|not enough memory or temporary space"
 
