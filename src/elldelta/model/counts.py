@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -17,9 +18,10 @@ from elldelta.core.distribution import (
     sparse_rows,
 )
 from elldelta.errors import DataError, InternalError, SchemaError
+from elldelta.files import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -82,10 +84,7 @@ class Accounting:
 
     def to_dict(self) -> dict[str, Any]:
         """The account as plain JSON values; it can be made again from them."""
-        content = {**vars(self), "nulls": dict(self.nulls), "unknown": dict(self.unknown)}
-        if not self.n_repeated:  # as it was written before persons were counted
-            del content["n_repeated"]
-        return content
+        return {**fields_of(self), "nulls": dict(self.nulls), "unknown": dict(self.unknown)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,11 +20,13 @@ from elldelta.errors import ElldeltaError, FileError, ParameterError, RefusedErr
 from elldelta.files import (
     AtomicFiles,
     CsvFormat,
+    MisfitError,
     canonical_json,
     changed,
     check_format,
     digest,
     loaded,
+    record_from,
     unreadable,
 )
 from elldelta.model.counting import ShowValues, UnknownPolicy, count
@@ -397,9 +399,9 @@ def _read(opened: Callable[[], Any], name: Path | str) -> Model:
         # Column by column: the whole table beside its arrays would take twice the memory.
         ranks, values, n = (_column(opened(), column) for column in ("rank", "value", "n"))
         n_cells = n.size
-        counts = Counts.from_cells(schema, ranks, values, n, Accounting(**head["accounting"]))
+        counts = Counts.from_cells(schema, ranks, values, n, record_from(Accounting, head["accounting"]))
         del ranks, values, n
-        model = Model(counts, tuple(Protection(**each) for each in head["noise"]))
+        model = Model(counts, record_from(tuple[Protection, ...], head["noise"]))
         intact = (
             schema.digest == head["schema_digest"]
             and model.digest == head["digest"]
@@ -407,6 +409,8 @@ def _read(opened: Callable[[], Any], name: Path | str) -> Model:
         )
     except (pa.ArrowException, OSError):
         raise _not_a_model(name, "It is not a whole, readable Parquet file.") from None
+    except MisfitError as misfit:
+        raise changed(f"The model {name}", misfit.words) from None
     except (ElldeltaError, KeyError, TypeError, ValueError):
         intact = False
     if not intact:
