@@ -43,7 +43,7 @@ def loss(made, model, tables):
         fitted = fit(base, made.terms, hulls, on_failure="coarsen-suppress")
         mass = base.sum(axis=1).astype(float)
         out = mass[fitted.suppressed[fitted.grouping.class_of]].sum() / mass.sum()
-        own = HullLoss(hulls.lows, hulls.highs, hulls.sizes, mass, "owner")
+        own = HullLoss(hulls.lows, hulls.highs, hulls.sizes, mass)
         losses.append(own.ncp(fitted.grouping, fitted.suppressed) * (1.0 - out) + out)
     return np.mean(losses)
 
