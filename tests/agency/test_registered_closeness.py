@@ -5,7 +5,7 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from tests.agency.registrations import Agency, full, make_plan, make_registration
+from tests.agency.registrations import NONCE, Agency, full, make_plan, make_registration
 from tests.oracles import closeness as oracle
 
 from elldelta.agency.admission import check_registration
@@ -144,4 +144,4 @@ def test_the_same_again_is_the_same_line():
     first = agency.register(CLOSE, registration, "A")
     assert agency.register(CLOSE, registration, "A").entry == first.entry
     examined = examine(CLOSE, registration, owner="A")
-    assert not check_registration(examined, agency.past(CLOSE, examined, "A"), owner="A").is_new
+    assert not check_registration(examined, agency.past(CLOSE, examined, "A"), owner="A", nonce=NONCE).is_new

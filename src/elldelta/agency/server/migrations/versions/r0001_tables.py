@@ -20,7 +20,10 @@ down_revision = None
 
 def upgrade() -> None:
     """Makes the tables."""
-    Base.metadata.create_all(op.get_bind(), checkfirst=False)
+    copies = sa.MetaData(naming_convention=Base.metadata.naming_convention)
+    for table in Base.metadata.tables.values():  # making tables on PostgreSQL would change the originals
+        table.to_metadata(copies)
+    copies.create_all(op.get_bind(), checkfirst=False)
     make_append_only("ledger_lines", ("plan_digest", "sequence"))
     make_append_only(
         "registrations", ("plan_digest", "sequence"), ("plan_digest", "party_id", "content_digest")
