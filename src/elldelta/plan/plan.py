@@ -18,6 +18,7 @@ from elldelta.files import (
     AtomicFiles,
     MisfitError,
     changed,
+    fields_of,
     read_json,
     record_from,
     sealed_bytes,
@@ -55,8 +56,6 @@ FORMAT_VERSION = 1
 
 KIND = "plan"
 
-_PLAIN = ("ell", "delta", "releases", "records", "failure_upper", "p", "waiting_risk", "min_records",
-          "model_digest", "promise", "owners", "movers")  # fmt: skip
 _TABLES = ("witnesses", "witness_cells")
 
 
@@ -350,18 +349,17 @@ class Plan(Shown):
 
     def _content(self) -> dict[str, Any]:
         """What the plan says."""
-        return {
+        content = {
+            **fields_of(self),
             "schema": self.schema.to_dict(),
             "classes": self.classes.to_dict(),
-            "witnesses": self.witnesses,
-            "witness_cells": self.witness_cells,
             "conditions": list(self.conditions),
             "past": [protection.to_dict() for protection in self.past],
             "closeness": None if self.closeness is None else self.closeness.to_dict(),
             "also": [face_to_dict(face) for face in self.also],
-            "plan_kind": self.kind,
-            **{name: getattr(self, name) for name in _PLAIN},
         }
+        content["plan_kind"] = content.pop("kind")  # a file has its own kind
+        return content
 
     def summary(self) -> dict[str, Any]:
         """What the plan promises as plain JSON values, without its classes and witnesses."""
@@ -417,9 +415,8 @@ class Plan(Shown):
                 also = tuple(face_from_dict(said, schema.face(place), own) for place, own in further)
                 plan = replace(plan, schema=schema, also=also)
             # These hold what stands in the document, so they need not be written out again.
-            if all(set(map(type, content[name])) == {list} for name in _TABLES):
-                written = {name: parts[name] for name in _TABLES}
-                plan.__dict__["file_content"] = sealed_bytes(KIND, FORMAT_VERSION, plan._content(), written)
+            written = {name: parts[name] for name in _TABLES}
+            plan.__dict__["file_content"] = sealed_bytes(KIND, FORMAT_VERSION, plan._content(), written)
             # The words must be those that this format has for the numbers: nobody else's promise counts.
             intact = (
                 plan.digest == document["digest"]

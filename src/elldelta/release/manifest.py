@@ -7,7 +7,7 @@ the words of the schema, and no value of a single person.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -17,7 +17,7 @@ from msgspec import Meta
 from elldelta._version import __version__
 from elldelta.core.partition import Partition, merged_classes
 from elldelta.errors import ElldeltaError, ParameterError
-from elldelta.files import MisfitError, changed, is_digest, read_json, record_from, seal, unseal
+from elldelta.files import MisfitError, changed, fields_of, is_digest, read_json, record_from, seal, unseal
 from elldelta.plan.classes import Classes, Merged, class_labels, classes_from_dict
 from elldelta.plan.closeness import ClosenessShown
 from elldelta.release.content import diversities_by_column
@@ -247,12 +247,12 @@ class Manifest:
     def to_dict(self) -> dict[str, Any]:
         """The manifest as plain JSON values, with its digest."""
         content = {
+            **fields_of(self),
             "schema": self.schema.to_dict(),
             "classes": self.classes.to_dict(),
             "nulls": dict(self.nulls),
             "unknown": dict(self.unknown),
-            "also": [dict(unit) for unit in self.also],
-            **{name: getattr(self, name) for name in _PLAIN},
+            "also": list(self.also),
         }
         return seal(KIND, FORMAT_VERSION, content)
 
@@ -271,13 +271,6 @@ class Manifest:
         if manifest.to_dict()["digest"] != document["digest"]:
             raise changed(source, "It holds a key that is not known here, or is spelt in another way.")
         return manifest
-
-
-_PLAIN = tuple(
-    field.name
-    for field in fields(Manifest)
-    if field.name not in ("schema", "classes", "nulls", "unknown", "also")
-)
 
 
 def _updated(update: Updated) -> Iterator[str]:
