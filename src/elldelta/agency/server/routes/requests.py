@@ -161,8 +161,7 @@ def ask_page(visit: CurrentVisit, name: Name) -> Response:
     about = _asking(visit, name, NOTHING)
     model = about["population"].model
     if model is not None:
-        columns = model.sensitives or (model.sensitive,)
-        about["typed"]["ell"] = str(min(3, *(column.values for column in columns)))
+        about["typed"]["ell"] = str(min(3, *(column.values for column in model.sensitives)))
     return page(visit.request, "request_form.html", **about)
 
 

@@ -78,12 +78,7 @@ class ModelView(View):
     quasi_identifiers: tuple[ColumnView, ...] = Field(
         validation_alias=AliasPath("summary", "quasi_identifiers")
     )
-    sensitive: ColumnView = Field(validation_alias=AliasPath("summary", "sensitive"))
-    sensitives: tuple[ColumnView, ...] = Field(
-        default=(),
-        validation_alias=AliasPath("summary", "sensitives"),
-        description="All of them, if there are several.",
-    )
+    sensitives: tuple[ColumnView, ...] = Field(validation_alias=AliasPath("summary", "sensitives"))
     combinations: int = Field(validation_alias=AliasPath("summary", "combinations"))
     combinations_with_records: int = Field(validation_alias=AliasPath("summary", "combinations_with_records"))
     past_records: int = Field(validation_alias=AliasPath("summary", "past_records"))
@@ -290,10 +285,7 @@ def _summary(model: Model) -> dict[str, Any]:
     schema, told = model.schema, (int if model.noise else _two_digits)
     return {
         "quasi_identifiers": [_column(column) for column in schema.quasi_identifiers],
-        "sensitive": _column(schema.sensitive),
-        **(
-            {"sensitives": [_column(column) for column in schema.sensitives]} if schema.also_sensitive else {}
-        ),
+        "sensitives": [_column(column) for column in schema.sensitives],
         "combinations": schema.n_combinations,
         "combinations_with_records": told(len(model.ranks)),
         "past_records": told(model.n_records),

@@ -126,12 +126,12 @@ def file_request(agency: Agency, caller: Caller, population: str, wish: Wish) ->
 
 def _check_columns(wish: Wish, summary: dict[str, Any]) -> None:
     """Refuses numbers that do not fit the sensitive columns of a model."""
-    columns = summary.get("sensitives", [summary["sensitive"]])
+    columns = summary["sensitives"]
     names = [column["name"] for column in columns]
     own_of("closeness", wish.closeness, names)
     for column, ell in zip(columns, own_of("ell", wish.ell, names), strict=True):
         check_ell(ell, column["values"])
-    if len(columns) > 1 or "sensitives" in summary:
+    if len(columns) > 1:
         check_choices(wish, names)
 
 
