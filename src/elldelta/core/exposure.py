@@ -6,7 +6,7 @@ Everything here starts from releases over common cells (`ReleasedCounts`), as `e
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -35,30 +35,32 @@ _COUNTS_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True)
-class Shares:
-    """How many records of a linkage lie in classes with few values left.
+class Exposure:
+    """What one linkage leaves for the people in it. Without a linked record there is nothing to measure.
 
     Attributes:
         classes: Linkage classes with at least one linked record.
         records: Linked records, the sum of the min-counts.
         diversity_min: Distinct values left, the fewest of any class; None without a linked record.
-        guess_max: The largest share of one value in any class: the best guess about the worst-off person.
         guess_mean: How often the best guess is right for a linked record taken at random.
         classes_below: Classes with fewer than ell values left.
         records_below: Linked records in them.
         classes_exposed: Classes with exactly one value left.
         records_exposed: Linked records in them.
+        entropy_min: exp(H), the smallest of any class; None where only records are counted.
+        recursive_c_max: The largest c of any class (see `recursive_c`); infinite with fewer than ell values.
     """
 
     classes: int
     records: int
     diversity_min: int | None
-    guess_max: float | None
     guess_mean: float | None
     classes_below: int
     records_below: int
     classes_exposed: int
     records_exposed: int
+    entropy_min: float | None = None
+    recursive_c_max: float | None = None
 
     @property
     def share_below(self) -> float:
@@ -71,28 +73,15 @@ class Shares:
         return self.records_exposed / self.records if self.records else 0.0
 
 
-@dataclass(frozen=True)
-class Exposure(Shares):
-    """What one linkage leaves for the people in it. Without a linked record there is nothing to measure.
-
-    Attributes:
-        entropy_min: exp(H), the smallest of any class.
-        recursive_c_max: The largest c of any class (see `recursive_c`); infinite with fewer than ell values.
-    """
-
-    entropy_min: float | None
-    recursive_c_max: float | None
-
-
 def measure(counts: ArrayLike, ell: int, groups: NDArray[np.int64] | None = None) -> Exposure:
     """Measures a table of linked counts, classes x values; classes without a linked record are left out."""
     table = np.asarray(counts)
     table = table[table.sum(axis=1) > 0] if table.size else table.reshape(0, 1)
-    shares = asdict(measure_shares([table], ell, groups if len(table) else None))
+    shares = measure_shares([table], ell, groups if len(table) else None)
     if not len(table):
-        return Exposure(**shares, entropy_min=None, recursive_c_max=None)
-    return Exposure(
-        **shares,
+        return shares
+    return replace(
+        shares,
         entropy_min=float(entropy_diversities(table).min()),
         recursive_c_max=float(recursive_c(table, ell).max()),
     )
@@ -100,13 +89,12 @@ def measure(counts: ArrayLike, ell: int, groups: NDArray[np.int64] | None = None
 
 def measure_shares(
     parts: Iterable[NDArray[np.int64]], ell: int, groups: NDArray[np.int64] | None = None
-) -> Shares:
+) -> Exposure:
     """Measures linked counts that come in parts, so that a large linkage need not be held at once."""
     ell = check_whole("ell", ell)
     classes = records_all = largest_all = 0
     below, exposed = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
     fewest: int | None = None
-    guess = 0.0
     for table in parts:
         records = table.sum(axis=1)
         is_linked = records > 0
@@ -117,15 +105,13 @@ def measure_shares(
         classes += len(records)
         records_all += int(records.sum())
         largest_all += int(largest.sum())
-        guess = max(guess, float((largest / records).max()))
         fewest = int(left.min()) if fewest is None else min(fewest, int(left.min()))
         below += [int((left < ell).sum()), int(records[left < ell].sum())]
         exposed += [int((left == 1).sum()), int(records[left == 1].sum())]
-    return Shares(
+    return Exposure(
         classes,
         records_all,
         fewest,
-        guess if classes else None,
         largest_all / records_all if classes else None,
         *map(int, below),
         *map(int, exposed),
@@ -293,7 +279,7 @@ class LeftOut:
     """
 
     release: int
-    shares: Shares
+    shares: Exposure
     diversity_min_any: int | None
     classes_below_any: int
 
