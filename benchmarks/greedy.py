@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks._timing import best_time
 from elldelta.core.distribution import JointDistribution
-from elldelta.core.generalize.runs import greedy
+from elldelta.core.partition import greedy
 
 
 def run():

@@ -12,9 +12,8 @@ from benchmarks._fit import grown
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.generalize.boxes import boxes
-from elldelta.core.generalize.runs import greedy
 from elldelta.core.linkage import ReleasedCounts, link
-from elldelta.core.partition import Partition
+from elldelta.core.partition import Partition, greedy
 
 ELL, RELEASES, BUDGET = 10, 2, 0.02
 N_VALUES = (10, 30, 100, 300, 1000)

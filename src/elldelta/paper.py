@@ -23,8 +23,8 @@ import numpy as np
 
 from elldelta.core.checks import check_beta, check_delta, check_ell, check_p, check_releases, check_whole
 from elldelta.core.distribution import RELATIVE_TOLERANCE, JointDistribution, check_marginal
-from elldelta.core.generalize.runs import greedy as greedy_generalize
 from elldelta.core.partition import Partition
+from elldelta.core.partition import greedy as greedy_generalize
 from elldelta.core.sample_size import (
     Mechanism,
     geometric_marginal,

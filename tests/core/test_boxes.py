@@ -6,8 +6,8 @@ from tests.switch import quick_or_all
 
 from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import SharpBound
-from elldelta.core.generalize.runs import greedy
 from elldelta.core.occupancy import class_failures_upper
+from elldelta.core.partition import greedy
 from elldelta.core.sample_size import smallest_p
 from elldelta.core.tiling import CutTree, Tiling
 from elldelta.errors import DataError, ParameterError, RefusedError

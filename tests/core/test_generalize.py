@@ -8,7 +8,7 @@ from tests.oracles import paper
 from tests.switch import quick_or_all
 
 from elldelta.core.distribution import JointDistribution
-from elldelta.core.generalize.runs import greedy
+from elldelta.core.partition import greedy
 from elldelta.core.sample_size import geometric_marginal, uniform_marginal
 from elldelta.errors import ParameterError
 from elldelta.paper import generalize_independent, uniform_classes

@@ -93,7 +93,7 @@ def test_the_theory_names_the_functions_of_the_paper():
         "elldelta.paper.worst_case",
         "elldelta.core.sample_size.Mechanism.records",
         "elldelta.paper.compose",
-        "elldelta.core.generalize.runs.greedy",
+        "elldelta.core.partition.greedy",
         "elldelta.paper.generalize_independent",
     } <= named
 

@@ -18,8 +18,7 @@ from elldelta.core.accountant import ReleaseEvent, profile_of
 from elldelta.core.distribution import JointDistribution, SparseRows
 from elldelta.core.generalize import boxes as boxes_module
 from elldelta.core.generalize.bounds import SharpBound
-from elldelta.core.generalize.runs import greedy
-from elldelta.core.partition import Partition
+from elldelta.core.partition import Partition, greedy
 from elldelta.core.utility import measure_utility
 from elldelta.model.counts import Accounting, Counts
 from elldelta.model.model import Model

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from elldelta.core.distribution import JointDistribution
-from elldelta.core.generalize.runs import greedy
+from elldelta.core.partition import greedy
 from elldelta.core.sample_size import Mechanism, geometric_marginal, uniform_marginal
 from elldelta.paper import compose
 

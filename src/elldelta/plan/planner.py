@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from elldelta.core.distribution import RELATIVE_TOLERANCE
 from elldelta.core.generalize.bounds import JointBound, SharpBound, fewest_records
 from elldelta.core.generalize.boxes import boxes
-from elldelta.core.generalize.runs import greedy
 from elldelta.core.like_values import largest_of_each
-from elldelta.core.partition import Partition
+from elldelta.core.partition import Partition, greedy
 from elldelta.core.sample_size import Mechanism, most_probable, p_ell, smallest_p
 from elldelta.engines.task import computed, part
 from elldelta.errors import InternalError, RefusedError
