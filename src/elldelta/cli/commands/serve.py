@@ -180,9 +180,6 @@ def _fill_demo(settings: Settings) -> None:
     from elldelta.agency.server.demo import fill
 
     output.print_note("Preparing the demonstration ...")
-    logins = fill(settings)
-    output.print_table(
-        "Tokens of the demonstration (generated data only)",
-        ("name", "role", "token"),
-        [(login.name, login.role, login.token) for login in logins],
-    )
+    # No table: a token must stay in one piece, or it cannot be copied.
+    lines = [f"  {login.name:<10}  {login.token}" for login in fill(settings)]
+    output.print_text("Tokens of the demonstration (generated data only):", *lines)
