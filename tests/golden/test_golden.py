@@ -13,6 +13,7 @@ from tests.golden.make import DIGESTS, FILES, KEY, digests, make_again, say
 
 import elldelta as ed
 from elldelta.agency.registration import Registration
+from elldelta.audit.sign_off import verify_evidence
 from elldelta.errors import ElldeltaError, FileError
 from elldelta.files import json_object
 
@@ -101,6 +102,16 @@ def test_another_version_is_refused_in_three_parts(name, version, copied):
     assert "another version" in error["problem"]
     assert "the one known here is 1" in error["found"]
     assert error["remedy"]
+
+
+def test_a_record_of_evidence_is_read_and_once_changed_refused(copied):
+    found = verify_evidence("evidence.json")
+    assert found["plan"]["digest"] == ed.read_plan("plan.json").digest
+    content = Path("evidence.json").read_bytes()
+    for old, new in ((b'"format":1', b'"format":2'), (b"as agreed", b"at agreed")):
+        Path("evidence.json").write_bytes(content.replace(old, new, 1))
+        with pytest.raises(FileError):
+            verify_evidence("evidence.json")
 
 
 def test_a_registration_is_read_and_written_as_it_was():
