@@ -263,14 +263,12 @@ class Planner:
             return together(self.model, made, near=self.wish.closeness is not None)
         masses, whole = self._told(partition), self._column_bound(n_records)
         sharp = whole.evaluate(masses) if common is None else common[0].evaluate(masses, whole)
-        near = Closeness.promised(self, partition, classes)
-        failure = sharp.failure_upper
-        excess = self._excess(sharp, failure)
+        excess = self._excess(sharp)
         if excess > 1.0:
             return None, excess
-        witnesses = sharp.witnesses
-        kind = self.wish.kind
-        return self._finished(kind, n_records, classes, masses, witnesses, failure, None, near), excess
+        near = Closeness.promised(self, partition, classes)
+        kind, failure = self.wish.kind, sharp.failure_upper
+        return self._finished(kind, n_records, classes, masses, sharp.witnesses, failure, None, near), excess
 
     def _chosen_risk(self) -> float:
         from elldelta.plan.waiting_risk import choose_waiting_risk
@@ -300,10 +298,10 @@ class Planner:
             closeness=closeness_bound(wish, self.distribution.value_marginal, n_records, risk),
         )
 
-    def _excess(self, sharp: SharpPlan, failure: float) -> float:
+    def _excess(self, sharp: SharpPlan) -> float:
         """By what factor classes exceed what the wish allows; at most 1 is within."""
         if self._risk is None:
-            return failure / self.wish.budget
+            return sharp.failure_upper / self.wish.budget
         return max(sharp.reached * self.wish.min_records / self._risk, sharp.strain)
 
     def classes(self, bound: SharpBound | JointBound) -> tuple[Partition, Classes]:
