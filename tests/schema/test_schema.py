@@ -156,6 +156,7 @@ def test_a_schema_written_by_hand_is_read():
     assert schema.quasi_identifiers[1].domain.values == ("a # b", "kind = 1\n[[sensitive]]\n", "[[x]]")
     assert schema.quasi_identifiers[2].domain == Dates(dt.date(1990, 1, 1), dt.date(1999, 12, 1), "month")
     assert schema.sensitive.domain == Bins((0, 10, 20.5))
+    assert Schema.from_toml(TOML.replace("1990-01-01", "1990-01-01T00:00:00")) == schema
 
 
 @pytest.mark.parametrize(
@@ -179,6 +180,8 @@ def test_a_schema_written_by_hand_is_read():
         ("'[[x]]'", "'a # b'", 15),
         ('low = 1990-01-01\nhigh = "1999-12"', 'low = "1990-13"\nhigh = "1999-12"', 27),
         ('unit = "month"', 'unit = "week"', 29),
+        ('unit = "month"\n', "", 24),
+        ("low = 1990-01-01", "low = 1990", 27),
         ('name = "income"', 'name = ""', 32),
         ('name = "income"', 'name = "born"', 32),
         ("edges = [0, 10, 20.5]", "edges = [0, 20.5, 10]", 34),

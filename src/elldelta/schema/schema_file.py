@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import json
 import pathlib
 import re
@@ -241,10 +242,16 @@ def _check_format(version: int) -> None:
 
 def _with_dates(entry: dict[str, Any]) -> dict[str, Any]:
     """The keys of a column of dates, whose ends may be written as far as the unit needs."""
-    dates = {"unit": entry["unit"]} if "unit" in entry else {}  # first, so that it is judged first
+    if "unit" not in entry:
+        raise MisfitError("The key 'unit' is missing.", found="It is required.", remedy="Add it.")
+    dates = {"unit": entry["unit"]}  # first, so that it is judged first
     for name in ("low", "high"):
-        with contextlib.suppress(KeyError, TypeError, ValueError):
-            dates[name] = date_from_text(entry[name], entry["unit"])
+        value = entry.get(name)
+        if isinstance(value, dt.datetime):
+            dates[name] = value.date()
+        elif isinstance(value, str):
+            with contextlib.suppress(LookupError, TypeError, ValueError):  # judged with its place
+                dates[name] = date_from_text(value, entry["unit"])
     return {**dates, **entry, **dates}
 
 
