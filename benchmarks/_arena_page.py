@@ -147,7 +147,8 @@ people of their own countries.
 - **Mondrian (anonypyx)** and **anjana**: each owner by itself, for several ℓ and k. anjana may leave out 5 %
   of the records. Mondrian takes short columns and those without an order as categories, anjana gets the
   levels of the common recoding.
-- **the paper**: its mechanism for three releases, with runs as it has them and with our boxes.
+- **the paper**: its mechanism for three releases, with runs as it has them. Rows with boxes are of an earlier
+  state of the software, which offered them under the paper's bound, too.
 
 All get the same columns with the same positions. A rival that asks for l of v values in every class can
 promise, too: three releases that miss at most v - l values each leave at least v - 3 (v - l), for certain.
