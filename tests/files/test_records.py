@@ -1,6 +1,8 @@
 """Records from plain values: places and words of refusals, and no value in any of them."""
 
 import datetime as dt
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -66,3 +68,41 @@ def test_what_does_not_fit_is_refused_with_its_place_and_without_its_value(docum
     assert words in refusal.value.words
     assert "canary" not in str(refusal.value)
     assert refusal.value.found
+
+
+FIRST_RECORDS = """
+import sys, threading
+from dataclasses import make_dataclass
+from elldelta.files import record_from
+
+sys.setswitchinterval(1e-6)
+names = [f"field{place}" for place in range(60)]
+inner = dict.fromkeys(names, 1)
+document = {"first": inner, "others": [inner] * 3}
+right = []
+
+
+def read(kind, start):
+    start.wait()
+    right.append(record_from(kind, document).others[2].field59 == 1)
+
+
+for number in range(60):
+    part = make_dataclass("Part", [(name, int | None) for name in names], frozen=True)
+    whole = make_dataclass("Whole", [("first", part), ("others", tuple[part, ...])], frozen=True)
+    start = threading.Barrier(6)
+    threads = [threading.Thread(target=read, args=(whole, start)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+print(len(right), all(right))
+"""
+
+
+def test_threads_may_read_the_first_records_of_a_type_at_the_same_time():
+    """In a process of its own: what goes wrong here ends the process, as it did with the agency's service."""
+    found = subprocess.run(
+        [sys.executable, "-c", FIRST_RECORDS], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (found.returncode, found.stdout) == (0, "360 True\n"), found.stderr[-500:]

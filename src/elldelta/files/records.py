@@ -8,6 +8,8 @@ document and never quotes a value.
 from __future__ import annotations
 
 import re
+import threading
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
@@ -24,6 +26,11 @@ _NAMES = {
     "array": "a list", "object": "a table of keys", "date": "a date",
 }  # fmt: skip
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+
+_LEARNING = threading.RLock()
+_known: set[type[Any]] = set()
+"""Types whose annotations were looked at. msgspec keeps what it finds there half done while it looks, and a
+thread that meets it then ends the process: the first record of every type is made by one thread alone."""
 
 
 class MisfitError(ParameterError):
@@ -65,11 +72,14 @@ def record_from(
     import msgspec
 
     try:
-        return msgspec.convert(document, kind, dec_hook=read)
+        with nullcontext() if kind in _known else _LEARNING:
+            return msgspec.convert(document, kind, dec_hook=read)
     except msgspec.ValidationError as problem:
         text, _, path = str(problem).partition(" - at `$")
         place: Place = tuple(name or int(number) for name, number in _STEP.findall(path.removesuffix("`")))
         cause = problem.__cause__
+    finally:
+        _known.add(kind)
     if isinstance(cause, ElldeltaError):
         raise MisfitError(cause.problem, found=cause.found, remedy=cause.remedy, place=place) from cause
     wrong, found, remedy = _words(text, place, kind)
