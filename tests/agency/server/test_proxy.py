@@ -237,6 +237,7 @@ def test_one_address_has_only_a_few_uploads_under_way(behind):
     """Large bodies take memory once they are complete."""
     head = (
         f"POST /api/v1/plans/{behind.plan.digest}/releases HTTP/1.1\r\nHost: agency.example\r\n"
+        "Connection: close\r\n"
         f"Authorization: {bearer(behind.token)['Authorization']}\r\nContent-Type: application/json\r\n"
         "Content-Length: 50\r\n\r\n"
     ).encode()
