@@ -66,8 +66,8 @@ def _runs(snapshot):
     began = {run.get("began") for run in runs}
     if len(began) > 1 or None in began:
         return (
-            "Of each benchmark the latest run counts, also where an earlier one came out differently "
-            "because the machine was busy; it did other work during all of them."
+            "They are not of one run: of each benchmark the latest one counts, which for some was made with "
+            "an earlier state of the software, and the machine did other work during most of them."
         )
     hours = sum(run["passed_seconds"] for run in runs)
     said = (
