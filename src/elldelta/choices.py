@@ -17,7 +17,7 @@ PLAN_KINDS: tuple[PlanKind, ...] = ("certified", "probabilistic", "paper")
 DateUnit = Literal["day", "month", "year"]
 
 ClosenessTo = Literal["class", "overall"]
-"""What beliefs are compared with: the distribution of the person's class, or that of everybody."""
+"""What shares are compared with: the distribution of the person's class, or that of everybody."""
 
 OnFailure = Literal["refuse", "coarsen", "suppress", "coarsen-suppress"]
 """What to do with a table that does not pass."""

@@ -46,12 +46,14 @@ def both(model):
     return ed.plan(model, ell=3, closeness=0.2, releases=2, records=6000, waiting_risk=0.05)
 
 
-def test_the_promise_speaks_of_belief_and_of_its_condition(plan, both):
+def test_the_promise_speaks_of_shares_and_of_what_they_do_not_bound(plan, both):
     for made in (plan, both):
-        assert "differs from what this plan already says" in made.promise
+        assert "the share that any set of values of 'disease' has among the records linked to" in made.promise
+        assert "differs from what this plan already says of people of that class" in made.promise
         assert "linking any 2 releases" in made.promise
-        assert "every linked record is equally likely to be the person's" in made.promise
-        assert any("equally likely" in condition for condition in made.conditions)
+        assert "believ" not in f"{made.promise} {made.conditions}"
+        [limit] = [condition for condition in made.conditions if "Bayes" in condition]
+        assert "shares of linked records" in limit
     assert "20 percentage points" in plan.promise
     assert "For certain" in plan.promise
     # Without ell nothing is said about distinct values.
@@ -168,7 +170,7 @@ def test_the_estimated_chance_of_passing_is_about_right(model):
 def test_overall_is_one_reference_for_everybody(model):
     made = ed.plan(model, closeness=0.6, closeness_to="overall", releases=2, records=6000, waiting_risk=0.05)
     assert len(made.closeness.references) == 1
-    assert "already says about everybody" in made.promise
+    assert "already says of everybody" in made.promise
     assert Plan.from_dict(made.to_dict()) == made
     assert made.terms.closeness.references.shape == (made.n_classes, 5)
 

@@ -111,6 +111,8 @@ def test_without_it_somebody_who_moves_falls_below(plans):
     left = fewest_left(plan, [ed.release(table(seed, 4000), plan) for seed in (1, 2)])
     assert left[True] >= 3 > left[False]
     assert "stay in their class" in plan.about_changes
+    assert plan.about_changes in plan.conditions
+    assert "Everybody has the same value of 'disease' in every linked release." in plan.conditions
 
 
 def test_those_who_stay_the_same_are_apart(plans):

@@ -210,7 +210,7 @@ def check_registration(examined: Examined, past: Past, *, owner: str, nonce: str
     In this order: the owner sends its own release; the plan's ledger has room for what it misses (Theorem F)
     and stays close to the references with it (Theorem G), and the owner keeps its classes; and linked with
     everything that is registered under other plans, exactly, it leaves everybody as many values as was
-    promised, and beliefs as close. Under its own plan Theorems F and G say that.
+    promised, and shares as close. Under its own plan Theorems F and G say that.
 
     A certified plan admits any number of releases. A probabilistic plan is about t releases: the first t
     that pass the same checks are admitted, and the next one is refused.

@@ -1,4 +1,4 @@
-"""Whether a release may be linked with those of other plans for the same people: values left, and beliefs."""
+"""Whether a release may be linked with those of other plans for the same people: values left, and shares."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _check_closeness(
     rows: NDArray[np.intp],
     laid: Sequence[tuple[PlanState, NDArray[np.int64]]],
 ) -> None:
-    """Refuses a release with which beliefs would be too far from what a plan says, over all plans.
+    """Refuses a release with which shares would be too far from what a plan says, over all plans.
 
     Whoever is in a release of a plan was promised its closeness. E of all releases bounds every group of
     them (Theorem G), so the promise holds whichever of the others somebody is in.

@@ -44,7 +44,7 @@ class PlanView(View):
         classes: How many classes it has.
         kind: "certified", "probabilistic" or "paper".
         promise: What it promises, in words.
-        closeness: How far beliefs may be from what it says, of several columns the furthest; None if it
+        closeness: How far shares may be from what it says, of several columns the furthest; None if it
             promises distinct values only.
     """
 

@@ -1,4 +1,4 @@
-"""Closeness: what linked releases may make somebody believe, compared with what is public (Theorem G).
+"""Closeness: how far the shares of linked records are from what is public (Theorem G).
 
 A plan gives every base class c a public reference distribution pi_c. Release j shows the shares f_j(s) in the
 published class around c. What any of the releases shows too little of adds up to

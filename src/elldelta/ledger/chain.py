@@ -151,10 +151,7 @@ class LedgerChain:
             )
         near = [column.distance for column in header.columns if column.closeness is not None]
         if near:
-            said.append(
-                f"let nobody believe anything that differs by more than {' and '.join(near)}, for any set of "
-                "values, if every linked record is equally likely to be the person's"
-            )
+            said.append(f"keep the shares of linked records, for any set of values, {' and '.join(near)}")
         promised = " and ".join(said)
         which = f"{self.n_releases:,} releases" if self.n_releases > 1 else "releases"
         return f"Any of the {which} in this ledger, linked in any way, {promised}.{again}"

@@ -104,9 +104,10 @@ class LedgerColumn:
 
     @property
     def distance(self) -> str:
-        """Words for how far beliefs may be from what the plan says of it."""
+        """Words for how far shares may be from what the plan says of it."""
         of = "" if self.name is None else f" of {self.name!r}"
-        return f"{100 * float(Fraction(self.closeness or 0)):g} percentage points from what the plan says{of}"
+        points = f"{100 * float(Fraction(self.closeness or 0)):g} percentage points"
+        return f"within {points} of what the plan says{of}"
 
     def to_dict(self) -> dict[str, Any]:
         """What is promised of it, as plain JSON values."""

@@ -1,4 +1,4 @@
-"""What a plan says about belief: the closeness it promises, and the public references that it is about."""
+"""The closeness that a plan promises, and the public references that it is about."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Closeness:
 
     @classmethod
     def promised(cls, planner: Planner, partition: Partition, classes: Classes) -> Closeness | None:
-        """What a plan says about belief, if its wish asks for that.
+        """The closeness of a plan, if its wish asks for that.
 
         Args:
             planner: The planner, with its wish.
@@ -160,16 +160,18 @@ class Closeness:
         }
 
     def words(self, sensitive: str, who: str) -> str:
-        """The promise about what somebody believes after linking."""
-        of = "about everybody" if self.to == "overall" else "about people of that class"
+        """The promise about the shares of linked records."""
+        of = "everybody" if self.to == "overall" else "people of that class"
         return (
-            f"whatever somebody believes about the {sensitive!r} of {who} differs from what this plan "
-            f"already says {of} by at most {100.0 * self.limit:g} percentage points, for any set of values"
+            f"the share that any set of values of {sensitive!r} has among the records linked to {who} "
+            f"differs from what this plan already says of {of} by at most {100.0 * self.limit:g} percentage "
+            "points"
         )
 
     CONDITION = (
-        "Belief counts every linked record as equally likely to be the person's. Whoever knows more about "
-        "the person can believe something else."
+        "Closeness bounds shares of linked records: of every value as many as each linked release shows in "
+        "the person's class. It does not bound a conclusion by Bayes' rule, which can go much further where "
+        "the other people of the releases differ; 'elldelta audit' computes both."
     )
 
     def to_dict(self) -> dict[str, Any]:

@@ -86,8 +86,8 @@ class Plan(Shown):
         owners: How many owners are expected to publish through one ledger, if the plan was made for them.
         movers: Who moves among classes, so that these have their witnesses in common; None if nobody does.
         past: How the past records behind the plan are protected by noise, if they are.
-        closeness: What is promised about belief, if that was asked for. With ell = 1 it is all that is
-            promised, and there are no witnesses.
+        closeness: What is promised about shares of linked records, if that was asked for. With ell = 1 it is
+            all that is promised, and there are no witnesses.
         also: Where there are several sensitive columns: the plans of the further ones, with the same classes.
             What this plan says of values is about the first.
     """
@@ -378,7 +378,6 @@ class Plan(Shown):
             "promise": self.promise,
             "conditions": list(self.conditions),
             "movers": self.movers,
-            "about_changes": self.about_changes,
             **({"past_promise": self.past_promise} if self.past else {}),
             **(
                 {}

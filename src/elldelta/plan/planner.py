@@ -68,8 +68,8 @@ def plan(
     Args:
         model: The model, or its file.
         ell: Sensitive values to be left for everybody.
-        closeness: T, between 0 and 1: whatever somebody believes after linking must stay within this total
-            variation of what the plan says.
+        closeness: T, between 0 and 1: the shares of linked records must stay within this total variation of
+            what the plan says.
         closeness_to: What the plan says about a person: the distribution of the "class", smoothed and
             rounded, or of everybody, "overall" (t-closeness).
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.

@@ -81,9 +81,9 @@ class Wish:
             names its witnesses, so it would give away that somebody in the past had a rare value.
         movers: "declared": people move among the values of columns that the schema says change. "any": among
             all classes.
-        closeness: T: how far, in total variation, linking may lead beliefs away from what the plan says
+        closeness: T: how far, in total variation, shares of linked records may be from what the plan says
             (certified).
-        closeness_to: What beliefs are compared with: "class", the distribution of the person's class in the
+        closeness_to: What shares are compared with: "class", the distribution of the person's class in the
             model, smoothed, or "overall", that of everybody (t-closeness).
     """
 
@@ -270,8 +270,8 @@ def promised_ell(
         raise ParameterError(
             "A plan needs a promise: ell, closeness, or both.",
             found="Neither was given.",
-            remedy="ell = 5 leaves 5 distinct values, closeness = 0.2 keeps beliefs within 20 percentage "
-            "points of what the plan says.",
+            remedy="ell = 5 leaves 5 distinct values, closeness = 0.2 keeps shares of linked records "
+            "within 20 percentage points of what the plan says.",
         )
     return 1 if ell is None else ell
 

@@ -45,7 +45,7 @@ def _sentences(plan: Plan) -> list[str]:
     if plan.closeness is not None:
         someone = "a person who is in all of them" if several else "a person in it"
         near = plan.closeness.words(plan.schema.sensitive.name, someone)
-        parts.append(f"{after}, {near}, where every linked record is equally likely to be the person's")
+        parts.append(f"{after}, {near}")
     if is_certified:
         told = [f"{part}, for certain." for part in parts]
         if plan.closeness is not None:
@@ -83,13 +83,18 @@ def _chance_of_passing(plan: Plan) -> str:
 def conditions_of(plan: Plan) -> tuple[str, ...]:
     """What must be true for the promise to hold."""
     own = _own_conditions(plan)
-    if plan.movers is not None:
-        own = (*own, plan.about_changes)
+    if plan.is_certified or plan.releases > 1:  # several releases may be linked
+        own = (*own, plan.about_changes, *_same_values(plan))
     if any(face.closeness is not None for face in (plan, *plan.also)):
         own = (*own, Closeness.CONDITION)
     if plan.schema.also_sensitive:
         own = (*own, *slicing_conditions(plan.schema))
     return own
+
+
+def _same_values(plan: Plan) -> tuple[str, ...]:
+    names = " and of ".join(repr(name) for name in plan.schema.sensitive_names)
+    return (f"Everybody has the same value of {names} in every linked release.",)
 
 
 def _own_conditions(plan: Plan) -> tuple[str, ...]:

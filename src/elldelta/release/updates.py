@@ -127,7 +127,7 @@ def check_updatable(plan: Plan) -> None:
     if plan.closeness is not None:
         raise ParameterError(
             "A plan that promises closeness is for tables that are published once.",
-            found="What subtracting its releases would make somebody believe is not bounded yet.",
+            found="How far subtracting its releases leads from what the plan says is not bounded.",
             remedy="Use a plan that promises values only.",
         )
 

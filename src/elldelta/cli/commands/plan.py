@@ -83,9 +83,9 @@ class Wishes:
     closeness: Annotated[
         str | None,
         typer.Option(
-            help="How far linking may lead beliefs away from what the plan says, between 0 and 1: 0.2 is 20 "
-            "percentage points, for every set of values. With --ell or instead of it. For several sensitive "
-            "columns as with --ell.",
+            help="How far shares of linked records may be from what the plan says, between 0 and 1: 0.2 is "
+            "20 percentage points, for every set of values. With --ell or instead of it. For several "
+            "sensitive columns as with --ell.",
         ),
     ] = None
     closeness_to: Annotated[
@@ -197,8 +197,6 @@ def _print(told: dict[str, Any]) -> None:
     if "past_promise" in told:
         output.print_text(told["past_promise"], "")
     output.print_text("What must be true:", *(f"  - {condition}" for condition in told["conditions"]))
-    if told["movers"] is None and told["releases"] > 1:  # other plans say it in their conditions
-        output.print_text(f"  - {told['about_changes']}")
     output.print_text("")
     output.print_text(
         f"{told['classes']:,} classes. Expected records per class: {told['smallest_class']:,.0f} to "
