@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,7 +7,10 @@ from hypothesis import strategies as st
 from tests.oracles import certificate as oracle
 
 from elldelta.core.certificate import CertificateTerms, certify
+from elldelta.core.closeness import ClosenessTerms
 from elldelta.core.partition import Partition
+from elldelta.core.several import JointTerms
+from elldelta.core.several import certify as certify_all
 from elldelta.errors import DistributionError, ParameterError, RefusedError
 
 
@@ -72,6 +77,76 @@ def test_few_records_of_a_witness_do_not_count():
     assert certify(table, terms).is_certified
     strict = CertificateTerms.from_lists([[0, 1, 2]], 3, ell=3, releases=1, min_records=2)
     assert certify(table, strict).missed.tolist() == [[False, False, True]]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_published_class_holds_k_records_or_none(data):
+    """From the definition: add up what each published class shows."""
+    witnesses, n_values, ell, t, allowances = data.draw(plans())
+    table, group_of, left_out = data.draw(releases(len(witnesses), n_values))
+    k = data.draw(st.integers(1, 12))
+    mask = [group in left_out for group in range(max(group_of) + 1)]
+    options = {"ell": ell, "releases": t, "allowances": allowances}
+    terms = CertificateTerms.from_lists(witnesses, n_values, **options, k=k)
+    certificate = certify(table, terms, Partition(group_of), mask)
+    sizes = [sum(oracle.shown(table, group_of, left_out, group)) for group in group_of]
+    assert certificate.too_small.tolist() == [0 < size < k for size in sizes]
+    without = certify(
+        table, CertificateTerms.from_lists(witnesses, n_values, **options), Partition(group_of), mask
+    )
+    assert certificate.fails.tolist() == (without.fails | certificate.too_small).tolist()
+    small = [reason for reason in certificate.reasons if f"fewer than {k} records" in reason]
+    assert small == (
+        [f"{sum(0 < size < k for size in sizes)} hold fewer than {k} records"]
+        if any(certificate.too_small)
+        else []
+    )
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_witnesses_alone_make_sure_of_ell_times_their_records(data):
+    witnesses, n_values, ell, t, allowances = data.draw(plans())
+    table, group_of, left_out = data.draw(releases(len(witnesses), n_values))
+    r = data.draw(st.integers(1, 3))
+    terms = CertificateTerms.from_lists(
+        witnesses, n_values, ell=ell, releases=t, allowances=allowances, min_records=r, k=ell * r
+    )
+    mask = [group in left_out for group in range(max(group_of) + 1)]
+    certificate = certify(table, terms, Partition(group_of), mask)
+    assert not (certificate.too_small & ~certificate.misses_too_many).any()
+
+
+def test_a_class_of_one_record_is_refused_where_only_closeness_is_promised():
+    near = ClosenessTerms(np.array([[9, 1], [9, 1]]), Fraction(1, 5))
+    table = [[90, 10], [1, 0]]  # one negative person, within 0.1 of the reference
+
+    def terms(k):
+        return CertificateTerms(np.zeros((2, 2), bool), np.zeros(2), 1, 1, closeness=near, k=k)
+
+    assert certify(table, terms(1)).is_certified
+    refused = certify(table, terms(10))
+    assert refused.too_small.tolist() == [False, True]
+    assert refused.fails.tolist() == [False, True]
+    with pytest.raises(RefusedError) as refusal:
+        refused.require()
+    assert "a class of fewer than 10 records" in refusal.value.problem
+    assert "1 hold fewer than 10 records" in refusal.value.found
+    with pytest.raises(ParameterError, match="fewest records of a class, k, must be"):
+        terms(0)
+
+
+def test_columns_of_one_plan_have_one_k():
+    one = CertificateTerms.from_lists([[0, 1]], 2, ell=1, releases=1, k=5)
+    with pytest.raises(ParameterError, match="and k"):
+        JointTerms((one, CertificateTerms.from_lists([[0, 1]], 2, ell=1, releases=1)))
+    both = JointTerms((one, one))
+    assert both.k == 5
+    verdict = certify_all([[2, 2, 1, 3]], both)
+    assert verdict.too_small.tolist() == [True]
+    assert verdict.reasons == ("1 hold fewer than 5 records",)
+    assert certify_all([[2, 3, 1, 4]], both).is_certified
 
 
 def test_terms_of_a_planner():

@@ -2,9 +2,9 @@
 
 A plan fixes base classes, witness values A_c and allowances b_c with t b_c <= a_c - ell. A release publishes
 disjoint unions of base classes. It is certified if every published class with a record misses at most b_c of
-the values of A_c, for every base class c inside it, also for those without a record of their own, and if
-it is close to the reference of each of them, where closeness is promised (Theorem G). No distribution enters:
-the owner checks its own counts, alone.
+the values of A_c, for every base class c inside it, also for those without a record of their own, if it is
+close to the reference of each of them, where closeness is promised (Theorem G), and if it holds at least k
+records. No distribution enters: the owner checks its own counts, alone.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class CertificateTerms:
         closeness: How close to its references a release must stay, if that is promised. By itself it leaves
             at least one value, so that for ell = 1 no witnesses are needed.
         name: The sensitive column it is about, where there are several.
+        k: The fewest records of a published class that has any. Witnesses alone make sure of ell x r.
     """
 
     membership: NDArray[np.bool_]
@@ -57,6 +58,7 @@ class CertificateTerms:
     moves: NDArray[np.int64] | None = None
     closeness: ClosenessTerms | None = None
     name: str = ""
+    k: int = 1
 
     def __post_init__(self) -> None:
         membership = frozen(self.membership, np.bool_, copy=True)
@@ -69,6 +71,7 @@ class CertificateTerms:
         ell = check_ell(self.ell, membership.shape[1])
         releases = check_releases(self.releases)
         min_records = check_whole("the number of records of a witness", self.min_records)
+        k = check_whole("the fewest records of a class, k,", self.k)
         spare = membership.sum(axis=1) - ell
         if self.closeness is not None:
             if self.closeness.references.shape != membership.shape:
@@ -98,6 +101,7 @@ class CertificateTerms:
         object.__setattr__(self, "ell", ell)
         object.__setattr__(self, "releases", releases)
         object.__setattr__(self, "min_records", min_records)
+        object.__setattr__(self, "k", k)
 
     @classmethod
     def from_lists(
@@ -111,6 +115,7 @@ class CertificateTerms:
         min_records: int = 1,
         moves: NDArray[np.int64] | None = None,
         closeness: ClosenessTerms | None = None,
+        k: int = 1,
     ) -> CertificateTerms:
         """The terms of a plan file: the witness values of every base class, as positions.
 
@@ -129,7 +134,7 @@ class CertificateTerms:
         membership[np.repeat(np.arange(lengths.size), lengths), positions] = True
         if allowances is None:
             allowances = np.maximum(0, membership.sum(axis=1) - ell) // min(releases, n_values + 1)
-        return cls(membership, np.asarray(allowances), ell, releases, min_records, moves, closeness)
+        return cls(membership, np.asarray(allowances), ell, releases, min_records, moves, closeness, k=k)
 
     def taken(self, order: NDArray[np.intp]) -> CertificateTerms:
         """The same about the base classes in another order."""
@@ -213,6 +218,7 @@ class Certificate:
         distances_upper: E, one per base class: how far the published class of c is from the reference of c,
             with what other releases have used. None if closeness is not promised.
         too_far: Whether E exceeds its limit, one per base class, exactly.
+        too_small: Whether the published class of c holds records, but fewer than k, one per base class.
     """
 
     terms: CertificateTerms
@@ -223,6 +229,7 @@ class Certificate:
     missed: NDArray[np.bool_]
     distances_upper: NDArray[np.float64] | None
     too_far: NDArray[np.bool_]
+    too_small: NDArray[np.bool_]
 
     @cached_property
     def misses_too_many(self) -> NDArray[np.bool_]:
@@ -231,12 +238,12 @@ class Certificate:
 
     @cached_property
     def fails(self) -> NDArray[np.bool_]:
-        """Whether a base class misses too many witnesses or is too far from its reference."""
-        return frozen(self.misses_too_many | self.too_far, np.bool_)
+        """Whether a base class misses too many witnesses, is too far from its reference or too small."""
+        return frozen(self.misses_too_many | self.too_far | self.too_small, np.bool_)
 
     @property
     def is_certified(self) -> bool:
-        """Whether no base class fails: then Theorems E and G hold for this release."""
+        """Whether no base class fails: then Theorems E and G hold for this release, and every class has k."""
         return not self.fails.any()
 
     @property
@@ -255,14 +262,21 @@ class Certificate:
             said.append(
                 f"{n_far} are{where} up to {furthest:.3g} from their references, and may be {limit:.3g}"
             )
+        if self.too_small.any():
+            said.append(f"{int(self.too_small.sum())} hold fewer than {self.terms.k} records")
         return tuple(said)
 
     @property
     def broken_promise(self) -> str:
-        """What a release that fails could do when it is linked, in words."""
+        """What a release that fails could do, in words: linked with others, or by itself."""
         fewer = f"show fewer than {self.terms.ell} values{self.terms.of_column}"
         further = "lead further away from what the plan says than was promised"
-        parts = (self.misses_too_many.any(), fewer), (self.too_far.any(), further)
+        smaller = f"show a class of fewer than {self.terms.k} records"
+        parts = (
+            (self.misses_too_many.any(), fewer),
+            (self.too_far.any(), further),
+            (self.too_small.any(), smaller),
+        )
         return ", and ".join(words for is_so, words in parts if is_so)
 
     @cached_property
@@ -301,7 +315,8 @@ class Certificate:
         """Returns the certificate, or refuses a release that is not certified.
 
         Raises:
-            RefusedError: Some base class misses more witnesses than it may, or is too far from its reference.
+            RefusedError: Some base class misses more witnesses than it may, is too far from its reference, or
+                has too few records.
         """
         if self.is_certified:
             return self
@@ -377,6 +392,8 @@ def certify_shown(
     closeness = terms.closeness
     distances = None if closeness is None else closeness.distances_upper(shown, grouping)
     too_far = np.zeros(terms.n_classes) if closeness is None else closeness.is_too_far(shown, grouping)
+    sizes = shown.sum(axis=1)
+    is_small = (sizes > 0) & (sizes < terms.k)
     return Certificate(
         terms=terms,
         grouping=grouping,
@@ -386,6 +403,7 @@ def certify_shown(
         missed=frozen(missing_witnesses(shown, terms, grouping), np.bool_),
         distances_upper=None if distances is None else frozen(distances, np.float64),
         too_far=frozen(too_far, np.bool_),
+        too_small=frozen(is_small[grouping.class_of], np.bool_),
     )
 
 

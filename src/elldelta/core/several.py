@@ -45,9 +45,9 @@ class JointTerms:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
-        if len({(part.n_classes, part.releases, part.min_records) for part in self.parts}) != 1:
+        if len({(part.n_classes, part.releases, part.min_records, part.k) for part in self.parts}) != 1:
             raise ParameterError(
-                "Sensitive columns of one plan have the same base classes, releases and records per witness.",
+                "Sensitive columns of one plan share base classes, releases, records per witness and k.",
                 found=f"There are {len(self.parts)} columns, and they differ.",
             )
 
@@ -76,6 +76,11 @@ class JointTerms:
     def min_records(self) -> int:
         """r: a witness counts as present only with at least r records in the published class."""
         return self.parts[0].min_records
+
+    @property
+    def k(self) -> int:
+        """The fewest records of a published class that has any."""
+        return self.parts[0].k
 
     def split(self, table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """A table over all values, cut into those of every column."""
@@ -172,6 +177,11 @@ class JointCertificate:
     def too_far(self) -> NDArray[np.bool_]:
         """Whether a base class is too far from its reference in any column."""
         return frozen(np.any([part.too_far for part in self.parts], axis=0), np.bool_)
+
+    @property
+    def too_small(self) -> NDArray[np.bool_]:
+        """Whether the published class of a base class holds records, but fewer than k."""
+        return self.parts[0].too_small
 
     @property
     def is_certified(self) -> bool:
