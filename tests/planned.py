@@ -13,9 +13,9 @@ from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.utility import ncp_by_attribute
 
 if TYPE_CHECKING:
+    from elldelta.core.box_tree import BoxTree
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.partition import Partition
-    from elldelta.core.tiling import Tiling
 
 CERTIFIABLE = {"checked_by": "owner"}
 
@@ -25,7 +25,7 @@ class Planned:
     distribution: JointDistribution
     partition: Partition
     criterion: bounds.Criterion
-    tiling: Tiling | None = None
+    tree: BoxTree | None = None
     loss: float | None = None
 
     @cached_property
@@ -37,8 +37,8 @@ class Planned:
     failure_upper = property(lambda self: self.plan.failure_upper)
     class_failures_upper = property(lambda self: self.plan.classes.failures_upper)
     witnesses = property(lambda self: self.plan.classes.witnesses)
-    lows = property(lambda self: self.tiling.lows)
-    highs = property(lambda self: self.tiling.highs)
+    lows = property(lambda self: self.tree.lows[self.tree.leaves])
+    highs = property(lambda self: self.tree.highs[self.tree.leaves])
 
 
 def intervals(distribution, ell, n_records, releases, limit, options=None):
@@ -59,6 +59,6 @@ def fewest_records(distribution, partition, ell, releases, limit, options=None):
 
 
 def make_boxes(distribution, positions, sizes, criterion, *, trees=None):
-    partition, tiling = boxes.boxes(distribution, positions, sizes, criterion, trees=trees)
+    partition, tree = boxes.boxes(distribution, positions, sizes, criterion, trees=trees)
     loss = float(np.mean(ncp_by_attribute(distribution, partition, positions, sizes)))
-    return Planned(distribution, partition, criterion, tiling, loss)
+    return Planned(distribution, partition, criterion, tree, loss)

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+from tests.trees import tree_of
 
 from elldelta.agency.admission import (
     Past,
@@ -15,7 +16,6 @@ from elldelta.agency.admission import (
 from elldelta.agency.linking import as_published
 from elldelta.agency.registration import Registration, examine
 from elldelta.core.partition import Partition
-from elldelta.core.tiling import Tiling
 from elldelta.files import digest, seal
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
 from elldelta.plan.closeness import Closeness
@@ -61,8 +61,7 @@ def make_plan(
 
     Closeness is a limit and the reference of every class.
     """
-    box_ends = Tiling([low for low, _ in boxes], [high for _, high in boxes], SIZES)
-    classes = Runs(np.array([0, 2, 5, 8])) if kind == "paper" else Boxes(box_ends)
+    classes = Runs(np.array([0, 2, 5, 8])) if kind == "paper" else Boxes(tree_of(boxes, SIZES))
     witnesses = witnesses if witnesses is not None else [list(range(n_values))] * classes.n_classes
     near = None
     if closeness is not None:

@@ -8,6 +8,7 @@ from itertools import chain, product
 from itertools import combinations as subsets
 
 from tests.oracles import paper
+from tests.oracles.registration import leaf_of
 
 MISSING = "(missing)"
 
@@ -60,15 +61,9 @@ def class_of(document):
     found = {}
     for rank, combination in enumerate(combinations(document["schema"])):
         if classes["shape"] == "runs":
-            holding = [sum(start <= rank for start in classes["starts"]) - 1]
+            found[combination] = sum(start <= rank for start in classes["starts"]) - 1
         else:
-            holding = [
-                index
-                for index, (lows, highs) in enumerate(zip(classes["lows"], classes["highs"], strict=True))
-                if all(low <= at <= high for low, at, high in zip(lows, combination, highs, strict=True))
-            ]
-        assert len(holding) == 1, "every combination lies in exactly one class"
-        found[combination] = holding[0]
+            found[combination] = leaf_of(classes["attributes"], classes["places"], combination)
     return found
 
 

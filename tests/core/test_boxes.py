@@ -9,7 +9,7 @@ from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper
 from elldelta.core.partition import greedy
 from elldelta.core.sample_size import smallest_p
-from elldelta.core.tiling import CutTree, Tiling
+from elldelta.core.tiling import CutTree
 from elldelta.errors import DataError, ParameterError, RefusedError
 
 CRITERIA = {
@@ -59,8 +59,8 @@ def test_laws(criterion, kind, with_trees, seed):
     every = oracle.every_combination(sizes)
     around = [oracle.boxes_around(result.lows, result.highs, point) for point in every]
     assert all(len(found) == 1 for found in around)
-    assert result.tiling.locate(every).tolist() == [found[0] for found in around]
-    assert result.partition.class_of.tolist() == result.tiling.locate(positions).tolist()
+    assert result.tree.locate(every).tolist() == [found[0] for found in around]
+    assert result.partition.class_of.tolist() == result.tree.locate(positions).tolist()
 
     # the criterion, recomputed
     masses = distribution.generalized(result.partition).mass / distribution.total
@@ -108,11 +108,11 @@ def test_cuts_found_ahead_of_time_by_several_threads_are_those_of_one(criterion,
         monkeypatch.setattr(boxes_kernels, "n_processors", lambda n=n_processors: n)
         monkeypatch.setattr(module, "AHEAD", n_ahead)
         shares = []
-        partition, tiling = module.boxes(distribution, positions, sizes, criterion, progress=shares.append)
+        partition, tree = module.boxes(distribution, positions, sizes, criterion, progress=shares.append)
         assert 3 < partition.n_classes < 500
         assert shares == sorted(shares)
         assert shares[-1] == 1.0
-        found.append((partition.class_of.tolist(), tiling.lows.tolist(), tiling.highs.tolist()))
+        found.append((partition.class_of.tolist(), tree.attributes.tolist(), tree.places.tolist()))
     assert all(other == found[0] for other in found)
 
 
@@ -161,7 +161,7 @@ def test_an_empty_combination_of_probability_zero_is_no_reason_for_anything():
     with_empty = boxes(JointDistribution.from_counts(padded), np.vstack([positions, empty]), sizes, criterion)
     assert with_empty.loss == without.loss
     assert with_empty.partition.class_of[:-1].tolist() == without.partition.class_of.tolist()
-    assert with_empty.partition.class_of[-1] == without.tiling.locate([empty])[0]
+    assert with_empty.partition.class_of[-1] == without.tree.locate([empty])[0]
 
 
 def test_one_attribute_of_many_sparse_positions():
@@ -171,7 +171,7 @@ def test_one_attribute_of_many_sparse_positions():
     criterion = SharpBound(4, 20_000, 1, 0.02)
     result = boxes(distribution, positions, (1_000_000,), criterion)
     assert result.partition.is_contiguous or (np.sort(np.diff(np.sort(result.lows[:, 0]))) > 0).all()
-    assert (result.tiling.locate(positions) == result.partition.class_of).all()
+    assert (result.tree.locate(positions) == result.partition.class_of).all()
     assert result.n_classes >= 200
 
 
@@ -302,28 +302,14 @@ def test_inputs_are_checked():
         SharpBound(3, 400, 1, 1.5)
 
 
-def test_a_tiling_is_checked():
-    with pytest.raises(ParameterError, match="tile all 4 combinations"):
-        Tiling([[0, 0]], [[1, 0]], (2, 2))
-    with pytest.raises(ParameterError, match="inside the domain"):
-        Tiling([[0, 0]], [[1, 2]], (2, 2))
-    overlapping = Tiling([[0, 0], [0, 0]], [[1, 0], [0, 1]], (2, 2))
-    with pytest.raises(ParameterError, match="in no box"):
-        overlapping.locate([[1, 1]])
-
-
-def test_a_tiling_that_no_straight_cut_divides_is_located_too():
-    """Five boxes around a pinwheel."""
-    lows = [[0, 0], [1, 0], [2, 1], [0, 2], [1, 1]]
-    highs = [[0, 1], [2, 0], [2, 2], [1, 2], [1, 1]]
-    tiling = Tiling(lows, highs, (3, 3))
-    every = oracle.every_combination((3, 3))
-    assert tiling.locate(every).tolist() == [oracle.boxes_around(lows, highs, p)[0] for p in every]
-
-
 def test_results_are_frozen():
     table, positions, sizes = random_case(0)
     result = boxes(JointDistribution.from_counts(table), positions, sizes, SharpBound(3, 400, 1, 0.05))
-    for array in (result.lows, result.highs, result.partition.class_of, result.class_failures_upper):
+    for array in (
+        result.tree.lows,
+        result.tree.places,
+        result.partition.class_of,
+        result.class_failures_upper,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0

@@ -146,12 +146,12 @@ def test_boxes_have_their_witnesses_in_common_and_keep_the_limit(per_class, is_s
         table = sparse_rows(offsets, values.astype(np.int32), dense[rows, values], dense.shape[1])
         distribution = JointDistribution(table, distribution.total)
     bound = SharpBound(2, 600, 2, 0.1, per_class=per_class, checked_by="owner")
-    partition, tiling, values = common_boxes(distribution, positions, (4, 12), bound, trees=[None, None])
-    assert partition.n_classes == tiling.n_boxes > 4
-    common = CommonWitnesses(np.zeros(tiling.n_boxes, dtype=np.int64), (values,))
+    partition, tree, values = common_boxes(distribution, positions, (4, 12), bound, trees=[None, None])
+    assert partition.n_classes == tree.n_leaves > 4
+    common = CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), (values,))
     made = common.evaluate(distribution.generalized(partition), bound)
     assert made.holds
-    assert made.witnesses == (values,) * tiling.n_boxes
+    assert made.witnesses == (values,) * tree.n_leaves
     assert len(values) >= 2
 
 

@@ -21,12 +21,21 @@ def base_class(plan, combination):
     if classes["shape"] == "runs":
         rank = list(people(plan)).index(tuple(combination))
         return max(number for number, start in enumerate(classes["starts"]) if start <= rank)
-    [found] = [
-        number
-        for number, (low, high) in enumerate(zip(classes["lows"], classes["highs"], strict=True))
-        if all(a <= x <= b for a, x, b in zip(low, combination, high, strict=True))
-    ]
-    return found
+    return leaf_of(classes["attributes"], classes["places"], combination)
+
+
+def leaf_of(attributes, places, combination):
+    """The leaf of a combination: walk down the cuts, which are written node, lower side, upper side."""
+
+    def end(node):
+        """The node behind everything below a node."""
+        return node + 1 if attributes[node] < 0 else end(end(node + 1))
+
+    node = 0
+    while attributes[node] >= 0:
+        is_below = combination[attributes[node]] <= places[node]
+        node = node + 1 if is_below else end(node + 1)
+    return sum(attribute < 0 for attribute in attributes[:node])
 
 
 def group_of(plan, registration):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from tests.switch import quick_or_all
+from tests.trees import random_tree
 
-from elldelta.core.tiling import Tiling
 from elldelta.plan.classes import Boxes, Merged, Runs
 from elldelta.plan.common_cells import boxes_of, common_cells
 from elldelta.schema.schema import Column, Integers, Schema
@@ -21,20 +21,7 @@ def random_runs(rng, schema):
 
 
 def random_boxes(rng, schema):
-    """Halves boxes at random places."""
-    boxes = [(np.zeros(len(schema.sizes), np.int64), np.array(schema.sizes) - 1)]
-    for _ in range(rng.integers(0, 8)):
-        low, high = boxes.pop(rng.integers(len(boxes)))
-        place = rng.integers(len(low))
-        if low[place] == high[place]:
-            boxes.append((low, high))
-            continue
-        cut = rng.integers(low[place], high[place])
-        upper, lower = high.copy(), low.copy()
-        upper[place], lower[place] = cut, cut + 1
-        boxes += [(low, upper), (lower, high)]
-    lows, highs = (np.stack(ends) for ends in zip(*boxes, strict=True))
-    return Boxes(Tiling(lows, highs, schema.sizes))
+    return Boxes(random_tree(rng, schema.sizes))
 
 
 def random_classes(rng, schema):

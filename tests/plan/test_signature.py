@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.switch import quick_or_all
 
-from elldelta.core.tiling import Tiling
+from elldelta.core.box_tree import BoxTree
 from elldelta.errors import FileError, InputError, RefusedError
 from elldelta.files import (
     PrivateKey,
@@ -50,7 +50,7 @@ def make_plan(records=100):
     schema = Schema((Column("age", Integers(0, 3)),), Column("disease", Categories(("a", "b", "c"))))
     made = Plan(
         schema=schema,
-        classes=Boxes(Tiling([[0], [2]], [[1], [3]], (4,))),
+        classes=Boxes(BoxTree([0, -1, -1], [1, 0, 0], (4,))),
         ell=2,
         delta=0.01,
         releases=1,

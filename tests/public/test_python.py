@@ -174,9 +174,8 @@ def test_many_combinations_are_found_in_their_boxes():
     assert schema.n_combinations == 8_000_000
     plan = ed.plan(ed.estimate(pa.table(data), schema), ell=3, records=3000)
     assert plan.n_classes > 20
-    boxes = plan.to_dict()["classes"]
     labels = {}
-    for low, high in zip(boxes["lows"], boxes["highs"], strict=True):
+    for low, high in zip(*(ends.tolist() for ends in plan.classes.hulls(schema)), strict=True):
         ends = zip(low, high, strict=True)
         texts = ("*" if (a, b) == (0, 199) else str(a) if a == b else f"{a}-{b}" for a, b in ends)
         labels[tuple(texts)] = (low, high)

@@ -3,7 +3,7 @@
 The core sees count tables and distributions, never records. One concept per module:
 
 * `distribution`: P(Q, S), from counts or probabilities, dense or sparse
-* `partition`, `tiling`: classes that cover the quasi-identifiers exactly once
+* `partition`, `box_tree`: classes that cover the quasi-identifiers exactly once
 * `diversity`, `linkage`, `exposure`: what a table shows, what several tables show together
 * `sample_size`, `occupancy`, `accountant`: records to wait for, and what releases promise after linkage
 * `generalize`: from P to a partition

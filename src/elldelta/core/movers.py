@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from elldelta.core.box_tree import BoxTree
     from elldelta.core.distribution import MassTable
     from elldelta.core.generalize.bounds import SharpBound
     from elldelta.core.partition import Partition
-    from elldelta.core.tiling import CutTree, Tiling
+    from elldelta.core.tiling import CutTree
 
 PATIENCE = 2
 """So many larger sets of witnesses may be worse before the search for one ends."""
@@ -147,7 +148,7 @@ def common_boxes(
     fewest: int = 1,
     is_draft: bool = False,
     progress: Callable[[float], None] | None = None,
-) -> tuple[Partition, Tiling, tuple[int, ...]]:
+) -> tuple[Partition, BoxTree, tuple[int, ...]]:
     """Boxes with little information loss for people who move, and the witnesses that all have in common.
 
     Args:
@@ -167,7 +168,7 @@ def common_boxes(
 
     def drawn(
         values: tuple[int, ...], tell: Callable[[float], None] | None = None, *, is_draft: bool = True
-    ) -> tuple[Partition, Tiling]:
+    ) -> tuple[Partition, BoxTree]:
         return boxes(
             JointDistribution(_columns(distribution.mass, values), distribution.total),
             positions,
@@ -195,8 +196,8 @@ def common_boxes(
             break
     if best is None:
         raise _refusal(bound, refusal)
-    partition, tiling = drawn(best[1], progress, is_draft=is_draft)
-    return partition, tiling, best[1]
+    partition, tree = drawn(best[1], progress, is_draft=is_draft)
+    return partition, tree, best[1]
 
 
 def _masses(table: MassTable) -> NDArray[Any]:

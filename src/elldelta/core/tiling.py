@@ -1,10 +1,9 @@
-"""Boxes that tile a product of ordered domains, and where a hierarchy allows a domain to be cut."""
+"""Where ordered domains may be cut: a hierarchy's groups, between boxes, inside the domain."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,96 +13,6 @@ from elldelta.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-_FEW_COMBINATIONS = 1 << 22
-"""Up to this many combinations the box of every one is written down: 32 MB."""
-
-
-@dataclass(frozen=True, eq=False)
-class Tiling:
-    """Axis-aligned boxes, given by their ends in each domain.
-
-    On creation the boxes are checked to lie inside the domain and to have its volume, in exact whole
-    numbers; a tiling whose boxes overlap is then one that misses a combination, which `locate` reports.
-
-    Attributes:
-        lows: First position of each box per attribute, R x d, read-only.
-        highs: Last position, inclusive, R x d, read-only.
-        sizes: The number of positions of each attribute.
-    """
-
-    lows: NDArray[np.int64]
-    highs: NDArray[np.int64]
-    sizes: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        lows, highs = frozen(self.lows, np.int64, copy=True), frozen(self.highs, np.int64, copy=True)
-        sizes = tuple(int(size) for size in self.sizes)
-        if lows.ndim != 2 or lows.shape != highs.shape or lows.shape[1] != len(sizes) or lows.size == 0:
-            raise ParameterError(
-                "Boxes need a low and a high end for every attribute.",
-                found=f"Shapes {lows.shape} and {highs.shape} for {len(sizes)} attributes.",
-            )
-        if (lows < 0).any() or (lows > highs).any() or (highs >= np.array(sizes)).any():
-            raise ParameterError(
-                "The ends of a box must rise and lie inside the domain.", found="At least one does not."
-            )
-        volume = sum(prod(lengths) for lengths in (highs - lows + 1).tolist())
-        if volume != prod(sizes):
-            raise ParameterError(
-                f"The boxes must tile all {prod(sizes)} combinations.", found=f"They hold {volume}."
-            )
-        object.__setattr__(self, "lows", lows)
-        object.__setattr__(self, "highs", highs)
-        object.__setattr__(self, "sizes", sizes)
-
-    @property
-    def n_boxes(self) -> int:
-        """The number of boxes, R."""
-        return int(self.lows.shape[0])
-
-    def locate(self, positions: ArrayLike) -> NDArray[np.intp]:
-        """The box of each combination, occupied or not, given by its position in every domain."""
-        points = check_positions(positions, self.sizes)
-        if prod(self.sizes) <= _FEW_COMBINATIONS:
-            found: NDArray[np.intp] = self._painted[tuple(points.T)]
-        else:
-            found = self._descend(points)
-        if (found < 0).any():
-            raise ParameterError(
-                "The boxes overlap and leave combinations out.",
-                found=f"{int((found < 0).sum())} combinations lie in no box.",
-            )
-        return found
-
-    @cached_property
-    def _painted(self) -> NDArray[np.intp]:
-        """The box of every combination: quicker than any search where the domain is small."""
-        cells = np.full(self.sizes, -1, dtype=np.intp)
-        for box, (low, high) in enumerate(zip(self.lows.tolist(), (self.highs + 1).tolist(), strict=True)):
-            cells[tuple(map(slice, low, high))] = box
-        cells.setflags(write=False)
-        return cells
-
-    def _descend(self, points: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Cuts boxes and points into groups until few boxes are left to compare with."""
-        found = np.full(points.shape[0], -1, dtype=np.intp)
-        pending = [(np.arange(self.n_boxes), np.arange(points.shape[0]))]
-        while pending:
-            boxes, rows = pending.pop()
-            if rows.size == 0:
-                continue
-            if (cut := clean_cut(self.lows[boxes], self.highs[boxes])) is not None:
-                attribute, place = cut
-                is_below = points[rows, attribute] <= place
-                boxes_below = self.highs[boxes, attribute] <= place
-                pending.append((boxes[boxes_below], rows[is_below]))
-                pending.append((boxes[~boxes_below], rows[~is_below]))
-                continue
-            for box in boxes.tolist():
-                inside = ((points[rows] >= self.lows[box]) & (points[rows] <= self.highs[box])).all(axis=1)
-                found[rows[inside]] = box
-        return found
 
 
 @dataclass(frozen=True, eq=False)

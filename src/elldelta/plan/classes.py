@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from elldelta.core.box_tree import BoxTree
 from elldelta.core.partition import hulls_by_group
-from elldelta.core.tiling import Tiling
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -116,35 +116,39 @@ class Boxes:
     """Boxes: a range of positions in every quasi-identifier.
 
     Attributes:
-        tiling: The boxes; together they hold every combination exactly once.
+        tree: The cuts that they come from; its leaves are the classes.
     """
 
     shape: ClassVar[str] = "boxes"
 
-    tiling: Tiling
+    tree: BoxTree
 
     @property
     def n_classes(self) -> int:
         """The number of classes, R."""
-        return self.tiling.n_boxes
+        return self.tree.n_leaves
 
     def class_of(self, schema: Schema, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """The class of each combination."""
-        return self.tiling.locate(schema.unrank(ranks)).astype(np.int64)
+        return self.tree.locate(schema.unrank(ranks)).astype(np.int64)
 
     def hulls(self, schema: Schema) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The lowest and highest position of each class in each quasi-identifier."""
-        return self.tiling.lows, self.tiling.highs
+        return self.tree.lows[self.tree.leaves], self.tree.highs[self.tree.leaves]
 
     def to_dict(self) -> dict[str, Any]:
-        """The classes as plain JSON values."""
-        return {"shape": self.shape, "lows": self.tiling.lows.tolist(), "highs": self.tiling.highs.tolist()}
+        """The classes as plain JSON values: the cuts in preorder."""
+        return {
+            "shape": self.shape,
+            "attributes": self.tree.attributes.tolist(),
+            "places": self.tree.places.tolist(),
+        }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], schema: Schema) -> Boxes:
         """Reads what `to_dict` wrote."""
-        lows, highs = _integers(document["lows"]), _integers(document["highs"])
-        return cls(Tiling(lows, highs, schema.sizes))
+        attributes, places = _integers(document["attributes"]), _integers(document["places"])
+        return cls(BoxTree(attributes, places, schema.sizes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,12 +52,12 @@ def _base_cells(schema: Schema, covers: Sequence[Classes]) -> list[NDArray[np.in
     runs = [cover.starts for cover in covers if isinstance(cover, Runs)]
     if len(runs) == len(covers):
         return overlay_runs(runs)
-    tilings = [cover.tiling for cover in covers if isinstance(cover, Boxes)]
-    if len(tilings) == len(covers) and all(
-        np.array_equal(tiling.lows, tilings[0].lows) and np.array_equal(tiling.highs, tilings[0].highs)
-        for tiling in tilings
+    trees = [cover.tree for cover in covers if isinstance(cover, Boxes)]
+    if len(trees) == len(covers) and all(
+        np.array_equal(tree.attributes, trees[0].attributes) and np.array_equal(tree.places, trees[0].places)
+        for tree in trees
     ):
-        return [np.arange(tilings[0].n_boxes, dtype=np.int64)] * len(covers)
+        return [np.arange(trees[0].n_leaves, dtype=np.int64)] * len(covers)
     boxes = [boxes_of(schema, cover) for cover in covers]
     lows, highs, class_of = (np.concatenate(parts) for parts in zip(*boxes, strict=True))
     columns = [LabelRuns.from_ends(lows[:, place], highs[:, place]) for place in range(lows.shape[1])]

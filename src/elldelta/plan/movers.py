@@ -103,7 +103,7 @@ def drawn(planner: Planner, bound: SharpBound | JointBound) -> tuple[Partition, 
 
 def _drawn(planner: Planner, bound: SharpBound) -> tuple[Partition, Classes, CommonWitnesses]:
     model = planner.model
-    partition, tiling, values = common_boxes(
+    partition, tree, values = common_boxes(
         planner.distribution,
         model.positions,
         model.schema.sizes,
@@ -113,7 +113,7 @@ def _drawn(planner: Planner, bound: SharpBound) -> tuple[Partition, Classes, Com
         is_draft=planner.is_draft,
         progress=planner.progress,
     )
-    return partition, Boxes(tiling), CommonWitnesses(np.zeros(tiling.n_boxes, dtype=np.int64), (values,))
+    return partition, Boxes(tree), CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), (values,))
 
 
 def who_moves(schema: Schema, movers: Movers | None) -> str:

@@ -311,7 +311,7 @@ class Planner:
         hierarchy, its range is a group or a run of siblings.
         """
         schema = self.model.schema
-        partition, tiling = boxes(
+        partition, tree = boxes(
             self.distribution,
             self.model.positions,
             schema.sizes,
@@ -320,7 +320,7 @@ class Planner:
             is_draft=self.is_draft,
             progress=self.progress,
         )
-        return partition, Boxes(tiling)
+        return partition, Boxes(tree)
 
     def _shown(self, partition: Partition) -> JointDistribution:
         """P of the classes, without cells that are rare in the past records."""

@@ -482,6 +482,6 @@ class _Outcomes:
 def _first_ranks(plan: Plan) -> NDArray[np.int64]:
     """A combination of every base class."""
     if isinstance(plan.classes, Boxes):
-        ranks: NDArray[np.int64] = plan.schema.ranks(plan.classes.tiling.lows)
+        ranks: NDArray[np.int64] = plan.schema.ranks(plan.classes.hulls(plan.schema)[0])
         return ranks
     raise InternalError("A certified plan has boxes.")

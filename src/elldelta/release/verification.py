@@ -291,9 +291,10 @@ def _tells_apart(merged: Merged) -> bool:
     """Whether every union is again a box: then its labels name just its members."""
     if not isinstance(merged.base, Boxes):
         return False
-    tiling = merged.base.tiling
-    lows, highs = hulls_by_group(merged.group_of, tiling.lows, tiling.highs)
-    volumes = (tiling.highs - tiling.lows + 1).astype(object).prod(axis=1)
+    tree = merged.base.tree
+    base_lows, base_highs = tree.lows[tree.leaves], tree.highs[tree.leaves]
+    lows, highs = hulls_by_group(merged.group_of, base_lows, base_highs)
+    volumes = (base_highs - base_lows + 1).astype(object).prod(axis=1)
     together = np.zeros(merged.n_classes, dtype=object)
     np.add.at(together, merged.group_of, volumes)
     return bool(((highs - lows + 1).astype(object).prod(axis=1) == together).all())

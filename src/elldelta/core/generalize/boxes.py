@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elldelta.core.box_tree import BoxTree
 from elldelta.core.checks import check_whole
 from elldelta.core.distribution import take_rows, with_floats
 from elldelta.core.generalize.bounds import ClosenessBound, keeps, refuse_if_impossible
 from elldelta.core.partition import Partition, hulls_by_group
-from elldelta.core.tiling import Tiling, check_positions
+from elldelta.core.tiling import check_positions
 from elldelta.errors import InternalError, ParameterError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def boxes(
     weighed: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     is_draft: bool = False,
     progress: Callable[[float], None] | None = None,
-) -> tuple[Partition, Tiling]:
+) -> tuple[Partition, BoxTree]:
     """Boxes with little information loss that fulfil a criterion; deterministic.
 
     Starts from one box and keeps cutting where most loss is removed per failure added, until no cut keeps
@@ -93,7 +94,7 @@ def boxes(
         progress: Is told the share of the search that is done, between two of its runs.
 
     Returns:
-        The class of every row, and the box of every class; together they hold every combination once.
+        The class of every row, and the tree of the cuts, whose leaves are the classes.
 
     Raises:
         RefusedError: Not even the single class of everything fulfils the criterion; says what would.
@@ -127,8 +128,8 @@ class _TradeOff:
 @dataclass(frozen=True, eq=False)
 class _Found:
     box_of: NDArray[np.int64]
-    lows: NDArray[np.int64]
-    highs: NDArray[np.int64]
+    attributes: NDArray[np.int64]
+    places: NDArray[np.int64]
     loss: float
     trade_off: _TradeOff
 
@@ -138,7 +139,7 @@ class _Found:
         return self.loss == 0.0
 
     def beats(self, other: _Found) -> bool:
-        n_boxes, n_others = self.lows.shape[0], other.lows.shape[0]
+        n_boxes, n_others = self.places.size, other.places.size
         return self.loss < other.loss or (self.loss == other.loss and n_boxes > n_others)
 
 
@@ -233,20 +234,20 @@ class _Search:
         return best
 
     def run(self, trade_off: _TradeOff, slack: float = 1e-9) -> _Found:
-        box_of, lows, highs = self._cut(trade_off, slack)
+        box_of, attributes, places = self._cut(trade_off, slack)
         self.n_runs += 1
         self._tell(0.0)
         if self.many:  # there is no other search to compare with
-            return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), 0.0, trade_off)
+            return _Found(box_of, attributes, places, 0.0, trade_off)
         loss = loss_of_boxes(box_of, self.grid.positions, self.grid.row_mass, self.grid.weights)
         if self.spare > 0.0:  # what is given up costs its mass
             masses = np.bincount(box_of, self.grid.row_mass)
             loss += float(masses[masses <= self.spare].sum())
-        return _Found(box_of, lows.astype(np.int64), highs.astype(np.int64), loss, trade_off)
+        return _Found(box_of, attributes, places, loss, trade_off)
 
     def _cut(
         self, trade_off: _TradeOff, slack: float
-    ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """One search. Of a large table cuts are found ahead of time, by all processors that there are."""
         kernels, n_rows, n_attributes = self.kernels, self.occupied.size, len(self.sizes)
         weights = self.grid.weights * np.array(trade_off.emphases)
@@ -279,8 +280,8 @@ class _Search:
                 list(threads.map(ahead, np.array_split(wanted, min(wanted.size, PIECES) or 1)))
                 n_looked_at += np.subtract(*search.facts[wanted, kernels.STOP :: -1].T).sum()
                 self._tell(n_looked_at / (n_rows * math.log2(n_rows + 1)))
-        box_of, lows, highs = kernels.boxes_of(search)
-        return box_of, lows, highs
+        leaf_of, attributes, places = kernels.tree_of(search)
+        return leaf_of, attributes, places
 
     def _tell(self, share: float) -> None:
         """Tells how much is done, if the search under way has come so far: each row in a class of its own."""
@@ -288,18 +289,18 @@ class _Search:
             n_runs = 1 if self.many else len(FLOORS) + self.n_emphases
             self.progress(min(1.0, (self.n_runs + share) / n_runs))
 
-    def result(self, found: _Found) -> tuple[Partition, Tiling]:
+    def result(self, found: _Found) -> tuple[Partition, BoxTree]:
         for slack in (1e-9, 1e-6, 1e-4):
             if slack > 1e-9:
                 # Sums in another order differ in the last digits: aim lower by more than they do.
                 found = self.run(found.trade_off, slack)
-            tiling = Tiling(found.lows, found.highs, self.sizes)
+            tree = BoxTree(found.attributes, found.places, self.sizes)
             box_of = found.box_of
             if self.occupied.size < self.points.shape[0]:
-                box_of = tiling.locate(self.points)
+                box_of = tree.locate(self.points)
             partition = Partition(box_of)
             if keeps(self.distribution, partition, self.criterion):
-                return partition, tiling
+                return partition, tree
         raise InternalError("Boxes did not keep their own criterion when it was recomputed.")
 
     def _rules(self, floor: float, power: float, slack: float) -> tuple[Any, ...]:

@@ -245,16 +245,22 @@ def advance(grid: Grid, rules: tuple[Rule, ...], search: Search, n_ahead: int) -
 
 
 @compiled
-def boxes_of(search: Search) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """The box of every row, and the ends of the boxes, inclusive."""
-    n_boxes, n_attributes = search.used[N_BOXES], search.lows.shape[1]
-    box_of = np.empty(search.order.size, dtype=np.int64)
-    lows = np.empty((n_boxes, n_attributes), dtype=np.int32)
-    highs = np.empty((n_boxes, n_attributes), dtype=np.int32)
-    for record in range(search.used[N_RECORDS]):
-        box = search.facts[record, NUMBER]
-        if box >= 0:
-            lows[box], highs[box] = search.lows[record], search.highs[record]
-            for i in range(search.facts[record, START], search.facts[record, STOP]):
-                box_of[search.order[i]] = box
-    return box_of, lows, highs
+def tree_of(search: Search) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The leaf of every row, and the cuts in preorder: the attribute or -1, and the last position below."""
+    n_nodes = 2 * search.used[N_BOXES] - 1
+    leaf_of = np.empty(search.order.size, dtype=np.int64)
+    attributes, places = np.full(n_nodes, -1, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+    n_leaves = 0
+    pending = [0]
+    for node in range(n_nodes):
+        record = pending.pop()
+        facts = search.facts[record]
+        if facts[NUMBER] < 0:  # it was cut
+            attributes[node], places[node] = facts[ATTRIBUTE], search.cuts[record, PLACE]
+            pending.append(facts[SIDES] + 1)
+            pending.append(facts[SIDES])
+            continue
+        for i in range(facts[START], facts[STOP]):
+            leaf_of[search.order[i]] = n_leaves
+        n_leaves += 1
+    return leaf_of, attributes, places

@@ -1,0 +1,208 @@
+"""The tree of cuts that the boxes of a plan come from: its leaves are the classes, its root is everything.
+
+A box is cut in two along one attribute, again and again. Every node of the tree is a box, so that classes
+that are published together as a node keep a range in every attribute. The tree is public: it is part of the
+plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elldelta.core.distribution import frozen
+from elldelta.core.partition import Partition
+from elldelta.core.tiling import check_positions
+from elldelta.errors import ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+LEAF = -1
+"""Stands for the attribute of a node that is not cut."""
+
+_FEW_COMBINATIONS = 1 << 22
+"""Up to this many combinations the leaf of every one is written down: 32 MB."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxTree:
+    """Cuts in preorder: a node, then all of its lower side, then all of its upper side.
+
+    Every combination lies in exactly one leaf, by construction. Leaves are numbered in this order, so that
+    the leaves below a node have consecutive numbers.
+
+    Attributes:
+        attributes: The attribute along which each node is cut, or `LEAF`; read-only.
+        places: The last position of the lower side of each cut, 0 for a leaf; read-only.
+        sizes: The number of positions of each attribute.
+    """
+
+    attributes: NDArray[np.int64]
+    places: NDArray[np.int64]
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        attributes = frozen(self.attributes, np.int64, copy=True)
+        places = frozen(self.places, np.int64, copy=True)
+        sizes = tuple(int(size) for size in self.sizes)
+        if attributes.ndim != 1 or attributes.size == 0 or attributes.shape != places.shape:
+            raise ParameterError(
+                "Every node of a tree of cuts needs an attribute and a place.",
+                found=f"Shapes {attributes.shape} and {places.shape}.",
+            )
+        if not sizes or min(sizes) < 1 or attributes.min() < LEAF or attributes.max() >= len(sizes):
+            raise ParameterError(
+                f"Cuts go through one of {len(sizes)} attributes.",
+                found=f"Attributes from {attributes.min()} to {attributes.max()}.",
+            )
+        object.__setattr__(self, "attributes", attributes)
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "sizes", sizes)
+        inner = np.flatnonzero(attributes >= 0)
+        lows, highs = (ends[inner, attributes[inner]] for ends in (self.lows, self.highs))
+        if not ((lows <= places[inner]) & (places[inner] < highs)).all() or places[self.leaves].any():
+            raise ParameterError("Every cut must leave something of its box on both sides.")
+
+    @cached_property
+    def _links(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The parent of every node, the first node of its upper side, and how many cuts lie above it."""
+        parents = np.full(self.n_nodes, LEAF, dtype=np.int64)
+        uppers = np.full(self.n_nodes, LEAF, dtype=np.int64)
+        depths = np.zeros(self.n_nodes, dtype=np.int64)
+        places = [(LEAF, False)]  # where the next nodes belong: the parent, and whether on its upper side
+        for node, attribute in enumerate(self.attributes.tolist()):
+            if not places:
+                raise ParameterError("A tree of cuts has one root.", found="Nodes follow after its end.")
+            parent, is_upper = places.pop()
+            if parent >= 0:
+                parents[node], depths[node] = parent, depths[parent] + 1
+                if is_upper:
+                    uppers[parent] = node
+            if attribute >= 0:
+                places += [(node, True), (node, False)]
+        if places:
+            raise ParameterError("Every cut of a tree needs two sides.", found=f"{len(places)} are missing.")
+        return frozen(parents, np.int64), frozen(uppers, np.int64), frozen(depths, np.int64)
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of nodes, leaves included."""
+        return int(self.attributes.size)
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves, R."""
+        return (self.n_nodes + 1) // 2
+
+    @property
+    def parents(self) -> NDArray[np.int64]:
+        """The parent of every node; `LEAF` for the root."""
+        return self._links[0]
+
+    @property
+    def _uppers(self) -> NDArray[np.int64]:
+        return self._links[1]
+
+    @cached_property
+    def leaves(self) -> NDArray[np.int64]:
+        """The node of every leaf."""
+        return frozen(np.flatnonzero(self.attributes == LEAF), np.int64)
+
+    @cached_property
+    def leaf_ranges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of every node the number of its first leaf, and of the first leaf behind it."""
+        is_leaf = self.attributes == LEAF
+        starts = np.cumsum(is_leaf) - is_leaf
+        n_below = is_leaf.astype(np.int64)
+        for nodes in reversed(self._levels[1:]):
+            np.add.at(n_below, self.parents[nodes], n_below[nodes])
+        return frozen(starts, np.int64), frozen(starts + n_below, np.int64)
+
+    @cached_property
+    def steps_to_leaf(self) -> NDArray[np.int64]:
+        """How many steps every node is above the nearest leaf below it; 0 for leaves."""
+        steps = np.where(self.attributes == LEAF, 0, self.n_nodes)
+        for nodes in reversed(self._levels[1:]):
+            np.minimum.at(steps, self.parents[nodes], steps[nodes] + 1)
+        return frozen(steps, np.int64)
+
+    @cached_property
+    def _levels(self) -> list[NDArray[np.intp]]:
+        """The nodes by the number of cuts above them."""
+        depths = self._links[2]
+        order = np.argsort(depths, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(depths[order])) + 1)
+
+    @cached_property
+    def _ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        lows = np.zeros((self.n_nodes, len(self.sizes)), dtype=np.int64)
+        highs = np.tile(np.array(self.sizes, dtype=np.int64) - 1, (self.n_nodes, 1))
+        for nodes in self._levels[1:]:
+            parents = self.parents[nodes]
+            lows[nodes], highs[nodes] = lows[parents], highs[parents]
+            is_upper = self._uppers[parents] == nodes
+            for side, ends, beyond in ((~is_upper, highs, 0), (is_upper, lows, 1)):
+                own = parents[side]
+                ends[nodes[side], self.attributes[own]] = self.places[own] + beyond
+        return frozen(lows, np.int64), frozen(highs, np.int64)
+
+    @property
+    def lows(self) -> NDArray[np.int64]:
+        """First position of each node per attribute, nodes x d."""
+        return self._ends[0]
+
+    @property
+    def highs(self) -> NDArray[np.int64]:
+        """Last position of each node, inclusive, nodes x d."""
+        return self._ends[1]
+
+    def grouping(self, nodes: NDArray[np.int64]) -> Partition:
+        """The published class of every leaf if these nodes are published; one below another goes into it.
+
+        Args:
+            nodes: Nodes that together hold every leaf.
+        """
+        return Partition(np.repeat(*self._spans(self.topmost(nodes))))
+
+    def topmost(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the nodes that do not lie below another of them, in preorder."""
+        found = np.unique(nodes)
+        starts, stops = (ends[found] for ends in self.leaf_ranges)
+        covered = np.concatenate(([0], np.maximum.accumulate(stops)[:-1]))
+        return found[starts >= covered]
+
+    def _spans(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        starts, stops = (ends[nodes] for ends in self.leaf_ranges)
+        if int((stops - starts).sum()) != self.n_leaves:
+            raise ParameterError("The nodes of a cut must hold every leaf.")
+        return np.arange(nodes.size), stops - starts
+
+    def locate(self, positions: ArrayLike) -> NDArray[np.intp]:
+        """The leaf of each combination, occupied or not, given by its position in every domain."""
+        points = check_positions(positions, self.sizes)
+        if prod(self.sizes) <= _FEW_COMBINATIONS:
+            found: NDArray[np.intp] = self._painted[tuple(points.T)]
+            return found
+        node_of = np.zeros(points.shape[0], dtype=np.int64)
+        rows = np.arange(points.shape[0])
+        while rows.size:
+            rows = rows[self.attributes[node_of[rows]] >= 0]
+            nodes = node_of[rows]
+            is_below = points[rows, self.attributes[nodes]] <= self.places[nodes]
+            node_of[rows] = np.where(is_below, nodes + 1, self._uppers[nodes])
+        return self.leaf_ranges[0][node_of].astype(np.intp)
+
+    @cached_property
+    def _painted(self) -> NDArray[np.intp]:
+        """The leaf of every combination: quicker than any search where the domain is small."""
+        cells = np.empty(self.sizes, dtype=np.intp)
+        lows, highs = self.lows[self.leaves], self.highs[self.leaves] + 1
+        for leaf, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
+            cells[tuple(map(slice, low, high))] = leaf
+        cells.setflags(write=False)
+        return cells
