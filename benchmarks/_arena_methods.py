@@ -188,5 +188,5 @@ def ours(drawn):
     yield _ours(drawn, "elldelta, ledger", "default", "linked", {"owners": n_owners}, ledger=True, **how)
     yield _ours(drawn, "elldelta, one release", "default", "single", {"releases": 1}, **how)
     for risk in (0.01, 0.05):
-        wish = {"releases": n_owners, "waiting_risk": risk}
+        wish = {"releases": n_owners, "merge_risk": risk}
         yield _ours(drawn, "elldelta, fixed classes", f"risk {risk:g}", "linked", wish, on_failure="suppress")

@@ -57,11 +57,11 @@ def run():
     tables = owners(model, 4, RECORDS, seed=1)
     wish = {"ell": ELL, "releases": RELEASES, "records": RECORDS}
     for risk, reference in REFERENCE.items():
-        made = plan(model, waiting_risk=risk, **wish)
+        made = plan(model, merge_risk=risk, **wish)
         classes, fewest = describe(f"waiting risk {risk}", made, model, tables)
         yield f"reference / published classes, waiting risk {risk}", reference / classes, 1.02
         yield f"ell / fewest values of any pair, waiting risk {risk}", ELL / fewest, 1.0
-    made = plan(model, waiting_risk=0.1, **wish)
+    made = plan(model, merge_risk=0.1, **wish)
     rng = np.random.default_rng(2)
     # A wrong model: owners whose sensitive values are distributed quite differently from the plan's.
     tilt = rng.uniform(0.1, 1.0, size=model.schema.n_values)

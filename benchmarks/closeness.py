@@ -89,7 +89,7 @@ def run():
     model = estimate(table, Schema.infer(table, QUASI_IDENTIFIERS, "occupation", widen={"age": "no"}))
     tables = owners(model, 4, RECORDS, seed=1)
     wish = {"releases": RELEASES, "records": RECORDS}
-    plan(model, ell=5, closeness=0.4, waiting_risk=0.1, **wish)  # compiles
+    plan(model, ell=5, closeness=0.4, merge_risk=0.1, **wish)  # compiles
     ell_seconds, diverse = timed(lambda: plan(model, ell=5, **wish))
     for limit, aimed_loss in AIMS.items():
         seconds, made = timed(lambda limit=limit: plan(model, closeness=limit, **wish))
@@ -99,7 +99,7 @@ def run():
         furthest = linked_distance(results, made.terms.closeness.references)
         n_admitted = admitted(made, model, Fraction(str(limit)), most=60)
         print(
-            f"  T = {limit}: {made.n_classes} planned (risk {made.waiting_risk:g}), "
+            f"  T = {limit}: {made.n_classes} planned, "
             f"{classes:.0f} published, loss {loss:.4f}, left out "
             f"{np.mean([item.suppressed_share for item in results]):.2%}, furthest pair "
             f"{furthest:.3f}, a ledger admits {n_admitted}, {seconds:.1f} s"

@@ -72,7 +72,7 @@ def lived(name, panel):
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         model = ed.estimate(tables[0], schema, person="person")
-        plan = ed.plan(model, ell=ELL, releases=1, records=len(tables[0]), waiting_risk="auto")
+        plan = ed.plan(model, ell=ELL, releases=1, records=len(tables[0]))
         naive = 0
         before = None
         for period, table in enumerate(tables):

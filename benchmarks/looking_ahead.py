@@ -82,7 +82,7 @@ def run(size):
         model = estimate(table, schema)
         for n_owners, aim in AIMS.items():
             yield from ratios("Adult", model, n_owners, aim, n_draws)
-        made = plan(model, ell=ELL, releases=2, records=RECORDS, waiting_risk="auto")
+        made = plan(model, ell=ELL, releases=2, records=RECORDS)
         plain = [
             fit(
                 by_class(made, model, table),
@@ -93,7 +93,7 @@ def run(size):
             for table in owners(model, n_draws, RECORDS, seed=7)
         ]
         loss = np.mean([item.loss for item in plain])
-        print(f"  Adult, certificates for 2, risk {made.waiting_risk:g}: {loss:.4f}")
+        print(f"  Adult, certificates for 2, {made.n_classes} classes: {loss:.4f}")
         yield "mean loss / aim, Adult, certificates alone", loss / PLAIN_AIM, 1.0
     else:
         print("  looking ahead: Adult skipped, adult.csv is not there")

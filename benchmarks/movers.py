@@ -68,7 +68,7 @@ def run():
     declared = replace(schema, quasi_identifiers=columns)
     asked = {"ell": ELL, "releases": 2, "records": RECORDS}
     for name, known, more in (
-        ("nobody, waiting risk 0.1", schema, {"waiting_risk": 0.1}),
+        ("nobody, waiting risk 0.1", schema, {"merge_risk": 0.1}),
         ("nobody", schema, {}),
         ("declared", declared, {}),
         ("any", declared, {"movers": "any"}),
@@ -78,7 +78,7 @@ def run():
         fitted = [publish(made, model, own) for own in owners(model, N_OWNERS, RECORDS, seed=7)]
         n_classes = np.mean([item.n_published for item in fitted])
         loss = np.mean([item.loss for item in fitted])
-        print(f"  {name}: risk {made.waiting_risk:g}, {n_classes:.0f} classes, loss {loss:.4f}")
+        print(f"  {name}: {n_classes:.0f} classes, loss {loss:.4f}")
         for what, later in moved(known, model.positions).items():
             found = [below(made, model, *pair, later) for pair in zip(fitted[::2], fitted[1::2], strict=True)]
             told = ", ".join(f"{n} (fewest {fewest})" for n, fewest in found)

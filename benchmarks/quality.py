@@ -22,7 +22,7 @@ CASES = (
 )
 
 
-KINDS = {"paper": {}, "probabilistic": {}, "certified": {"waiting_risk": 0.1}}
+KINDS = {"paper": {}, "probabilistic": {}, "certified": {"merge_risk": 0.1}}
 ELL, RELEASES, RECORDS = 5, 2, 30_000
 
 

@@ -72,7 +72,7 @@ def peer_left(releases, people, columns, sensitive):
 def our_left(model, tables, people, ell, n_releases):
     """The same under one certified plan; 0 for people whom a release leaves out."""
     n_records = min(len(table) for table in tables)
-    made = plan(model, ell=ell, releases=n_releases, records=n_records, waiting_risk=WAITING_RISK)
+    made = plan(model, ell=ell, releases=n_releases, records=n_records, merge_risk=WAITING_RISK)
     class_of_rank = made.class_of
     left, n_out, n_classes = None, [], []
     for table in tables[:n_releases]:

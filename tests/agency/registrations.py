@@ -80,7 +80,7 @@ def make_plan(
         witnesses=tuple(map(tuple, witnesses)),
         witness_cells=tuple((1 / (classes.n_classes * n_values),) * len(own) for own in witnesses),
         p=None,
-        waiting_risk=None if near is None else 0.1,
+        merge_risk=None if near is None else 0.1,
         min_records=min_records,
         model_digest="sha256:" + "0" * 64,
         closeness=near,

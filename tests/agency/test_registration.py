@@ -141,7 +141,7 @@ class TestRealOwners:
 
     @pytest.mark.parametrize("kind", ["certified", "probabilistic"])
     def test_what_is_admitted_leaves_ell(self, tmp_path, kind):
-        fine = {"waiting_risk": 0.2} if kind == "certified" else {}
+        fine = {"merge_risk": 0.2} if kind == "certified" else {}
         model = ed.estimate(
             hospital(20_000, 0), Schema.infer(hospital(20_000, 0), ["age\nof", "zip"], "disease")
         )

@@ -73,7 +73,7 @@ def sliced():
     past = drawn(4000)
     schema = Schema.infer(past, ["age"], ["disease", "income"], widen={"age": "no"})
     ells = {"disease": 3, "income": 2}
-    plan = ed.plan(ed.estimate(past, schema), ell=ells, releases=2, records=1500, waiting_risk=0.1)
+    plan = ed.plan(ed.estimate(past, schema), ell=ells, releases=2, records=1500, merge_risk=0.1)
     return [ed.release(drawn(1500), plan, on_failure="coarsen-suppress") for _ in range(2)]
 
 

@@ -73,7 +73,7 @@ def test_owners_of_adult_that_share_people():
     table = pd.read_csv(ADULT)
     columns = ["sex", "race", "marital-status", "age", "education"]
     schema = ed.Schema.infer(table, columns, "occupation")
-    plan = ed.plan(ed.estimate(table, schema), ell=5, releases=2, records=20_000, waiting_risk=0.5)
+    plan = ed.plan(ed.estimate(table, schema), ell=5, releases=2, records=20_000, merge_risk=0.5)
     seeds = quick_or_all((2,), (0, 1, 2, 3))
     isolates = []
     for seed in seeds:

@@ -380,7 +380,7 @@ def test_more_settings_are_opened_and_filled_in_by_keyboard_on_a_phone(story, se
             tab_to(page, name)
             page.keyboard.press("Control+A")
             page.keyboard.type(value)
-        tab_to(page, "waiting_risk")
+        tab_to(page, "merge_risk")
         measured = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
         assert measured[0] <= measured[1] == 320
         tab_to(page, "File the request")

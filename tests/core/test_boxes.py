@@ -223,7 +223,7 @@ def test_little_is_lost_on_adult(names, criterion, ncp):
     assert result.loss <= 0.5 * oracle.ncp(table, positions, sizes, runs.class_of)
 
 
-def test_waiting_risk_buys_boxes_on_adult():
+def test_merge_risk_buys_boxes_on_adult():
     table, positions, sizes = oracle.adult("sex", "race", "marital-status", "age", "education")
     distribution = JointDistribution.from_counts(table)
     plans = [

@@ -109,7 +109,7 @@ def certified(bench: Bench) -> dict[str, Any]:
         "records": bench.one(400, 800, 1500),
         "min_records": bench.one(1, 1, 1, 2),
         "fewest_past": bench.one(1, 1, 1, 3),
-        **bench.one({}, {"waiting_risk": 0.1}, {"waiting_risk": 0.3}, {"delta": 0.01}, {"delta": 0.1}),
+        **bench.one({}, {"merge_risk": 0.1}, {"merge_risk": 0.3}, {"delta": 0.01}, {"delta": 0.1}),
     }
     plan = planned(bench.model(world), "certified", **wish)
     found = {"plan": facts.of_plan(plan)}
@@ -160,7 +160,7 @@ def closeness(bench: Bench) -> dict[str, Any]:
         "releases": bench.one(1, 1, 2),
         "records": bench.one(800, 2000),
         **bench.one({}, {}, {"ell": _ell(bench, shape.sensitive, 3)}),
-        **bench.one({}, {"waiting_risk": 0.2}),
+        **bench.one({}, {"merge_risk": 0.2}),
     }
     plan = planned(bench.model(world), "certified", **wish)
     found = {"plan": facts.of_plan(plan)}
@@ -201,7 +201,7 @@ def ledger(bench: Bench) -> dict[str, Any]:
     expected = bench.one(None, None, 3) if len(shape.sensitive) == 1 else None
     wish = {"ell": _ell(bench, shape.sensitive), "records": bench.one(400, 800)}
     close = {"closeness": 0.5} if len(shape.sensitive) == 1 and bench.rng.random() < 0.2 else {}
-    how = {"owners": expected} if expected and not close else {"waiting_risk": bench.one(0.1, 0.4)}
+    how = {"owners": expected} if expected and not close else {"merge_risk": bench.one(0.1, 0.4)}
     plan = planned(bench.model(world), "certified", **wish, **close, **how)
     found: dict[str, Any] = {"plan": facts.of_plan(plan)}
     made = []
@@ -264,7 +264,7 @@ def living(bench: Bench) -> dict[str, Any]:
     """Two owners whose tables change, three times each."""
     names = bench.one(("age", "sex"), ("town", "sex"), ("age",))
     world = World(bench.rng, Shape(names, tree=bench.one(True, False), groups=bench.one(False, False, True)))
-    plan = planned(bench.model(world, 4000), "certified", ell=bench.one(2, 3), records=1500, waiting_risk=0.2)
+    plan = planned(bench.model(world, 4000), "certified", ell=bench.one(2, 3), records=1500, merge_risk=0.2)
     found: dict[str, Any] = {"plan": facts.of_plan(plan)}
     longest, returns = bench.one(None, None, 1), bench.one(False, False, True)
     gone = dict.fromkeys("ab", pd.DataFrame())
@@ -370,7 +370,7 @@ def merged(bench: Bench) -> dict[str, Any]:
     model = ed.merge_models(halves)
     plans = [
         planned(model, kind, ell=_ell(bench, shape.sensitive, 3), records=bench.one(1000, 2500), **more)
-        for kind, more in (("certified", {"waiting_risk": 0.2}), ("probabilistic", {"delta": 0.1}))
+        for kind, more in (("certified", {"merge_risk": 0.2}), ("probabilistic", {"delta": 0.1}))
     ]
     found = {f"plan {number}": facts.of_plan(plan) for number, plan in enumerate(plans)}
     numbers = [bench.one(1, 2), bench.one(1, 3)]
@@ -381,7 +381,7 @@ def merged(bench: Bench) -> dict[str, Any]:
     found["together"] = composed
     made = []
     for number, plan in enumerate(plans):
-        more = {"on_failure": "coarsen-suppress"} if plan.waiting_risk else {}
+        more = {"on_failure": "coarsen-suppress"} if plan.moving else {}
         name, table = f"release {number}", world.born(round(1.2 * plan.records))
         release = tried(partial(bench.release, table, plan, name, **more))
         found[name] = release if isinstance(release, str) else facts.of_release(release)
@@ -406,7 +406,7 @@ def refused(bench: Bench) -> dict[str, Any]:
     shape = random_shape(bench.rng, most_sensitive=1, groups=False)
     world = World(bench.rng, shape)
     model = bench.model(world, 1500)
-    plan = planned(model, "certified", ell=2, releases=2, records=400, waiting_risk=0.2)
+    plan = planned(model, "certified", ell=2, releases=2, records=400, merge_risk=0.2)
     table = world.born(400)
     wrong, few, other = table.copy(), table[:200], table.rename(columns={"disease": "illness"})
     wrong["disease"] = "plague"
@@ -419,7 +419,7 @@ def refused(bench: Bench) -> dict[str, Any]:
     changed.write_bytes(text[:-20] + text[-20:].replace(b"\n", b"\r\n", 1) + b"x")
     beside = [place.with_name(f"{place.name}.manifest.json") for place in (made.place, changed)]
     beside[1].write_bytes(beside[0].read_bytes())
-    once = planned(model, "certified", ell=2, records=400, waiting_risk=0.2)
+    once = planned(model, "certified", ell=2, records=400, merge_risk=0.2)
     through = ed.Ledger(bench.folder / "full.ledger", "a")
     engine = bench.engine
     acts: dict[str, Callable[[], Any]] = {
@@ -428,11 +428,11 @@ def refused(bench: Bench) -> dict[str, Any]:
         "no promise": lambda: planned(model, "certified", records=400),
         "too sure": lambda: planned(model, "probabilistic", ell=6, releases=3, records=5, delta=1e-6),
         "delta of one": lambda: planned(model, "probabilistic", ell=2, records=400, delta=1.0),
-        "risk of one": lambda: planned(model, "certified", ell=2, records=400, waiting_risk=1.0),
+        "risk of one": lambda: planned(model, "certified", ell=2, records=400, merge_risk=1.0),
         "no releases": lambda: planned(model, "certified", ell=2, releases=0, records=400),
         "beta above one": lambda: planned(model, "paper", ell=2, beta=1.5),
         "p too large": lambda: planned(model, "paper", ell=2, p=0.9),
-        "risk without a check": lambda: planned(model, "probabilistic", ell=2, records=400, waiting_risk=0.1),
+        "risk without a check": lambda: planned(model, "probabilistic", ell=2, records=400, merge_risk=0.1),
         "owners and releases": lambda: planned(model, "certified", ell=2, releases=2, records=400, owners=3),
         "closeness and owners": lambda: planned(model, "certified", closeness=0.2, records=400, owners=3),
         "closeness too near": lambda: planned(model, "certified", closeness=0.001, records=50),

@@ -45,7 +45,7 @@ def of_plan(plan: ed.Plan) -> dict[str, Any]:
         "delta": plan.delta,
         "p": plan.p,
         "failure": plan.failure_upper,
-        "risk": plan.waiting_risk,
+        "risk": None if plan.moving is None else plan.moving.merge_risk,
         "min": plan.min_records,
         "witnesses": [digest(face.witnesses) for face in faces],
         "cells": [sum(map(sum, face.witness_cells)) for face in faces],

@@ -33,7 +33,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ledger")
     past = people(4000, 0)
     model = ed.estimate(past, ed.Schema.infer(past, ["age"], "disease"))
-    plan = ed.plan(model, ell=2, releases=2, records=300, waiting_risk=0.3)
+    plan = ed.plan(model, ell=2, releases=2, records=300, merge_risk=0.3)
     ed.write_plan(plan, folder / "plan.json")
     for seed, name in enumerate(("a", "b", "c"), start=1):
         ledger = ed.Ledger(folder / "plan.ledger", f"hospital {name}")

@@ -266,7 +266,7 @@ def test_owners_merge_what_each_has_protected(protected_model):
     merged = merge_models([protected_model, other])
     assert merged.noise == protected_model.noise + other.noise
     assert merged.n_records == protected_model.n_records + other.n_records
-    made = ed.plan(merged, ell=3, releases=2, records=5_000, waiting_risk=0.1)
+    made = ed.plan(merged, ell=3, releases=2, records=5_000, merge_risk=0.1)
     assert "1 and 0.5" in made.past_promise
     assert "1.5" in made.past_promise
     # A record weighs the same whoever counted it, though the parts of a record differ.

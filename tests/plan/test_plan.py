@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import elldelta as ed
 from elldelta.choices import PLAN_KINDS
+from elldelta.core.moving import Moving
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import seal
 from elldelta.plan.plan import Plan
@@ -74,7 +75,9 @@ def resealed(plan, **changes):
         {"ell": 1},
         {"releases": 10**30},
         {"records": 3000.0},
-        {"waiting_risk": 5},
+        {"moving": {"merge_risk": 5, "rho": 0.05, "q": 0.1}},
+        {"moving": 5},
+        {"k": 0},
         {"failure_upper": 1e-300},
         {"witness_cells": None},
         {"classes": 1},
@@ -168,19 +171,20 @@ class TestNumbersThatWereEdited:
         assert "add up to" in self.refused(plan, witness_cells=cells).found
 
 
-def test_a_waiting_risk_must_be_that_of_the_classes(model):
-    plan = ed.plan(model, ell=3, releases=2, records=3000, waiting_risk=0.3)
+def test_a_merge_risk_must_be_that_of_the_classes(model):
+    plan = ed.plan(model, ell=3, releases=2, records=3000, merge_risk=0.3)
     assert Plan.from_dict(plan.to_dict()) == plan
-    forged = replace(plan, waiting_risk=1e-9, promise="", conditions=())
+    forged = replace(plan, moving=replace(plan.moving, merge_risk=1e-9), promise="", conditions=())
     with pytest.raises(FileError, match="contradicts itself") as caught:
         Plan.from_dict(forged.to_dict())
-    assert "waiting risk" in caught.value.found
+    assert "merge risk" in caught.value.found
 
 
 @pytest.mark.parametrize(
     ("wish", "changes"),
     [
-        ({"kind": "paper"}, {"waiting_risk": 1e-9}),
+        ({"kind": "paper"}, {"moving": Moving(1e-9)}),
+        ({}, {"k": 2}),
         ({"kind": "paper"}, {"min_records": 50}),
         ({"kind": "paper"}, {"delta": 1e-9}),
         ({}, {"delta": 1e-9}),

@@ -60,8 +60,8 @@ def make_plan(records=100):
         witnesses=((0, 1, 2), (0, 1, 2)),
         witness_cells=((0.2, 0.2, 0.1), (0.2, 0.2, 0.1)),
         p=None,
-        waiting_risk=None,
         min_records=1,
+        k=2,
         model_digest="sha256:" + "0" * 64,
     )
     return replace(made, failure_upper=sharp_failures(made)[0], promise="")

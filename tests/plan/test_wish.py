@@ -31,12 +31,14 @@ SMALL = {"ell": 3, "records": 2000}
         ("delta", "0.01", "'0.01'"),
         ("delta", float("nan"), "nan"),
         ("delta", 0, "0"),
-        ("waiting_risk", "often", "'often'"),
-        ("waiting_risk", 1.5, "1.5"),
+        ("merge_risk", "often", "'often'"),
+        ("merge_risk", 1.5, "1.5"),
         ("kind", "exact", "'exact'"),
         ("kind", ["paper"], "['paper']"),
         ("kind", None, "None"),
         ("min_records", 0, "0"),
+        ("k", 0, "0"),
+        ("k", 2.5, "2.5"),
         ("fewest_past", False, "False"),
     ],
     ids=str,
@@ -69,7 +71,7 @@ def test_numbers_of_numpy_become_plain_ones():
         Wish(ell=2, beta=0.1, kind="paper"),
         Wish(ell=2, p=0.001, releases=3, kind="paper"),
         Wish(**SMALL, kind="probabilistic"),
-        Wish(**SMALL, waiting_risk="auto", min_records=2, fewest_past=5),
+        Wish(**SMALL, merge_risk=0.1, min_records=2, fewest_past=5, k=20),
     ],
 )
 def test_a_wish_survives_being_stored(wish):
@@ -97,26 +99,52 @@ def test_what_is_said_in_python_is_what_is_wished(monkeypatch):
     given = {"ell": 7, "delta": 0.03, "releases": 4, "kind": "paper", "fewest_past": 6}
     for way in ({"records": 900}, {"p": 0.125}, {"beta": 0.25}):
         assert planner.plan(None, **given, **way) == Wish(**given, **way)
-    certified = {"ell": 2, "records": 900, "waiting_risk": 0.25, "min_records": 3}
+    certified = {"ell": 2, "records": 900, "merge_risk": 0.25, "min_records": 3, "k": 12}
     assert planner.plan(None, **certified) == Wish(**certified)
 
 
 @pytest.mark.parametrize(
-    ("wish", "chosen"),
+    "wish",
     [
-        ({"records": 10}, (None, "auto")),
-        ({"records": 10, "delta": 0.02}, (0.02, None)),
-        ({"records": 10, "waiting_risk": 0.2}, (None, 0.2)),
-        ({"records": 10, "kind": "probabilistic"}, (0.01, None)),
-        ({"records": 10, "kind": "paper"}, (0.01, None)),
-        ({"p": 0.1, "kind": "paper"}, (0.01, None)),
+        {"records": 10},
+        {"records": 10, "owners": 3},
+        {"records": 10, "merge_risk": 0.2},
+        {"records": 10, "closeness": 0.2},
+        {"records": 10, "kind": "probabilistic"},
+        {"p": 0.1, "kind": "paper"},
     ],
     ids=str,
 )
-def test_what_is_taken_where_nothing_was_asked_for(wish, chosen):
+def test_classes_are_fixed_and_delta_is_one_percent_where_nothing_was_asked_for(wish):
     made = Wish(ell=2, **wish)
-    assert (made.delta, made.waiting_risk) == chosen
+    assert (made.delta, made.merge_risk) == (0.01, wish.get("merge_risk"))
     assert Wish.from_dict(made.to_dict()) == made
+
+
+@pytest.mark.parametrize(
+    ("wish", "k"),
+    [
+        ({"ell": 4}, 4),
+        ({"ell": 4, "min_records": 3}, 12),
+        ({"ell": 4, "k": 20}, 20),
+        ({"ell": 4, "k": 2}, 4),
+        ({"ell": 4, "min_records": 3, "k": 11}, 12),
+        ({"closeness": 0.2}, 10),
+        ({"closeness": 0.2, "k": 3}, 3),
+        ({"closeness": 0.2, "ell": 4}, 10),
+        ({"closeness": 0.2, "ell": 4, "min_records": 3}, 12),
+        ({"ell": {"disease": 2, "income": 6}}, 6),
+        ({"ell": 4, "kind": "probabilistic"}, 1),
+    ],
+    ids=str,
+)
+def test_the_fewest_records_of_a_class(wish, k):
+    assert Wish(records=10, **wish).least_records == k
+
+
+@pytest.mark.parametrize(("more", "budget"), [({"releases": 4}, 0.08), ({"owners": 5}, 0.1), ({}, 0.02)])
+def test_what_all_releases_together_may_fail_with(more, budget):
+    assert Wish(ell=2, records=10, delta=0.02, **more).budget == pytest.approx(budget)
 
 
 @pytest.mark.parametrize(
@@ -124,20 +152,23 @@ def test_what_is_taken_where_nothing_was_asked_for(wish, chosen):
     [
         {"p": 0.1},
         {"beta": 0.1, "kind": "probabilistic"},
-        {"records": 10, "waiting_risk": 0.1, "kind": "probabilistic"},
-        {"records": 10, "waiting_risk": "auto", "kind": "paper"},
+        {"records": 10, "merge_risk": 0.1, "kind": "probabilistic"},
+        {"records": 10, "merge_risk": 0.1, "kind": "paper"},
+        {"records": 10, "k": 5, "kind": "probabilistic"},
+        {"records": 10, "ell": 1, "closeness": 0.2, "min_records": 2},
+        {"records": 10, "releases": 100},
+        {"records": 10, "owners": 100},
         {"records": 10, "owners": 2, "kind": "paper"},
         {"records": 10, "owners": 2, "releases": 2},
         {"records": 10, "min_records": 2, "kind": "probabilistic"},
         {"records": 10, "closeness_to": "overall"},
         {"records": 10, "closeness": 0.2, "kind": "probabilistic"},
         {"records": 10, "closeness": 0.2, "kind": "paper"},
-        {"records": 10, "closeness": 0.2, "delta": 0.01},
         {"records": 10, "closeness": 0.2, "owners": 2},
     ],
     ids=str,
 )
 def test_what_does_not_go_together_is_told_in_three_parts(wish):
     with pytest.raises(ParameterError) as caught:
-        Wish(ell=2, **wish)
+        Wish(**{"ell": 2} | wish)
     assert all((caught.value.problem, caught.value.found, caught.value.remedy))

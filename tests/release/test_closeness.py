@@ -22,7 +22,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def plan(model):
-    return ed.plan(model, closeness=0.2, releases=2, records=6000, waiting_risk=0.1)
+    return ed.plan(model, closeness=0.2, releases=2, records=6000, merge_risk=0.1)
 
 
 def counts_of(release, plan):
@@ -72,7 +72,7 @@ def test_others_who_differ_are_refused_and_told_why(plan):
 
 
 def test_with_ell_both_promises_are_checked(model):
-    plan = ed.plan(model, ell=3, closeness=0.2, releases=2, records=6000, waiting_risk=0.1)
+    plan = ed.plan(model, ell=3, closeness=0.2, releases=2, records=6000, merge_risk=0.1)
     made = ed.release(people(6000, 1), plan)
     checked = ed.verify(made, plan)
     assert checked.is_certified
@@ -91,7 +91,7 @@ def test_with_ell_both_promises_are_checked(model):
 
 @pytest.fixture(scope="module")
 def written(model, tmp_path_factory):
-    plan = ed.plan(model, closeness=0.2, releases=2, records=6000, waiting_risk=0.1)
+    plan = ed.plan(model, closeness=0.2, releases=2, records=6000, merge_risk=0.1)
     path = tmp_path_factory.mktemp("closeness") / "release.parquet"
     ed.release(people(6000, 1), plan, to=path)
     return path, plan

@@ -74,7 +74,7 @@ def test_whatever_is_linked_leaves_ell_values(plan, tmp_path):
 
 def test_the_plan_is_for_one_release_and_a_ledger(plan):
     assert plan.releases == 1
-    assert plan.waiting_risk is not None
+    assert plan.moving is None
     assert any("one ledger has admitted all of them" in condition for condition in plan.conditions)
 
 

@@ -51,7 +51,7 @@ def past():
 def plan(past):
     schema = Schema.infer(past, ["age", "sex"], ["disease", "income"], widen={"age": "no"})
     model = ed.estimate(past[["age", "sex", "disease", "income"]], schema)
-    return ed.plan(model, ell={"disease": 3, "income": 2}, releases=2, records=2500, waiting_risk=0.05)
+    return ed.plan(model, ell={"disease": 3, "income": 2}, releases=2, records=2500, merge_risk=0.05)
 
 
 def survivors(tables, columns):
@@ -241,7 +241,7 @@ def test_classes_are_merged_until_every_column_passes(plan):
 def test_groups_of_like_values_count_in_the_column_that_has_them(past):
     """A composite column beside another one: ell diseases, whatever their stages."""
     schema = Schema.infer(past, ["age", "sex"], ["disease+stage", "income"], widen={"age": "no"})
-    wish = {"releases": 2, "records": 2500, "waiting_risk": 0.1}
+    wish = {"releases": 2, "records": 2500, "merge_risk": 0.1}
     plan = ed.plan(ed.estimate(past, schema), ell={"disease+stage": 3, "income": 2}, **wish)
     assert Plan.from_dict(plan.to_dict()) == plan
     assert "at least 3 groups of values of 'disease+stage'" in plan.promise
@@ -337,7 +337,7 @@ def moving(past):
     """A plan for people who grow older; men and women stay what they are."""
     schema = Schema.infer(past, ["age", "sex"], ["disease", "income"], widen={"age": "no"}, changes=["age"])
     model = ed.estimate(past[["age", "sex", "disease", "income"]], schema)
-    return ed.plan(model, ell={"disease": 3, "income": 2}, releases=2, records=2500, waiting_risk=0.2)
+    return ed.plan(model, ell={"disease": 3, "income": 2}, releases=2, records=2500, merge_risk=0.2)
 
 
 def fewest_for_movers(tables, column):

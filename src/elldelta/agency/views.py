@@ -38,7 +38,7 @@ class PlanView(View):
         superseded_by: The digest of the plan that took its place.
         reason: Why it was withdrawn.
         ell: Sensitive values left for everybody; of several columns the fewest.
-        delta: Failure probability of one release; None with a waiting risk.
+        delta: Failure probability of one release.
         releases: t, how many releases may be linked.
         records: N, the records every release needs.
         classes: How many classes it has.
@@ -80,7 +80,7 @@ class PlanDetails(View):
         plan: What a list says.
         owners: How many owners are expected to publish through its ledger; None if nobody said so.
         to_come: How many of these have no release in it yet.
-        waiting_risk: The chance that a class has to be merged; None if the plan was made with delta.
+        merge_risk: The chance that a class moves up the tree of the plan; None if classes are fixed.
         sensitive: The sensitive column, or all of them.
         columns: What is promised of each of several sensitive columns.
     """
@@ -88,7 +88,7 @@ class PlanDetails(View):
     plan: PlanView
     owners: int | None
     to_come: int | None
-    waiting_risk: float | None
+    merge_risk: float | None
     conditions: tuple[str, ...]
     quasi_identifiers: tuple[str, ...]
     sensitive: str

@@ -110,9 +110,7 @@ def _story(folder: Path, rng: np.random.Generator, progress: Progress | None) ->
         for source, target in zip(own, released, strict=True):
             release(source, plan, to=target, engine=engine)
         with_plan = _side(released, schema, people, engine)
-        near = make_plan(
-            model, Wish(closeness=CLOSENESS, releases=len(HOSPITALS), records=records, waiting_risk=0.05)
-        )
+        near = make_plan(model, Wish(closeness=CLOSENESS, releases=len(HOSPITALS), records=records))
         write_plan(near, folder / "plan_close.json")
         close = [folder / f"close_{name.lower()}.parquet" for name in HOSPITALS]
         for source, target in zip(own, close, strict=True):

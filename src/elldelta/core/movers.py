@@ -20,7 +20,7 @@ import numpy as np
 
 from elldelta.core.distribution import JointDistribution, SparseRows, take_rows
 from elldelta.core.generalize.bounds import SharpPlan
-from elldelta.core.generalize.boxes import boxes, loss_of_boxes, position_weights
+from elldelta.core.generalize.boxes import EFFORT, boxes, loss_of_boxes, position_weights
 from elldelta.core.occupancy import ClassFailures, class_failures_upper
 from elldelta.core.tiling import clean_cut
 from elldelta.errors import RefusedError
@@ -146,7 +146,7 @@ def common_boxes(
     *,
     trees: Sequence[CutTree | None],
     fewest: int = 1,
-    is_draft: bool = False,
+    effort: int = EFFORT,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Partition, BoxTree, tuple[int, ...]]:
     """Boxes with little information loss for people who move, and the witnesses that all have in common.
@@ -158,7 +158,7 @@ def common_boxes(
         bound: What the classes must promise; checked by owners.
         trees: Per attribute, a hierarchy that cuts must follow, or None.
         fewest: The mass that a value must have to be a witness.
-        is_draft: Whether to do with less search.
+        effort: How much is searched for less loss, once the number of witnesses is known.
         progress: Is told how far the search is, once the number of witnesses is known.
 
     Raises:
@@ -167,7 +167,7 @@ def common_boxes(
     row_mass, weights = distribution.quasi_identifier_marginal, position_weights(sizes)
 
     def drawn(
-        values: tuple[int, ...], tell: Callable[[float], None] | None = None, *, is_draft: bool = True
+        values: tuple[int, ...], tell: Callable[[float], None] | None = None, effort: int = 0
     ) -> tuple[Partition, BoxTree]:
         return boxes(
             JointDistribution(_columns(distribution.mass, values), distribution.total),
@@ -176,7 +176,7 @@ def common_boxes(
             _fixed(bound, len(values)),
             trees=trees,
             weighed=(row_mass, weights),  # of all values, not only of witnesses
-            is_draft=is_draft,
+            effort=effort,
             progress=tell,
         )
 
@@ -196,7 +196,7 @@ def common_boxes(
             break
     if best is None:
         raise _refusal(bound, refusal)
-    partition, tree = drawn(best[1], progress, is_draft=is_draft)
+    partition, tree = drawn(best[1], progress, effort)
     return partition, tree, best[1]
 
 

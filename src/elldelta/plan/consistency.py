@@ -15,6 +15,7 @@ from elldelta.core.occupancy import class_failures_upper, count_chances
 from elldelta.core.sample_size import union_bound
 from elldelta.errors import ParameterError
 from elldelta.plan.movers import common_of
+from elldelta.plan.root import root_failure_upper
 from elldelta.plan.wish import checked_by
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ def contradiction(plan: Plan) -> str | None:
         or _wrong_closeness(plan)
         or (_by_cells(plan) if plan.kind == "paper" else _sharp(plan))
     )
-    if wrong is None and plan.delta is not None and plan.failure_upper > plan.releases * plan.delta * _UP:
+    if wrong is None and plan.failure_upper > plan.n_planned * plan.delta * _UP:
         return (
-            f"Its failure probability is {plan.failure_upper:.4g}, more than {plan.releases} releases of "
+            f"Its failure probability is {plan.failure_upper:.4g}, more than {plan.n_planned} releases of "
             f"{plan.delta:g} each allow."
         )
     return wrong
@@ -60,7 +61,7 @@ def contradiction(plan: Plan) -> str | None:
 def _wrong_terms(plan: Plan) -> str | None:
     """Terms that no plan of this kind has: nothing would be computed from them."""
     terms = {
-        "A waiting risk": plan.waiting_risk is not None,
+        "That classes move": plan.moving is not None,
         "More than one record per witness": plan.min_records > 1,
         "A past that noise protects": bool(plan.past),
         "That people move": plan.movers is not None,
@@ -72,8 +73,10 @@ def _wrong_terms(plan: Plan) -> str | None:
             return f"{words} belongs to a certified plan."
     if plan.movers is not None and (plan.owners is not None or plan.closeness is not None):
         return "That people move belongs to a plan without a number of owners and without closeness."
-    if plan.owners is not None and (plan.owners < 1 or plan.waiting_risk is None or plan.releases > 1):
-        return "A number of owners belongs to a plan for one release with a waiting risk."
+    if plan.owners is not None and (plan.owners < 1 or plan.releases > 1):
+        return "A number of owners belongs to a plan for one release."
+    if plan.is_certified and plan.k < max(plan.ells) * plan.min_records:
+        return "Its classes may hold fewer records than the values that they must show."
     return None
 
 
@@ -81,28 +84,32 @@ def _wrong_closeness(plan: Plan) -> str | None:
     """A closeness that no certified plan has."""
     if plan.closeness is None:
         return None
-    if plan.waiting_risk is None or plan.owners is not None:
-        return "Its closeness belongs to a plan with a waiting risk, for a number of releases."
+    if plan.owners is not None:
+        return "Its closeness belongs to a plan for a number of releases."
     if sum(plan.closeness.masses) > 1.0 + _SLACK:
         return "The shares of its classes add up to more than 1."
     return None
 
 
 def sharp_failures(plan: Plan) -> tuple[float, float]:
-    """What the sharp bound says of the witness cells of a plan: the failure of all classes, of the worst."""
+    """What the sharp bound says of the witness cells of a plan: its failure, and that of its worst class.
+
+    A plan fails if one of its classes does; if they move up its tree, if all of them together do.
+    """
     if not plan.promises_values:
         return 0.0, 0.0
     # r records of a value are one in each of r parts of a release, as in planning.
     bound = SharpBound(
         plan.ell,
         plan.records // plan.min_records,
-        (plan.owners or plan.releases) * plan.min_records,
+        plan.n_planned * plan.min_records,
         checked_by=checked_by(plan),
     )
     common = common_of(plan)
     if common is not None:
         made = common.evaluate(JointDistribution(_table(plan), 1.0), bound)
-        return min(1.0, made.failure_upper), float(made.classes.failures_upper.max()) * plan.min_records
+        total = made.failure_upper if plan.moving is None else root_failure_upper(plan, bound)
+        return min(1.0, total), float(made.classes.failures_upper.max()) * plan.min_records
     found = class_failures_upper(
         _table(plan), bound.ell, bound.n_records, bound.releases, checked_by=bound.checked_by
     )
@@ -112,7 +119,7 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
         n_written = np.array([len(values) for values in plan.witnesses])
         for row in np.flatnonzero(found.n_witnesses != n_written).tolist():
             failures[row] = _failure_as_written(np.array(plan.witness_cells[row]), bound)
-    total = bound.total(failures)
+    total = bound.total(failures) if plan.moving is None else root_failure_upper(plan, bound)
     if plan.closeness is not None:  # the smallest classes may be given up
         failures = failures[np.array(plan.closeness.masses) * plan.records > FEWEST_EXPECTED]
     return min(1.0, total), float(failures.max(initial=0.0)) * plan.min_records
@@ -135,8 +142,8 @@ def _sharp(plan: Plan) -> str | None:
     failure, worst = sharp_failures(plan)
     if not _is_about(plan.failure_upper, failure, failure):
         return _wrong(plan, f"{failure:.4g}")
-    if plan.waiting_risk is not None and worst > plan.waiting_risk * (1.0 + _SLACK):
-        return f"A class fails with {worst:.4g}; its waiting risk is {plan.waiting_risk:g}."
+    if plan.moving is not None and worst > plan.moving.merge_risk * _UP:
+        return f"A class fails with {worst:.4g}; its merge risk is {plan.moving.merge_risk:g}."
     return None
 
 

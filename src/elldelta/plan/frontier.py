@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.checks import MOST_RECORDS, check_whole
+from elldelta.core.generalize.boxes import EFFORT
 from elldelta.engines.task import computed, part
 from elldelta.errors import RefusedError
 from elldelta.files import loaded
@@ -130,13 +131,17 @@ def frontier(
             fewest = planner.fewest_records()
             most = 10 * max(past.n_records, fewest)
             numbers = np.unique(np.geomspace(fewest, most, n_points).astype(int)).tolist()
-        n_cells = len(past.ranks) * past.schema.n_values * len(numbers)
-        planner.is_draft = n_cells > MOST_CELLS and not exact
+        if not exact:
+            planner.effort = frontier_effort(past, len(numbers))
         return planner, list(_rows(planner, numbers, tell))
 
     planner, found = computed(rows, progress)
-    drafted = planner.is_draft
-    return Frontier(wish.largest_ell, wish.release_failure, wish.releases, not drafted, tuple(found))
+    return Frontier(wish.largest_ell, wish.delta, wish.releases, planner.effort > 0, tuple(found))
+
+
+def frontier_effort(model: Model, n_plans: int) -> int:
+    """How much is searched for each of so many plans: as usual, or, where that takes long, much less."""
+    return EFFORT if len(model.ranks) * model.schema.n_values * n_plans <= MOST_CELLS else 0
 
 
 def _rows(planner: Planner, records: Sequence[int], progress: Progress) -> Iterator[FrontierRow]:

@@ -110,7 +110,7 @@ def _drawn(planner: Planner, bound: SharpBound) -> tuple[Partition, Classes, Com
         bound,
         trees=[column.cut_tree for column in model.schema.quasi_identifiers],
         fewest=planner.wish.fewest_past,
-        is_draft=planner.is_draft,
+        effort=planner.effort,
         progress=planner.progress,
     )
     return partition, Boxes(tree), CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), (values,))

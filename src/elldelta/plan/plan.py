@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from elldelta.choices import PLAN_KINDS, Movers, PlanKind
 from elldelta.core.checks import check_ell, check_releases, check_whole
+from elldelta.core.moving import Moving
 from elldelta.errors import ElldeltaError, FileError, ParameterError
 from elldelta.files import (
     AtomicFiles,
@@ -67,20 +68,21 @@ class Plan(Shown):
         schema: The columns the plan is about.
         classes: Which combinations of quasi-identifiers are published together.
         ell: Sensitive values left for everybody who is in all linked releases.
-        delta: The failure probability of one release that was asked for; None with a waiting risk.
+        delta: The failure probability of one release that was asked for.
         releases: t, how many releases may be linked.
         records: N, the records every release needs.
         failure_upper: Bound on the probability that linking t releases leaves somebody below ell; in a
-            certified plan, that one of t releases with N records each does not pass by itself.
+            certified plan, that one of t releases, or of those of all owners, with N records each is refused.
         kind: "certified": boxes; every release is checked, and the promise is certain. "probabilistic":
             boxes; it holds except with probability failure_upper. "paper": the same of the paper's runs.
         witnesses: Per class, the values that the proof counts, most probable first.
         witness_cells: Their probabilities P(c, s) in the model, so that promises can be recomputed and
             composed from plans alone.
         p: What ell cells of every class of a paper plan reach.
-        waiting_risk: The chance that a class needs merging, for plans that were made with one.
         min_records: A witness counts as present only with so many records.
         model_digest: The model the plan was made from.
+        k: No published class of a certified release holds fewer records.
+        moving: How classes move up the tree of the plan; None if they are fixed, the same for everybody.
         promise: What is promised, in words; written when the plan is made and never reworded.
         conditions: What must be true for the promise to hold.
         owners: How many owners are expected to publish through one ledger, if the plan was made for them.
@@ -95,7 +97,7 @@ class Plan(Shown):
     schema: Schema
     classes: Classes
     ell: int
-    delta: float | None
+    delta: float
     releases: int
     records: int
     failure_upper: float
@@ -103,9 +105,10 @@ class Plan(Shown):
     witnesses: tuple[tuple[int, ...], ...]
     witness_cells: tuple[tuple[float, ...], ...]
     p: float | None
-    waiting_risk: float | None
     min_records: int
     model_digest: str
+    k: int = 1
+    moving: Moving | None = None
     promise: str = ""
     conditions: tuple[str, ...] = ()
     owners: int | None = None
@@ -124,11 +127,10 @@ class Plan(Shown):
             raise ParameterError(f"The kind of a plan must be one of {', '.join(PLAN_KINDS)}.")
         if not 0.0 <= self.failure_upper <= 1.0 or (self.failure_upper == 1.0 and not self.is_certified):
             raise ParameterError("The failure probability of a plan must lie between 0 and 1.")
-        if self.delta is None and not self.is_certified:
-            raise ParameterError("A plan whose releases are not checked needs its delta.")
-        if self.delta is not None and not 0.0 < self.delta < 1.0:
+        if not 0.0 < self.delta < 1.0:
             raise ParameterError("delta must lie strictly between 0 and 1.")
         check_whole("the number of records per witness", self.min_records)
+        check_whole("the fewest records of a class", self.k)
         if self.movers not in (None, *get_args(Movers)):
             raise ParameterError("Who moves under a plan is not known here.")
         witnesses = self.witness_arrays[1]
@@ -150,7 +152,7 @@ class Plan(Shown):
 
     def _check_numbers(self) -> None:
         """Plans come from files: numbers must be possible before anything is computed with them."""
-        real = (self.failure_upper, self.delta, self.p, self.waiting_risk)
+        real = (self.failure_upper, self.delta, self.p)
         if not all(n is None or 0.0 <= n <= 1.0 for n in real):
             raise ParameterError("A probability of the plan does not lie between 0 and 1.")
         if list(map(len, self.witnesses)) != list(map(len, self.witness_cells)):
@@ -163,8 +165,6 @@ class Plan(Shown):
             raise ParameterError("The probability of a witness must lie between 0 and 1.")
         if not isinstance(self.classes, Runs if self.kind == "paper" else Boxes):
             raise ParameterError("The classes of a plan are boxes, or the runs of a paper plan.")
-        if self.waiting_risk is not None and not 0.0 < self.waiting_risk < 1.0:
-            raise ParameterError("The waiting risk must lie strictly between 0 and 1.")
 
     @cached_property
     def witness_arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
@@ -218,6 +218,7 @@ class Plan(Shown):
             ell=self.ell,
             releases=self.releases,
             min_records=self.min_records,
+            k=self.k,
             moves=range_numbers(self.schema, self.classes, self.movers),
             closeness=None if self.closeness is None else self.closeness.terms(self.n_classes, self.releases),
         )
@@ -264,6 +265,11 @@ class Plan(Shown):
         """Whether every release is checked before it is published."""
         return self.kind == "certified"
 
+    @property
+    def n_planned(self) -> int:
+        """How many releases the failure of a certified plan is about: t, or one of every owner."""
+        return self.owners or self.releases
+
     def facts(self) -> dict[str, object]:
         """What is worth knowing at a glance."""
         return {
@@ -278,6 +284,8 @@ class Plan(Shown):
             "records": self.records,
             "classes": f"{self.n_classes:,} {self.classes.shape}",
             "kind": self.kind,
+            **({"fewest records of a class": self.k} if self.k > 1 else {}),
+            **({} if self.moving is None else {"merge risk": self.moving.merge_risk}),
             "digest": self.digest,
             **({"past": self.past_promise} if self.past else {}),
         }
@@ -356,6 +364,7 @@ class Plan(Shown):
             "conditions": list(self.conditions),
             "past": [protection.to_dict() for protection in self.past],
             "closeness": None if self.closeness is None else self.closeness.to_dict(),
+            "moving": None if self.moving is None else fields_of(self.moving),
             "also": [face_to_dict(face) for face in self.also],
         }
         content["plan_kind"] = content.pop("kind")  # a file has its own kind
@@ -371,7 +380,8 @@ class Plan(Shown):
             "releases": self.releases,
             "failure_upper": self.failure_upper,
             "kind": self.kind,
-            "waiting_risk": self.waiting_risk,
+            "k": self.k,
+            "moving": None if self.moving is None else {**fields_of(self.moving), "k1": self.moving.k1},
             "owners": self.owners,
             "p": self.p,
             "digest": self.digest,

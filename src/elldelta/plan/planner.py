@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from elldelta.core.distribution import RELATIVE_TOLERANCE
-from elldelta.core.generalize.bounds import JointBound, SharpBound, fewest_records
-from elldelta.core.generalize.boxes import boxes
+from elldelta.core.generalize.bounds import JointBound, SharpBound, fewest_records, refuse_if_impossible
+from elldelta.core.generalize.boxes import EFFORT, boxes
 from elldelta.core.like_values import largest_of_each
+from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition, greedy
 from elldelta.core.sample_size import Mechanism, most_probable, p_ell, smallest_p
-from elldelta.engines.task import computed, part
+from elldelta.engines.task import computed
 from elldelta.errors import InternalError, RefusedError
 from elldelta.files import check_writable, loaded
 from elldelta.model import Model, floored, read_model
@@ -21,8 +22,9 @@ from elldelta.plan.classes import Boxes, Runs
 from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
+from elldelta.plan.root import root_failure_upper
 from elldelta.plan.several import check_choices, together, wish_of
-from elldelta.plan.wish import Wish, check_noisy, checked_by, plan_groups, promised_ell
+from elldelta.plan.wish import USUAL_DELTA, Wish, check_noisy, checked_by, plan_groups, promised_ell
 
 if TYPE_CHECKING:
     import os
@@ -49,13 +51,14 @@ def plan(
     closeness_to: ClosenessTo = "class",
     releases: int = 1,
     records: int | None = None,
-    delta: float | None = None,
+    delta: float = USUAL_DELTA,
     p: float | None = None,
     beta: float | None = None,
     kind: PlanKind = "certified",
-    waiting_risk: float | Literal["auto"] | None = None,
+    merge_risk: float | None = None,
     owners: int | None = None,
     min_records: int = 1,
+    k: int | None = None,
     fewest_past: int = 1,
     movers: Movers = "declared",
     hierarchies: Mapping[str, Hierarchy | HierarchyRows | str | os.PathLike[str]] | None = None,
@@ -74,17 +77,19 @@ def plan(
             rounded, or of everybody, "overall" (t-closeness).
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.
         records: The records every owner can wait for.
-        delta: Failure probability of one release. By default a certified plan takes the waiting risk that is
-            expected to lose least, as with "auto"; other plans take 0.01.
+        delta: Failure probability of one release: of a certified plan, that an owner with the plan's records
+            has to refuse.
         p: The paper's parameter; decides the records of a paper plan.
         beta: The same as a share of p_ell.
         kind: "certified": boxes, and each release is checked before it is published. "probabilistic": boxes,
             published at N records without looking. "paper": the paper as it stands, with runs, its bound and
             its N.
-        waiting_risk: Instead of delta: the chance that a class needs merging; "auto" tries several.
-        owners: So many owners will publish through one ledger, one after the other: chooses the waiting risk
-            that loses least for them. The plan is then for one release; the ledger allows the others.
+        merge_risk: Classes move up the plan's tree: the chance that one does not pass by itself. By default
+            classes are fixed: a release shows all of them or is refused. For owners who do not share people.
+        owners: So many owners will publish through one ledger, one after the other. The plan is then for one
+            release; the ledger allows the others.
         min_records: A witness value counts as present only with so many records.
+        k: No published class holds fewer records.
         fewest_past: A value is a witness of a class only if it occurs so often in its past records.
         movers: "declared": people move among values of columns that the schema says change; "any": anyhow.
         hierarchies: Groups of the values of some quasi-identifiers, or files that hold them.
@@ -104,9 +109,10 @@ def plan(
         p=p,
         beta=beta,
         kind=kind,
-        waiting_risk=waiting_risk,
+        merge_risk=merge_risk,
         owners=owners,
         min_records=min_records,
+        k=k,
         fewest_past=fewest_past,
         movers=movers,
     )
@@ -172,31 +178,32 @@ def plan_to_file(
 
 
 class Planner:
-    """One model, one wish, and the plans of each kind; drafts are made quickly."""
+    """One model, one wish, and the plans of each kind.
+
+    Args:
+        model: The model.
+        wish: What is asked for.
+        progress: Is told how far the work is.
+        effort: How much is searched for classes with less loss (`boxes`).
+    """
 
     def __init__(
-        self,
-        model: Model,
-        wish: Wish,
-        progress: Progress | None = None,
-        *,
-        is_draft: bool = False,
+        self, model: Model, wish: Wish, progress: Progress | None = None, *, effort: int = EFFORT
     ) -> None:
         self.model, self.wish = model, wish
-        self.progress, self.is_draft = progress, is_draft
+        self.progress, self.effort = progress, effort
         self.movers = movers_of(wish, model.schema)
         self.distribution, self._groups = plan_groups(model, wish)
         if model.schema.also_sensitive:
             check_choices(wish, model.schema.sensitive_names)
-        self._risk = wish.waiting_risk if wish.waiting_risk != "auto" else self._chosen_risk()
         self.columns: tuple[Planner, ...] = ()
         if model.schema.also_sensitive:
             self.columns = tuple(self._column(place) for place in range(len(model.schema.sensitives)))
 
     def _column(self, place: int) -> Planner:
         """The planner of one of several sensitive columns."""
-        wish = replace(wish_of(self.wish, self.model.schema, place), waiting_risk=self._risk)
-        return Planner(self.model.face(place), wish, is_draft=self.is_draft)
+        wish = wish_of(self.wish, self.model.schema, place)
+        return Planner(self.model.face(place), wish, effort=self.effort)
 
     def made(self) -> Plan:
         """The plan that the wish asks for, whichever of the three ways it takes to say how many records."""
@@ -210,7 +217,7 @@ class Planner:
         if wish.records is not None:
             return wish.records
         p = wish.p if wish.p is not None else self._mechanism(beta=wish.beta).p
-        return self._mechanism(self._snapped(self._admissible(p))).records(wish.release_failure)
+        return self._mechanism(self._snapped(self._admissible(p))).records(wish.delta)
 
     def fewest_records(self) -> int:
         """The fewest records with which a sharp plan promises anything: one class for everybody."""
@@ -238,6 +245,8 @@ class Planner:
         failure, and then for fewer records, which makes them larger. What is promised is recomputed for the
         records asked for, from the witnesses that remain.
         """
+        if self._risk is not None:  # what all classes together must pass with
+            refuse_if_impossible(self.distribution, self._bound(n_records, fixed=True))
         planned_for = n_records
         while planned_for >= self.wish.min_records:
             share = 1.0
@@ -268,30 +277,42 @@ class Planner:
             return None, excess
         near = Closeness.promised(self, partition, classes)
         kind, failure = self.wish.kind, sharp.failure_upper
-        return self._finished(kind, n_records, classes, masses, sharp.witnesses, failure, None, near), excess
+        found = self._finished(kind, n_records, classes, masses, sharp.witnesses, failure, None, near)
+        if found.moving is not None:  # refused only if all classes together fail
+            failure = min(1.0, root_failure_upper(found, whole))
+            found = replace(found, failure_upper=failure, promise="", conditions=())
+            excess = max(excess, found.failure_upper / self.wish.budget)
+        return found, excess
 
-    def _chosen_risk(self) -> float:
-        from elldelta.plan.waiting_risk import choose_waiting_risk
+    @property
+    def _risk(self) -> float | None:
+        """What each class may fail with; None if it is what all of them may."""
+        wish = self.wish
+        return wish.delta if wish.merge_risk is None and wish.closeness is not None else wish.merge_risk
 
-        progress, self.progress = self.progress, part(self.progress, 0.8, 1.0)
-        risk, self.is_draft = choose_waiting_risk(self.model, self.wish, part(progress, 0.0, 0.8))
-        return risk
+    def _bound(self, n_records: int, share: float = 1.0, *, fixed: bool = False) -> SharpBound | JointBound:
+        """What sharp classes must promise, with a share of the failure that is allowed.
 
-    def _bound(self, n_records: int, share: float = 1.0) -> SharpBound | JointBound:
-        """What sharp classes must promise, with a share of the failure that is allowed."""
+        Args:
+            n_records: The records of a release.
+            share: The share.
+            fixed: Whether all classes together must pass, also where they may move.
+        """
         if self.columns:
-            return JointBound(tuple(column._column_bound(n_records, share) for column in self.columns))
-        return self._column_bound(n_records, share)
+            return JointBound(
+                tuple(column._column_bound(n_records, share, fixed=fixed) for column in self.columns)
+            )
+        return self._column_bound(n_records, share, fixed=fixed)
 
-    def _column_bound(self, n_records: int, share: float = 1.0) -> SharpBound:
+    def _column_bound(self, n_records: int, share: float = 1.0, *, fixed: bool = False) -> SharpBound:
         wish, parts = self.wish, self.wish.min_records
-        risk = None if self._risk is None else self._risk * share
+        risk = None if fixed or self._risk is None else self._risk * share
         # r records of a value: cut a release into r parts of N / r records. If the value is in every part, it
         # has r records, so t releases that need r records each fail no more often than r t that need one.
         return SharpBound(
             self._ell,
             n_records // parts,
-            (wish.owners or wish.releases) * parts,
+            wish.n_planned * parts,
             wish.budget * share if risk is None else risk / parts,
             per_class=risk is not None,
             checked_by=checked_by(wish),
@@ -317,7 +338,7 @@ class Planner:
             schema.sizes,
             bound,
             trees=[column.cut_tree for column in schema.quasi_identifiers],
-            is_draft=self.is_draft,
+            effort=self.effort,
             progress=self.progress,
         )
         return partition, Boxes(tree)
@@ -358,7 +379,7 @@ class Planner:
             schema=self.model.schema,
             classes=classes,
             ell=self._ell,
-            delta=wish.delta if self._risk is None else None,
+            delta=wish.delta,
             releases=wish.releases,
             records=n_records,
             failure_upper=min(1.0, failure_upper),
@@ -370,8 +391,9 @@ class Planner:
                 for row, cells in enumerate(block)
             ),
             p=p,
-            waiting_risk=self._risk if kind != "paper" else None,
+            moving=None if wish.merge_risk is None or kind == "paper" else Moving(wish.merge_risk),
             min_records=wish.min_records,
+            k=wish.least_records,
             model_digest=self.model.digest,
             owners=wish.owners if kind != "paper" else None,
             movers=self.movers,
@@ -394,14 +416,14 @@ class Planner:
             distribution.value_marginal,
             distribution.n_quasi_identifiers,
             self._ell,
-            wish.release_failure,
+            wish.delta,
             n_records,
         )
         # The tolerance may let in a cell below p, which N then does not pay for: try a p that is clear of it,
         # and at last one class for everybody, which `smallest_p` has found affordable.
         for p in (smallest, min(self._p_ell, smallest * (1.0 + 3.0 * RELATIVE_TOLERANCE)), self._p_ell):
             partition = self._admissible(p)
-            if self._mechanism(self._snapped(partition)).records(wish.release_failure) <= n_records:
+            if self._mechanism(self._snapped(partition)).records(wish.delta) <= n_records:
                 return partition
         raise InternalError("One class for everybody was affordable and then was not.")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from elldelta.plan.wish import Wish
     from elldelta.schema.schema import Schema
 
-OWN = ("ell", "failure_upper", "p", "waiting_risk", "witnesses", "witness_cells")
+OWN = ("ell", "failure_upper", "p", "witnesses", "witness_cells")
 """What each face says for itself, besides its closeness."""
 
 APART = (
@@ -52,6 +52,8 @@ def check_faces(plan: Plan) -> None:
             "delta",
             "kind",
             "min_records",
+            "k",
+            "moving",
             "movers",
         )
         if face.schema != plan.schema.face(place) or any(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from elldelta.schema.column import Column
 
 USUAL_DELTA = 0.01
-"""The failure probability of one release, where one is needed and none was given."""
+"""The usual failure probability of one release."""
+
+K_WITH_CLOSENESS = 10
+"""The fewest records of a published class where closeness is promised, unless another number is asked for."""
 
 MOST_OWNERS = 100
 """Owners for whom a plan is tried out; a ledger admits more."""
@@ -49,6 +52,7 @@ _WHOLE: Mapping[str, tuple[str, int, int | None]] = {
     "records": ("the number of records", 1, MOST_RECORDS),
     "owners": ("the number of owners", 1, MOST_OWNERS),
     "min_records": ("the number of records per witness", 1, None),
+    "k": ("k, the fewest records of a class", 1, MOST_RECORDS),
     "fewest_past": ("the number of past records per witness", 1, None),
 }
 """What each whole number is called, and its range."""
@@ -63,8 +67,8 @@ class Wish:
     Attributes:
         ell: Sensitive values to be left for everybody; 1 if only closeness is asked for. Of several sensitive
             columns one number for all, or one for each by its name.
-        delta: Failure probability of one release. By default the waiting risk of a certified plan is chosen
-            instead, as with "auto"; of other plans delta is 0.01.
+        delta: Failure probability of one release: of a certified plan, that an owner with the plan's records
+            has to refuse.
         releases: How many releases may be linked; the failure after linkage is at most releases x delta.
         records: The records every owner can wait for.
         p: The paper's parameter; decides the records of a paper plan.
@@ -72,11 +76,13 @@ class Wish:
         kind: "certified": boxes by the sharp bound, which counts any ell values of a class; each release is
             checked before it is published, and the promise is certain. "probabilistic": such boxes, published
             at N without looking. "paper": the paper as it stands, with runs, its bound and its N.
-        waiting_risk: Instead of delta: the chance that a class needs merging in a certified release; "auto"
-            for the one that is expected to lose least information.
-        owners: How many owners will publish one after the other through one ledger: the waiting risk is
-            chosen for them, and releases is 1, because the ledger decides what may be linked.
+        merge_risk: Makes a certified plan whose classes move up its tree of cuts: the chance that a class
+            does not pass by itself. By default classes are fixed: a release shows all of them or is refused.
+        owners: How many owners will publish one after the other through one ledger; releases is then 1,
+            because the ledger decides what may be linked.
         min_records: A witness value counts as present only with so many records (certified).
+        k: No published class holds fewer records (certified). What the promise of distinct values implies is
+            the least, ell times min_records; with closeness the usual number is 10.
         fewest_past: A value is a witness of a class only if it occurs so often in its past records: a plan
             names its witnesses, so it would give away that somebody in the past had a rare value.
         movers: "declared": people move among the values of columns that the schema says change. "any": among
@@ -88,15 +94,16 @@ class Wish:
     """
 
     ell: int | Mapping[str, int] = 1
-    delta: float | None = None
+    delta: float = USUAL_DELTA
     releases: int = 1
     records: int | None = None
     p: float | None = None
     beta: float | None = None
     kind: PlanKind = "certified"
-    waiting_risk: float | Literal["auto"] | None = None
+    merge_risk: float | None = None
     owners: int | None = None
     min_records: int = 1
+    k: int | None = None
     fewest_past: int = 1
     movers: Movers = "declared"
     closeness: float | Mapping[str, float] | None = None
@@ -108,10 +115,8 @@ class Wish:
             if isinstance(value, Mapping) and name == "ell":
                 own = {str(column): check_whole(words, number, least) for column, number in value.items()}
                 object.__setattr__(self, name, MappingProxyType(own))
-            elif value is not None or name not in ("records", "owners"):
+            elif value is not None or name not in ("records", "owners", "k"):
                 object.__setattr__(self, name, check_whole(words, value, least, most))
-        if self.owners is not None and self.waiting_risk is None:
-            object.__setattr__(self, "waiting_risk", "auto")
         if self.p is not None:  # its upper end depends on the model
             p = check_real(self.p, lambda p: 0.0 < p <= 1.0, "p must lie in (0, 1].")
             object.__setattr__(self, "p", p)
@@ -127,31 +132,27 @@ class Wish:
                 object.__setattr__(self, "closeness", MappingProxyType(limits))
             else:
                 object.__setattr__(self, "closeness", float(as_limit(near)))
-        if self.delta is None and self.waiting_risk is None:
-            name, usual = ("waiting_risk", "auto") if self.is_certified else ("delta", USUAL_DELTA)
-            object.__setattr__(self, name, usual)
         self._check_budget()
         self._check_ways()
         self._check_combination()
 
     def _check_budget(self) -> None:
-        if self.delta is not None:
-            object.__setattr__(self, "delta", check_delta(self.delta))
-        if self.waiting_risk is None:
-            if self.budget >= 1.0:
-                raise ParameterError(
-                    "The failure after linkage, releases x delta, must stay below 1 to mean anything.",
-                    found=f"{self.releases} x {self.release_failure:g} is {self.budget:g}.",
-                    remedy="Choose a smaller delta.",
-                )
-        elif self.waiting_risk != "auto":
-            risk = check_real(
-                self.waiting_risk,
-                lambda risk: 0.0 < risk < 1.0,
-                "The waiting risk must lie strictly between 0 and 1, or auto.",
-                "Useful values are 0.05 to 0.2.",
+        object.__setattr__(self, "delta", check_delta(self.delta))
+        if self.budget >= 1.0:
+            raise ParameterError(
+                "The failure of all releases together, their number times delta, must stay below 1 to mean "
+                "anything.",
+                found=f"{self.n_planned} x {self.delta:g} is {self.budget:g}.",
+                remedy="Choose a smaller delta.",
             )
-            object.__setattr__(self, "waiting_risk", risk)
+        if self.merge_risk is not None:
+            risk = check_real(
+                self.merge_risk,
+                lambda risk: 0.0 < risk < 1.0,
+                "The merge risk must lie strictly between 0 and 1.",
+                "A useful value is 0.1. Leave it out for classes that are the same for everybody.",
+            )
+            object.__setattr__(self, "merge_risk", risk)
 
     def _check_ways(self) -> None:
         given = [way for way in (self.records, self.p, self.beta) if way is not None]
@@ -170,9 +171,14 @@ class Wish:
                 "Give the number of records that every owner can wait for.",
             ),
             (
-                self.waiting_risk is not None and not self.is_certified,
-                "A waiting risk is for a certified plan.",
-                "Give delta, or ask for a certified plan.",
+                self.merge_risk is not None and not self.is_certified,
+                "A merge risk is for a certified plan.",
+                "Leave it out, or ask for a certified plan.",
+            ),
+            (
+                self.owners is not None and not self.is_certified,
+                "A number of owners is for a certified plan: a ledger admits releases that were checked.",
+                "Leave it out, or ask for a certified plan.",
             ),
             (
                 self.owners is not None and self.releases > 1,
@@ -185,14 +191,24 @@ class Wish:
                 "Leave it out, or ask for a certified plan.",
             ),
             (
+                self.min_records > 1 and self.largest_ell == 1 and self.closeness is not None,
+                "Closeness alone has no witnesses that a number of records could be asked of.",
+                "Give k, the fewest records of a class.",
+            ),
+            (
+                self.k is not None and not self.is_certified,
+                "A least number of records per class is for a certified plan.",
+                "Leave it out, or ask for a certified plan.",
+            ),
+            (
                 self.closeness is None and self.closeness_to != "class",
                 "What to be close to matters only if a closeness is given.",
                 "Give a closeness, or leave this out.",
             ),
             (
-                self.closeness is not None and (not self.is_certified or self.waiting_risk is None),
-                "Closeness is for a certified plan with a waiting risk: its chance of passing is estimated.",
-                "Leave delta out, and ask for a certified plan.",
+                self.closeness is not None and not self.is_certified,
+                "Closeness is for a certified plan.",
+                "Leave it out, or ask for a certified plan.",
             ),
             (
                 self.closeness is not None and self.owners is not None,
@@ -214,14 +230,22 @@ class Wish:
         return max(self.ell.values(), default=1) if isinstance(self.ell, Mapping) else self.ell
 
     @property
-    def release_failure(self) -> float:
-        """delta, or the usual one where a waiting risk stands in its place."""
-        return USUAL_DELTA if self.delta is None else self.delta
+    def least_records(self) -> int:
+        """The fewest records of a published class: k, or more where the promise of values implies it."""
+        if not self.is_certified:
+            return 1
+        usual = 1 if self.closeness is None else K_WITH_CLOSENESS
+        return max(usual if self.k is None else self.k, self.largest_ell * self.min_records)
+
+    @property
+    def n_planned(self) -> int:
+        """How many releases the plan is made for: those that may be linked, or one of every owner."""
+        return self.owners or self.releases
 
     @property
     def budget(self) -> float:
-        """The failure that linkage may cost: releases x delta."""
-        return self.releases * self.release_failure
+        """The failure that all of these releases may have together."""
+        return self.n_planned * self.delta
 
     def to_dict(self) -> dict[str, Any]:
         """The wish as plain JSON values; `from_dict` is the inverse."""

@@ -16,11 +16,20 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
 
 
+NEGLIGIBLE = 1e-9
+"""Smaller chances of a refusal are not told apart."""
+
+DO_NOT_SHARE = (
+    "Owners do not share people: classes that moved up differently can be subtracted from each other. Owners "
+    "who share people use a plan with fixed classes, made without a merge risk."
+)
+"""A condition of plans whose classes move."""
+
+
 def promise_of(plan: Plan) -> str:
     """What a plan promises."""
-    if plan.schema.also_sensitive:
-        return " ".join(dict.fromkeys(part for face in plan.faces for part in _sentences(face)))
-    return " ".join(_sentences(plan))
+    told = dict.fromkeys(part for face in plan.faces for part in _sentences(face))
+    return " ".join((*told, *(_chances_of_passing(plan) if plan.is_certified else ())))
 
 
 def _sentences(plan: Plan) -> list[str]:
@@ -50,33 +59,53 @@ def _sentences(plan: Plan) -> list[str]:
         told = [f"{part}, for certain." for part in parts]
         if plan.closeness is not None:
             told[-1] = f"For certain: {parts[-1][0].lower()}{parts[-1][1:]}."
-        return [*told, _chance_of_passing(plan)]
+        return told
     return [
         f"{parts[0]}, except with probability at most {rounded_up(plan.failure_upper)} "
         f"(asked for: {plan.delta:g} per release). Each release needs at least {plan.records} records."
     ]
 
 
-def _chance_of_passing(plan: Plan) -> str:
+def _chances_of_passing(plan: Plan) -> list[str]:
+    """How likely owners are refused and, where classes move, what happens to those that do not pass."""
+    failure = sum(face.failure_upper for face in plan.faces)
+    if plan.moving is None:
+        return [_chance_of_fixed(plan, failure)]
+    moving, shows = plan.moving, "shows too few values"
+    if any(face.closeness is not None for face in plan.faces):
+        shows = "does not pass"
+    each = f"In a release of at least {plan.records} records a class {shows}"
     if plan.owners is not None:
-        return (
-            f"If {plan.owners} owners publish {plan.records} records each, a class has to be merged by "
-            f"one of them with probability at most {plan.waiting_risk:g}."
-        )
+        each = f"If {plan.owners} owners publish {plan.records} records each, a class of one of them {shows}"
+    return [
+        f"{each} with probability at most {moving.merge_risk:g}. It is then published together with its "
+        "neighbour in the tree of this plan, and some others are by chance (decoys), so that a merged class "
+        "does not tell why it was merged.",
+        "To somebody who reads one release, and knows who is in which class but nobody's value, it moves the "
+        "odds of any two tables that differ inside one pair of merged classes by a factor of at most "
+        f"K_1 = {rounded_up(moving.k1)}; every further step up the tree multiplies it by {1.0 / moving.q:g}, "
+        "and the factors of several merged classes, and of several releases, multiply.",
+        "A release is refused if not even all classes together pass: with probability at most "
+        f"{rounded_up(max(NEGLIGIBLE, failure / plan.n_planned))}.",
+    ]
+
+
+def _chance_of_fixed(plan: Plan, failure: float) -> str:
+    refused = "refused, or leaves out the classes that do not pass and says so"
     if plan.closeness is not None:
         return (
             f"With {plan.records} records each class with more than {FEWEST_EXPECTED} of them is "
-            f"estimated to fail with a chance of at most {plan.waiting_risk:g}; an owner merges the "
-            "classes that do, or leaves their records out."
+            f"estimated to fail with a chance of at most {plan.delta:g}; a release with one that does is "
+            f"{refused}."
         )
-    if plan.waiting_risk is not None:
+    if plan.owners is not None:
         return (
-            f"With {plan.records} records each class fails with probability at most "
-            f"{plan.waiting_risk:g}; an owner merges the classes that do."
+            f"If {plan.owners} owners publish {plan.records} records each, the ledger admits them all, "
+            f"except with probability at most {rounded_up(failure)}; one that does not pass is {refused}."
         )
     return (
         f"A release of at least {plan.records} records passes, except with probability at most "
-        f"{rounded_up(plan.failure_upper / plan.releases)}."
+        f"{rounded_up(failure / plan.releases)}; one that does not is {refused}."
     )
 
 
@@ -111,6 +140,7 @@ def _own_conditions(plan: Plan) -> tuple[str, ...]:
             "Subtracting releases shows no smaller group: where all people of classes in one "
             f"release are in a class of another, that class holds nobody else{others}. 'elldelta audit' "
             "looks for such groups.",
+            *(() if plan.moving is None else (DO_NOT_SHARE,)),
             f"Only the chance of passing assumes that records are {distribution}.",
         )
     return (

@@ -114,7 +114,7 @@ class Manifest:
         plan_digest: The plan it follows.
         content_digest: Digest of the counts by (class, sensitive value), which are the whole content.
         ell: Diversity promised after linkage.
-        delta: Failure probability of one release under the plan; None with a waiting risk.
+        delta: Failure probability of one release under the plan.
         releases: How many releases the promise is for.
         failure_upper: Bound on the failure after linkage of that many.
         records_read: Records in the owner's table.

@@ -162,7 +162,7 @@ def publishable(
     # Fine plans are made to be coarsened; others are meant to pass as they are.
     if on_failure is None and any(face.closeness is not None for face in plan.faces):
         on_failure = "coarsen-suppress"  # a union need not be closer to what the plan says of its classes
-    on_failure = on_failure or ("refuse" if plan.waiting_risk is None else "coarsen")
+    on_failure = on_failure or ("refuse" if plan.moving is None else "coarsen")
     if on_failure == "refuse":
         _require_records(counts, plan)
     fitted = partial(_fitted, counts, plan, on_failure, most_suppressed, grouping)

@@ -88,7 +88,7 @@ def test_counts_that_pass_ell_but_not_closeness_are_refused_and_change_nothing(s
         ({}, 422),
         ({"closeness": 0.2, "kind": "probabilistic"}, 422),
         ({"closeness": 0.2}, 201),
-        ({"closeness": 0.2, "ell": 2, "waiting_risk": 0.1}, 201),
+        ({"closeness": 0.2, "ell": 2, "merge_risk": 0.1}, 201),
     ],
 )
 def test_wishes_for_closeness_are_checked_when_they_are_filed(service, wish, status):

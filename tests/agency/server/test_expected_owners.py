@@ -65,11 +65,11 @@ def test_pages_say_that_nothing_fails(service):
         place = f"/populations/{POPULATION}/ask"
         assert client.post(place, **typed).status_code == 303
         wishes = service.get("client", "/requests/1").json()["wishes"]
-        assert (wishes["delta"], wishes["waiting_risk"], wishes["owners"]) == (None, "auto", None)
+        assert (wishes["delta"], wishes["merge_risk"], wishes["owners"]) == (0.01, None, None)
         service.post("agency", "/requests/1/preview", status=202)
         service.work()
         for page in (agency.see("/requests/1"), client.see("/requests/1"), client.see("/requests")):
-            assert "the one that loses least" in page.text or "2 releases linked" in page.text
+            assert "δ" in page.text
             assert "at most 1 " not in page.text
             assert "at most 1." not in page.text
         assert client.post(place, **{**typed, "owners": "4", "releases": ""}).status_code == 303

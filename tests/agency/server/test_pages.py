@@ -327,7 +327,7 @@ def test_a_form_that_cannot_be_used_keeps_what_was_typed_and_says_three_things(p
     "fields",
     [{"ell": ""}, {"ell": "two"}, {"ell": "2.5"}, {"ell": "9" * 40}, {"delta": "nan"}, {"delta": "inf"},
      {"delta": "0"}, {"delta": "1,5"}, {"releases": "0"}, {"records": "-5"}, {"records": "1e9"},
-     {"kind": "none"}, {"waiting_risk": "0"}, {"waiting_risk": "0.1", "kind": "probabilistic"},
+     {"kind": "none"}, {"merge_risk": "0"}, {"merge_risk": "0.1", "kind": "probabilistic"},
      {"min_records": "0"}, {"min_records": "2", "kind": "paper"}],
     ids=lambda fields: "-".join(f"{k}={v[:6]}" for k, v in fields.items()),
 )  # fmt: skip
@@ -345,15 +345,15 @@ def test_numbers_that_are_none_are_refused_beside_the_form(pages, fields):
     [
         (
             {},
-            {"kind": "certified", "waiting_risk": None, "min_records": 1},
+            {"kind": "certified", "merge_risk": None, "min_records": 1},
             "δ, chance that one release fails",
         ),
-        ({"waiting_risk": " ", "min_records": ""}, {"waiting_risk": None}, "t × δ"),
+        ({"merge_risk": " ", "min_records": ""}, {"merge_risk": None}, "t × δ"),
         ({"kind": "paper"}, {"kind": "paper"}, "Kind of plan paper"),
-        ({"waiting_risk": "0.1"}, {"waiting_risk": 0.1}, "chance that a class does not pass at once 0.1"),
+        ({"merge_risk": "0.1"}, {"merge_risk": 0.1}, "chance that a class moves up the tree 0.1"),
         ({"min_records": "2"}, {"min_records": 2}, "Records behind a value 2"),
     ],
-    ids=["none", "empty", "kind", "waiting_risk", "min_records"],
+    ids=["none", "empty", "kind", "merge_risk", "min_records"],
 )
 def test_more_settings_reach_the_request_and_its_plan(pages, fields, wished, words):
     pages.add_model()
@@ -366,8 +366,9 @@ def test_more_settings_reach_the_request_and_its_plan(pages, fields, wished, wor
     pages.visitors["agency"].post("/requests/1/plan", fewest_past="5")
     pages.work()
     plan = load_plan(pages.agency, pages.get("client", "/requests/1").json()["plan"])
-    assert (plan.kind, plan.waiting_risk, plan.min_records) == tuple(
-        filed["wishes"][name] for name in ("kind", "waiting_risk", "min_records")
+    merge_risk = None if plan.moving is None else plan.moving.merge_risk
+    assert (plan.kind, merge_risk, plan.min_records) == tuple(
+        filed["wishes"][name] for name in ("kind", "merge_risk", "min_records")
     )
 
 
@@ -378,7 +379,7 @@ def test_more_settings_are_shown_again_when_the_form_was_wrong(pages):
     client = pages.visitors["client"]
     [closed] = client.see(place).all("details")
     assert "open" not in closed
-    for name in ("waiting_risk", "min_records"):
+    for name in ("merge_risk", "min_records"):
         typed = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000"}
         page = Page(client.post(place, **typed, **{name: "x7"}).text)
         [opened] = page.all("details")

@@ -181,7 +181,7 @@ NONSENSE = (
     {"records": 10**13},
     {"releases": 10**9},
     {"kind": "perhaps"},
-    {"waiting_risk": 0.1, "kind": "probabilistic"},
+    {"merge_risk": 0.1, "kind": "probabilistic"},
     {"ell": "2"},
     {"ell": 2.5},
     {"ell": True},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -96,12 +96,12 @@ class Wishes:
         ),
     ] = "class"
     delta: Annotated[
-        float | None,
+        float,
         typer.Option(
-            help="Failure probability of one release, between 0 and 1. Without it a certified plan takes the "
-            "waiting risk that is expected to lose least; other plans take 0.01.",
+            help="Failure probability of one release, between 0 and 1: of a certified plan, that an owner "
+            "with so many records has to refuse.",
         ),
-    ] = None
+    ] = 0.01
     releases: options.Releases = 1
     records: Annotated[int | None, typer.Option(help="Records that every owner can wait for.")] = None
     p: Annotated[
@@ -116,23 +116,25 @@ class Wishes:
             "stands, with runs, its bound and its N.",
         ),
     ] = "certified"
-    waiting_risk: Annotated[
-        str | None,
+    merge_risk: Annotated[
+        float | None,
         typer.Option(
-            help="Instead of --delta: the chance that a class needs merging, such as 0.1; auto, the default "
-            "of certified plans, tries several and takes the one that loses least information.",
+            help="Instead of fixed classes: the chance that a class does not pass by itself, such as 0.1. "
+            "Classes then move up the plan's tree, some of them by chance. For owners who do not share "
+            "people, and small ones.",
         ),
     ] = None
     owners: Annotated[
         int | None,
-        typer.Option(
-            help="So many owners will publish through one ledger, one after the other (release --ledger "
-            "--to-come): choose the waiting risk that loses least for them.",
-        ),
+        typer.Option(help="So many owners will publish through one ledger, one after the other."),
     ] = None
     min_records: Annotated[
         int, typer.Option(help="Records with which a witness value counts as present.")
     ] = 1
+    k: Annotated[
+        int | None,
+        typer.Option(help="No published class holds fewer records. With --closeness 10 is usual."),
+    ] = None
     fewest_past: Annotated[
         int,
         typer.Option(
@@ -170,8 +172,7 @@ def _plan(
     ell = by_column(wishes.ell, "--ell", int)
     closeness = by_column(wishes.closeness, "--closeness", float)
     options.said_if_nothing(ell if isinstance(ell, int) else None)
-    asked = vars(wishes) | {"ell": promised_ell(ell, closeness), "closeness": closeness}
-    wish = Wish(**{**asked, "waiting_risk": _risk(wishes.waiting_risk)})
+    wish = Wish(**{**vars(wishes), "ell": promised_ell(ell, closeness), "closeness": closeness})
     groups = options.named_files(hierarchy, "--hierarchy")
     with output.progress_bar("Planning") as progress:
         made, utility = plan_to_file(
@@ -203,17 +204,6 @@ def _print(told: dict[str, Any]) -> None:
         f"{told['largest_class']:,.0f}. Information loss (NCP, 0 to 1): {told['ncp']:.4f}",
         f"Wrote {told['plan']}  {told['digest']}",
     )
-
-
-def _risk(text: str | None) -> float | Literal["auto"] | None:
-    if text is None or text == "auto":
-        return None if text is None else "auto"
-    try:
-        return float(text)
-    except ValueError:
-        raise ParameterError(
-            "--waiting-risk must be a number between 0 and 1, or auto.", found=f"It is {text!r}."
-        ) from None
 
 
 @command("compose", example="compose plan_a.json:2 plan_b.json:1")

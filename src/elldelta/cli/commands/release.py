@@ -47,7 +47,7 @@ def _release(
         typer.Option(
             help="What to do with classes that do not pass the certificate: refuse; coarsen (merge them with "
             "others, also with fewer records than planned); suppress (leave their records out); "
-            "coarsen-suppress. By default refuse, or coarsen for a plan made with --waiting-risk.",
+            "coarsen-suppress. By default refuse, or coarsen for a plan made with --merge-risk.",
         ),
     ] = None,
     max_suppressed: Annotated[

@@ -45,7 +45,7 @@ MOST_RUNS = 80
 """Searches that may be spent on emphases, if the table is small."""
 
 EFFORT = 1 << 24
-"""Cells that these searches may look at together: large tables get fewer of them, or none."""
+"""Cells that these searches usually look at together: large tables get fewer of them, or none."""
 
 MANY_ROWS = 1 << 17
 """From here on one trade-off is tried instead of several, and few cuts per box."""
@@ -72,7 +72,7 @@ def boxes(
     *,
     trees: Sequence[CutTree | None] | None = None,
     weighed: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-    is_draft: bool = False,
+    effort: int = EFFORT,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Partition, BoxTree]:
     """Boxes with little information loss that fulfil a criterion; deterministic.
@@ -90,7 +90,8 @@ def boxes(
         trees: Per attribute, a hierarchy that cuts must follow, or None.
         weighed: The mass of every row, and the loss per position of each attribute, where P is only part of
             a whole: some of its values, some of its rows, part of its domains. By default what P says.
-        is_draft: Whether to do without the repetitions: ten times as fast, a few percent more loss.
+        effort: Cells that repetitions with one attribute made more urgent may look at together; 0 for none of
+            them: ten times as fast, a few percent more loss.
         progress: Is told the share of the search that is done, between two of its runs.
 
     Returns:
@@ -107,7 +108,7 @@ def boxes(
             found=f"There are {points.shape[0]} rows of positions.",
         )
     refuse_if_impossible(distribution, criterion)
-    search = _Search(distribution, points, sizes, criterion, trees, weighed, progress, is_draft=is_draft)
+    search = _Search(distribution, points, sizes, criterion, trees, weighed, progress, effort)
     return search.result(search.with_emphases(search.best_trade_off()))
 
 
@@ -155,8 +156,7 @@ class _Search:
         trees: Sequence[CutTree | None] | None,
         weighed: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
         progress: Callable[[float], None] | None,
-        *,
-        is_draft: bool,
+        effort: int,
     ) -> None:
         from elldelta.core.generalize import boxes_kernels
 
@@ -192,8 +192,8 @@ class _Search:
         self.many = self.occupied.size >= MANY_ROWS
         self.progress = progress
         self.n_runs = 0
-        is_worth_more = not (is_draft or self.many) and len(sizes) > 1
-        self.n_emphases = min(MOST_RUNS, EFFORT // max(1, self.n_cells)) if is_worth_more else 0
+        is_worth_more = not self.many and len(sizes) > 1
+        self.n_emphases = min(MOST_RUNS, effort // max(1, self.n_cells)) if is_worth_more else 0
 
     def best_trade_off(self) -> _Found:
         """The best of a few searches that differ in how they weigh loss against what is left to cut."""

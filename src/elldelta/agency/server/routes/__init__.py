@@ -44,7 +44,7 @@ populations::
 requests::
 
     POST   /requests                  client  {"population", "ell", "records", "delta"?, "releases"?,
-                                              "kind"?, "waiting_risk"?, "min_records"?, "owners"?,
+                                              "kind"?, "merge_risk"?, "min_records"?, "owners"?,
                                               "movers"?} -> 201 RequestView
     GET    /requests                  client (own), agency, auditor  Page of RequestView
     GET    /requests/{id}             the same  RequestView

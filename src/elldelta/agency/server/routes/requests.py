@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
 from pydantic import BeforeValidator, Field
@@ -34,7 +34,7 @@ from elldelta.agency.server.services.requests import (
 from elldelta.agency.server.tables import NAME_PATTERN
 from elldelta.choices import ClosenessTo, Movers, PlanKind
 from elldelta.core.checks import MOST_RECORDS
-from elldelta.plan.wish import MOST_OWNERS, by_column
+from elldelta.plan.wish import MOST_OWNERS, USUAL_DELTA, by_column
 
 api = APIRouter(prefix="/api/v1", responses=ERRORS, tags=["requests"])
 pages = APIRouter(include_in_schema=False)
@@ -73,12 +73,13 @@ class NewRequest(Body):
     )
     closeness_to: ClosenessTo = "class"
     records: int = Field(ge=1, le=MOST_RECORDS)
-    delta: float | None = Field(default=None, gt=0.0, lt=1.0)
+    delta: float = Field(default=USUAL_DELTA, gt=0.0, lt=1.0)
     releases: int = Field(default=1, ge=1, le=MOST_RELEASES)
     kind: PlanKind = "certified"
-    waiting_risk: Annotated[float, Field(gt=0.0, lt=1.0)] | Literal["auto"] | None = None
+    merge_risk: float | None = Field(default=None, gt=0.0, lt=1.0)
     owners: int | None = Field(default=None, ge=1, le=MOST_OWNERS)
     min_records: int = Field(default=1, ge=1, le=MOST_RELEASES)
+    k: int | None = Field(default=None, ge=1, le=MOST_RECORDS)
     movers: Movers = Field(
         default="declared",
         description="Among which values people move from one release to the next: of columns of which the "

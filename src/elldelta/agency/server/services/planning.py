@@ -14,9 +14,9 @@ from elldelta.agency.server.services.populations import check_epsilon, load_mode
 from elldelta.agency.server.services.requests import FEWEST_PAST, open_request
 from elldelta.agency.server.tables import Job, ModelFile
 from elldelta.errors import RefusedError
-from elldelta.plan.frontier import MOST_CELLS
+from elldelta.plan.frontier import frontier_effort
 from elldelta.plan.planner import Planner
-from elldelta.plan.wish import Wish
+from elldelta.plan.wish import USUAL_DELTA, Wish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 FRONTIER_ELLS = (2, 3, 5, 10)
 FRONTIER_RECORDS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 FRONTIER_RELEASES = 2
-FRONTIER_RISK = 0.1
-"""What the frontier of a population is about: certified plans, two releases, and this waiting risk."""
+"""What the frontier of a population is about: certified plans with fixed classes and the usual delta."""
 
 
 def last_preview(agency: Agency, request_id: int) -> JobView | None:
@@ -58,7 +57,7 @@ def store_frontier(agency: Agency, job: Job, tell: Tell) -> None:
     for place, records in enumerate(FRONTIER_RECORDS):
         tell(place / len(FRONTIER_RECORDS), f"{records:,} records")
         rows.append({"records": records, "classes": [_n_classes(model, ell, records) for ell in ells]})
-    frontier = {"ells": ells, "releases": FRONTIER_RELEASES, "waiting_risk": FRONTIER_RISK, "rows": rows}
+    frontier = {"ells": ells, "releases": FRONTIER_RELEASES, "delta": USUAL_DELTA, "rows": rows}
     with agency.database.writing() as session:
         session.get_one(ModelFile, job.arguments["model"]).frontier = frontier
         finish_job(session, agency, job, {})
@@ -118,13 +117,10 @@ def _n_classes(model: Model, ell: int, records: int) -> int | None:
         ell=ell,
         records=records,
         releases=FRONTIER_RELEASES,
-        waiting_risk=FRONTIER_RISK,
         fewest_past=fewest,
     )
     try:
-        planner = Planner(model, wish)
-        n_cells = len(model.ranks) * model.schema.n_values * len(FRONTIER_RECORDS) * len(FRONTIER_ELLS)
-        planner.is_draft = n_cells > MOST_CELLS
-        return planner.made().n_classes
+        effort = frontier_effort(model, len(FRONTIER_RECORDS) * len(FRONTIER_ELLS))
+        return Planner(model, wish, effort=effort).made().n_classes
     except RefusedError:
         return None

@@ -70,7 +70,7 @@ def show_plan(agency: Agency, plan_digest: str) -> PlanDetails:
         plan=view,
         owners=plan.owners,
         to_come=None if plan.owners is None else max(0, plan.owners - n_owners),
-        waiting_risk=plan.waiting_risk,
+        merge_risk=None if plan.moving is None else plan.moving.merge_risk,
         conditions=plan.conditions,
         quasi_identifiers=plan.schema.names,
         sensitive=", ".join(plan.schema.sensitive_names),

@@ -64,7 +64,7 @@ class FrontierView(View):
 
     ells: tuple[int, ...]
     releases: int
-    waiting_risk: float
+    delta: float
     rows: tuple[FrontierRow, ...]
 
 

@@ -34,7 +34,7 @@ MOST_RELEASES = 10_000
 FEWEST_PAST = 5
 """Past records behind every value that a plan names, unless the agency says otherwise: everybody gets it."""
 
-ASKED = (*("ell", "records", "delta", "releases", "kind", "waiting_risk", "min_records", "owners"),)
+ASKED = (*("ell", "records", "delta", "releases", "kind", "merge_risk", "min_records", "k", "owners"),)
 """What of a wish a client decides; the rest is the agency's."""
 
 ASKED_IF_USED = ("closeness", "closeness_to")
