@@ -8,9 +8,9 @@ that linking any two of four owners leaves (at most 1: the promise holds).
 from itertools import combinations
 
 import numpy as np
+from elldelta.core.coarsen import fit
 
 from benchmarks._adult import ADULT, adult_model, owners
-from elldelta.core.coarsen import fit
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
 from elldelta.plan.planner import plan

@@ -14,11 +14,11 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
+from elldelta.core.coarsen import fit
 
 from benchmarks._adult import ADULT, adult_table, owners
 from benchmarks._result import Fact
 from elldelta.core.closeness import ClosenessTerms, SmallestShares
-from elldelta.core.coarsen import fit
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
 from elldelta.release.release import release

@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from elldelta.core.coarsen import fit
+from elldelta.core.reserve import Reserve
 
 from benchmarks._adult import ADULT, adult_table, owners
 from benchmarks._tables_data import make_people
-from elldelta.core.coarsen import fit
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linkage import ReleasedCounts, link
-from elldelta.core.reserve import Reserve
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
 from elldelta.schema.schema import Schema

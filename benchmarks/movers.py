@@ -11,10 +11,10 @@ lose, and one more than the people below five, which must be one.
 from dataclasses import replace
 
 import numpy as np
+from elldelta.core.coarsen import fit
 
 from benchmarks._adult import ADULT, adult_table, owners
 from benchmarks.looking_ahead import QUASI_IDENTIFIERS, by_class
-from elldelta.core.coarsen import fit
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan
 from elldelta.schema.schema import Schema

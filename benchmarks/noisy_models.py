@@ -7,9 +7,9 @@ publish, over their own records, plus what they leave out. Adult has 54,208 cell
 
 import numpy as np
 import pyarrow as pa
+from elldelta.core.coarsen import fit
 
 from benchmarks._adult import ADULT, adult_model, owners
-from elldelta.core.coarsen import fit
 from elldelta.core.hull_loss import HullLoss
 from elldelta.model.model import Model, estimate
 from elldelta.model.noise import protected

@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from elldelta.core.coarsen import fit
 
 from benchmarks._adult import ADULT, adult_model
 from benchmarks._processes import run_peer
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.releases import ForeignColumns, read_release
-from elldelta.core.coarsen import fit
 from elldelta.engines.duckdb import connect
 from elldelta.model.model import estimate
 from elldelta.plan.planner import plan

@@ -19,8 +19,5 @@ DateUnit = Literal["day", "month", "year"]
 ClosenessTo = Literal["class", "overall"]
 """What shares are compared with: the distribution of the person's class, or that of everybody."""
 
-OnFailure = Literal["refuse", "coarsen", "suppress", "coarsen-suppress"]
-"""What to do with a table that does not pass."""
-
 Movers = Literal["declared", "any"]
 """Who moves between classes: people whose columns may change as the schema declares, or anybody anywhere."""

@@ -11,10 +11,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from elldelta.core.coarsen import fit
 
 from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.closeness import ClosenessTerms, SmallestShares
-from elldelta.core.coarsen import fit
 from elldelta.core.hull_loss import HullLoss
 from elldelta.core.partition import Partition
 from elldelta.errors import RefusedError

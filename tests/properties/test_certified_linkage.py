@@ -11,9 +11,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from elldelta.core.coarsen import fit
 
 from elldelta.core.certificate import CertificateTerms, certify
-from elldelta.core.coarsen import fit
 from elldelta.core.hull_loss import HullLoss
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.linkage import ReleasedCounts, link

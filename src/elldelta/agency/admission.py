@@ -320,7 +320,7 @@ def ledger_chain(plan: Plan, lines: Iterable[bytes]) -> LedgerChain:
 
 def ledger_export(plan: Plan, lines: Iterable[bytes]) -> bytes:
     """The ledger of a plan as a file that `elldelta ledger verify` reads."""
-    return first_line(LedgerHeader.of(plan.digest, plan.all_terms, plan.owners)) + b"".join(lines)
+    return first_line(LedgerHeader.of(plan.digest, plan.all_terms)) + b"".join(lines)
 
 
 def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Registered]) -> None:
@@ -344,8 +344,7 @@ def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Reg
                 found=f"Their classes differ, and so many groups with fewer than {ell} values"
                 f"{plan.all_terms.parts[place].of_column} remain, if the people of the classes that are "
                 f"subtracted are in both: {len(below)}.",
-                remedy="Publish the same people under one plan and with the same classes. Otherwise merge "
-                "more classes, or leave the records of merged classes out, and register again.",
+                remedy="Publish the same people under one plan with fixed classes only.",
             )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.certificate import LATER
 from elldelta.core.closeness import ClosenessTerms, SmallestShares
 from elldelta.core.linked_state import least_left
 from elldelta.core.partition import Partition
@@ -119,8 +120,7 @@ def _check_closeness(
                 f"plan says{plan.all_terms.parts[place].of_column} than was promised.",
                 found=f"{failing.size} of its classes, with the {float(limit):g} of plan "
                 f"{state.plan.digest[:15]}: {_named(plan, grouping, failing.tolist())}.",
-                remedy="Publish other unions of classes, or leave the records of these classes out, and "
-                "register again.",
+                remedy=LATER,
             )
 
 
@@ -134,7 +134,7 @@ def _below(
         f"{promised}.",
         found=f"{len(worst)} of its classes, at worst with {int(left.min())} values left: "
         f"{_named(plan, grouping, worst)}.",
-        remedy="Publish coarser classes, or leave the records of these classes out, and register again.",
+        remedy=LATER,
     )
 
 

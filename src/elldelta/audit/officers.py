@@ -254,7 +254,7 @@ def _five_safes(record: Mapping[str, Any]) -> list[Block]:
 def _lost(releases: Sequence[Mapping[str, Any]]) -> list[Block]:
     rows = []
     for item in releases:
-        cost, kept = item["coarsening"], item["utility"] or {}
+        moving, kept = item["moving"], item["utility"] or {}
         rows.append(
             (
                 item["release"],
@@ -262,13 +262,13 @@ def _lost(releases: Sequence[Mapping[str, Any]]) -> list[Block]:
                 item["records_suppressed"],
                 item["records_quarantined"],
                 item["records_left_out"],
-                "–" if cost is None else f"{cost['base_classes_merged']:,}",
+                "–" if moving is None else f"{moving['classes_together']:,}",
                 f"{kept['ncp']:.4f}" if "ncp" in kept else "–",
             )
         )
     header = (
         *("release", "records published", "missing value", "outside the domain", "class not published"),
-        *("classes merged", "information loss (NCP, 0 to 1)"),
+        *("planned classes published together", "information loss (NCP, 0 to 1)"),
     )
     told = [f"{item['release']}: {' '.join(item['told'])}" for item in releases]
     return [{"header": header, "rows": rows}, {"text": "What the manifests say:"}, {"list": told}]

@@ -310,7 +310,7 @@ def _release_part(item: Published, path: str | os.PathLike[str], threshold: floa
         "records_quarantined": manifest.records_quarantined,
         "records_left_out": manifest.records_left_out,
         "utility": None if manifest.utility is None else dict(manifest.utility),
-        "coarsening": None if manifest.coarsening is None else dict(manifest.coarsening),
+        "moving": None if manifest.moving is None else dict(manifest.moving),
         "persons": None if persons is None else dict(persons),
         "told": list(manifest.sentences),
         "software": manifest.software,

@@ -22,7 +22,6 @@ _PARAMETER = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
 _OPTIONS = {
     "columns": "--map",
     "encoding": "--csv encoding=NAME",
-    "most_suppressed": "--max-suppressed",
     "quasi_identifiers": "--qi",
     "sensitive_missing": "--na",
     "to": "-o",

@@ -169,6 +169,23 @@ class BoxTree:
         """
         return Partition(np.repeat(*self._spans(self.topmost(nodes))))
 
+    def nodes_of(self, grouping: Partition) -> NDArray[np.int64]:
+        """The nodes that a grouping of the leaves publishes, class by class.
+
+        Raises:
+            ParameterError: Some class is no node, or they are not numbered along the leaves.
+        """
+        firsts, behind = self.leaf_ranges
+        keys = firsts * (self.n_leaves + 1) + behind  # no two nodes hold the same leaves
+        order = np.argsort(keys)
+        if grouping.n_quasi_identifiers == self.n_leaves and grouping.is_contiguous:
+            starts = grouping.starts
+            wanted = starts * (self.n_leaves + 1) + np.append(starts[1:], self.n_leaves)
+            found = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), self.n_nodes - 1)]
+            if (keys[found] == wanted).all():
+                return frozen(found, np.int64)
+        raise ParameterError("Classes are published as nodes of the tree only, in its order.")
+
     def topmost(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the nodes that do not lie below another of them, in preorder."""
         found = np.unique(nodes)

@@ -20,7 +20,7 @@ from elldelta.core.checks import check_ell, check_releases, check_whole
 from elldelta.core.distribution import frozen
 from elldelta.core.diversity import as_count_table
 from elldelta.core.partition import Partition, sum_by_class
-from elldelta.errors import ParameterError, RefusedError
+from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
     from elldelta.core.closeness import ClosenessTerms
     from elldelta.core.several import Terms
+
+LATER = (
+    "The same people may be published under this plan at a later size or date that was announced beforehand. "
+    "Whatever else is published of them now tells that this attempt failed."
+)
+"""All that a refusal offers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,30 +311,6 @@ class Certificate:
     def n_records(self) -> int:
         """Records that the release shows."""
         return int(self.counts.sum())
-
-    @property
-    def n_failing_records(self) -> int:
-        """Records of published classes that fail."""
-        return int(self.counts[self.failing_groups].sum())
-
-    def require(self, *, remedy: str = "") -> Certificate:
-        """Returns the certificate, or refuses a release that is not certified.
-
-        Raises:
-            RefusedError: Some base class misses more witnesses than it may, is too far from its reference, or
-                has too few records.
-        """
-        if self.is_certified:
-            return self
-        raise RefusedError(
-            f"The release is not certified: linked with others it could {self.broken_promise}.",
-            found=f"{int(self.failing_groups.sum())} of {self.n_published} published classes fail; they hold "
-            f"{self.n_failing_records} of {self.n_records} records. Of {self.terms.n_classes} base classes "
-            f"{' and '.join(self.reasons)}.",
-            remedy=remedy
-            or "Merge the failing classes with others, leave their records out, or wait for a size or date "
-            "that was announced beforehand (not record by record).",
-        )
 
 
 def certify(

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.certificate import LATER
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.distribution import frozen
 from elldelta.core.partition import Partition
@@ -168,8 +169,7 @@ class LedgerState:
                 f"values{self.terms.of_column}.",
                 found=f"{n_below} of {self.terms.n_classes} base classes would fall below "
                 f"ell = {self.terms.ell} after {self.n_releases} admitted releases.",
-                remedy="Publish coarser classes (merge until it is admitted), leave the records of these "
-                "classes out, or wait for a size or date that was announced beforehand.",
+                remedy=LATER,
             )
         n_far = int(self.too_far(shown).sum())
         if n_far and self.closeness_left is not None:
@@ -179,8 +179,7 @@ class LedgerState:
                 found=f"{n_far} of {self.terms.n_classes} base classes would be further than "
                 f"{float(self.closeness_left.limit):g} from their references after {self.n_releases} "
                 "admitted releases.",
-                remedy="Publish other unions of classes (merge until it is admitted), leave the records of "
-                "these classes out, or wait for a size or date that was announced beforehand.",
+                remedy=LATER,
             )
         smallest = None
         if self.smallest is not None and shown is not None:
@@ -212,7 +211,7 @@ class LedgerState:
 
         A release is certified under these terms exactly if Theorems F and G admit it: the witnesses are the
         survivors, each base class may miss as many of them as it has room, and closeness is what the smallest
-        shares so far leave of T. So whatever merges or suppresses for a certificate does so for a ledger.
+        shares so far leave of T. So whatever makes classes pass a certificate makes them fit a ledger.
         With updates they ask for a little more than Theorem I does: for how many survivors, not for which.
 
         Where people move, such a release is admitted, and others may be: all witnesses count as long as each

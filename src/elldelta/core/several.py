@@ -174,6 +174,11 @@ class JointCertificate:
         return frozen(np.any([part.fails for part in self.parts], axis=0), np.bool_)
 
     @cached_property
+    def misses_too_many(self) -> NDArray[np.bool_]:
+        """Whether a base class misses more witnesses of any column than it may."""
+        return frozen(np.any([part.misses_too_many for part in self.parts], axis=0), np.bool_)
+
+    @cached_property
     def too_far(self) -> NDArray[np.bool_]:
         """Whether a base class is too far from its reference in any column."""
         return frozen(np.any([part.too_far for part in self.parts], axis=0), np.bool_)
@@ -204,16 +209,6 @@ class JointCertificate:
         return ", and ".join(
             dict.fromkeys(part.broken_promise for part in self.parts if not part.is_certified)
         )
-
-    def require(self, *, remedy: str = "") -> JointCertificate:
-        """Returns the certificate, or refuses a release that is not certified.
-
-        Raises:
-            RefusedError: A column is not certified.
-        """
-        for part in self.parts:
-            part.require(remedy=remedy)
-        return self
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import os
 import stat
 from dataclasses import dataclass
@@ -196,6 +197,10 @@ class PrivateKey:
     def sign(self, message: bytes) -> bytes:
         """The signature of a message."""
         return self._key.sign(message)
+
+    def secret_for(self, purpose: bytes) -> bytes:
+        """32 secret bytes for another purpose: they follow from the key and tell nothing of it."""
+        return hmac.digest(self._key.private_bytes_raw(), purpose, "sha256")
 
     def __repr__(self) -> str:
         return f"<PrivateKey {self.id}>"

@@ -14,5 +14,5 @@ from elldelta.ledger.chain import (
     parse_chain,
     parse_line,
 )
-from elldelta.ledger.ledger import Ledger, OpenLedger, begin_ledger, verify_ledger
+from elldelta.ledger.ledger import Ledger, OpenLedger, verify_ledger
 from elldelta.ledger.lines import LedgerEntry, LedgerHeader, VoidLine, line_bytes, sealed_lines

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from elldelta._version import __version__
-from elldelta.core.partition import Partition, grouping_from_merged, merged_classes
+from elldelta.core.partition import Partition, merged_classes
 from elldelta.core.several import JointTerms, certify_shown
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.ledger.chain import LedgerChain, Standing, counted_line
@@ -80,7 +80,7 @@ def admit(
         nonce: Random, for a line of which others see only the hash until the release is published.
 
     Raises:
-        RefusedError: The owner has published other classes before, or the promise would no longer hold.
+        RefusedError: The owner has published before, or the promise would no longer hold.
     """
     owner = check_owner(owner)
     _check_revision(standing, owner, revision)
@@ -95,12 +95,12 @@ def admit(
     last = standing.last
     if last is not None and revision is None:
         raise _second_release(owner)
-    if last is not None and grouping != grouping_from_merged(last.merged, terms.n_classes):
+    if revision is not None and grouping.n_classes < terms.n_classes:
         raise RefusedError(
-            f"{owner!r} has published under this plan before, with other classes.",
+            "A table that is published again has the plan's classes as they are.",
             found="Tables about the same people under two groupings can be subtracted from each other "
             "(differencing), which shows classes that neither of them shows.",
-            remedy="Use the classes of the earlier release, which the ledger remembers.",
+            remedy="Publish it under a plan with fixed classes.",
         )
     certificate = certify_shown(counts, terms, grouping)
     line = None
@@ -198,9 +198,9 @@ class ReadLedger:
         """What the admitted releases have left (Theorem F)."""
         return self.chain.state(self.terms)
 
-    def grouping_of(self, owner: str) -> Partition | None:
-        """The classes that an owner has published before and has to keep; None if it has not published."""
-        return self.chain.grouping_of(check_owner(owner))
+    def has_published(self, owner: str) -> bool:
+        """Whether a release of an owner counts."""
+        return check_owner(owner) in self.chain.owners
 
     def before(self, owner: str) -> ReadLedger:
         """The ledger as it stood when an owner published a table that stands by itself; else as it stands.
@@ -218,10 +218,6 @@ class ReadLedger:
         own = [entry for entry in self.chain.active if entry.owner == owner]
         _check_since(own[-1] if own else None, owner, since)
 
-    def to_come(self, owner: str) -> int | None:
-        """How many owners are still expected after this one; None if nobody knows."""
-        return self.chain.to_come(check_owner(owner))
-
     def check(
         self,
         certificate: AnyCertificate,
@@ -233,15 +229,14 @@ class ReadLedger:
         """Decides whether a release is admitted; changes nothing.
 
         Args:
-            certificate: What is published, as `certify` or `fit` tell it; under the terms of the plan or
-                under what the ledger has left.
+            certificate: What is published, as `certify` tells it.
             owner: The name under which the owner publishes.
             content_digest: The digest of the release's content.
             revision: What has changed, for a table that is published again and again.
 
         Raises:
-            RefusedError: The owner has published other classes before, another one has nearly the same name,
-                or the promise would no longer hold.
+            RefusedError: The owner has published before, another one has nearly the same name, or the promise
+                would no longer hold.
         """
         _check_name(owner, self.chain.owners)
         suppressed = np.flatnonzero(certificate.suppressed[certificate.grouping.class_of])

@@ -19,7 +19,6 @@ import numpy as np
 
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.ledger_state import LedgerState, anywhere, most
-from elldelta.core.partition import Partition, grouping_from_merged
 from elldelta.core.several import joint_state
 from elldelta.core.updates import Series, Update
 from elldelta.errors import ElldeltaError, FileError, ParameterError
@@ -56,7 +55,7 @@ class Standing:
         n_lines: How many lines there are; the next one has this sequence number.
         head: The hash of the last line.
         known: The line of this very release, if it is in the ledger already.
-        last: The last release of its owner, whose classes it has to keep; None if there is none.
+        last: The last release of its owner; None if there is none.
     """
 
     state: AnyState
@@ -121,15 +120,6 @@ class LedgerChain:
         """Their owners, sorted."""
         return tuple(sorted({entry.owner for entry in self.active}))
 
-    def to_come(self, owner: str) -> int | None:
-        """How many owners are still expected after one who publishes now; None if nobody knows.
-
-        Whose release a sealed line is nobody knows either: each counts as that of one more owner.
-        """
-        if self.header.owners is None:
-            return None
-        return max(0, self.header.owners - len({owner, *self.owners}) - self.n_sealed)
-
     @property
     def promise(self) -> str:
         """What the ledger promises, in words."""
@@ -181,7 +171,6 @@ class LedgerChain:
             "promise": self.promise,
             "conditions": list(self.conditions),
             "sealed": len(self.sealed),
-            "owners_expected": self.header.owners,
             "owners": len(self.owners),
             "releases": [
                 {
@@ -320,11 +309,6 @@ class LedgerChain:
         """Whether some of its tables are published again."""
         return any(entry.update for entry in self.active)
 
-    def grouping_of(self, owner: str) -> Partition | None:
-        """The classes that an owner has published before and has to keep; None if it has not published."""
-        own = [entry for entry in self.active if entry.owner == owner]
-        return grouping_from_merged(own[-1].merged, self.header.n_classes) if own else None
-
 
 def first_line(header: LedgerHeader) -> bytes:
     """The line with which a ledger begins; it follows from the plan alone."""
@@ -432,7 +416,7 @@ def damaged(source: str, line: int) -> FileError:
 
 def check_plan(chain: LedgerChain, plan_digest: str, terms: Terms, source: str) -> None:
     """Refuses a ledger about another plan, begun with other rules, or with misses that are no witnesses."""
-    header = LedgerHeader.of(plan_digest, terms, chain.header.owners)
+    header = LedgerHeader.of(plan_digest, terms)
     if chain.header.plan_digest != header.plan_digest:
         raise other_plan(source)
     if chain.header != header:

@@ -27,8 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
-from elldelta.core.checks import check_whole
-from elldelta.errors import ElldeltaError, FileError, InternalError, ParameterError, RefusedError, counted
+from elldelta.errors import ElldeltaError, FileError, InternalError, RefusedError
 from elldelta.files import check_writable, folders_to_disk, unreadable, unwritable
 from elldelta.ledger.admission import Admission, ReadLedger, check_owner
 from elldelta.ledger.chain import (
@@ -42,7 +41,6 @@ from elldelta.ledger.chain import (
 )
 from elldelta.ledger.lines import LedgerEntry, LedgerHeader, VoidLine, line_bytes
 from elldelta.ledger.pending import Pending, pending_path
-from elldelta.plan.wish import MOST_OWNERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,9 +61,7 @@ class OpenLedger(ReadLedger):
     ::
 
         with OpenLedger.open("releases.ledger", plan.digest, terms) as ledger:
-            grouping = ledger.grouping_of(owner)                      # None, or the classes it has to keep
-            fitted = fit(counts, terms, loss, grouping=grouping, ...)
-            admission = ledger.check(fitted.certificate, owner=owner, content_digest=...)
+            admission = ledger.check(certify(counts, terms), owner=owner, content_digest=...)
             ...                                                       # write the files, temporary names
             ledger.commit(admission, {temporary: final, ...})
 
@@ -88,7 +84,6 @@ class OpenLedger(ReadLedger):
         plan_digest: str,
         terms: Terms,
         *,
-        owners: int | None = None,
         timeout: float | None = None,
     ) -> Self:
         """Opens a ledger, or begins one, and locks it; finishes or undoes an interrupted commit.
@@ -97,7 +92,6 @@ class OpenLedger(ReadLedger):
             path: The file; it is made if it does not exist.
             plan_digest: The plan. One ledger is about one plan.
             terms: What the plan asks.
-            owners: How many owners are expected to publish through it, if it is begun now.
             timeout: Seconds to wait for another process that holds the ledger; None waits as long as
                 it takes.
 
@@ -105,7 +99,7 @@ class OpenLedger(ReadLedger):
             FileError: It is no ledger, has been changed, is about another plan, or stays locked.
         """
         target = Path(path)
-        header = LedgerHeader.of(plan_digest, terms, owners)
+        header = LedgerHeader.of(plan_digest, terms)
         source = f"The ledger {target}"
         if not target.exists():
             _create(target, header)
@@ -273,23 +267,17 @@ class Ledger:
     Attributes:
         path: The file; it is begun with the first release.
         owner: The name under which the ledger knows the owner.
-        to_come: How many owners will still publish after this one, for whom a reserve is kept; None: as many
-            as the ledger still expects, if it was begun for a number of owners. Safety does not depend on it,
-            and more owners are admitted as long as they can be.
         is_copy: It is a copy of the ledger of an agency, as `elldelta remote ledger` fetches it: the release
             is made to fit it, so that it can be registered there, and nothing is written to the copy.
     """
 
     path: Path
     owner: str
-    to_come: int | None = None
     is_copy: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
         check_owner(self.owner)
-        if self.to_come is not None:
-            check_whole("the number of owners to come", self.to_come, 0)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -301,33 +289,7 @@ class Ledger:
         if self.is_copy:
             chain = verify_ledger(self.path, plan_digest=plan.digest, terms=plan.all_terms)
             return ReadLedger(plan.all_terms, chain)
-        return OpenLedger.open(self.path, plan.digest, plan.all_terms, owners=plan.owners)
-
-
-def begin_ledger(path: str | os.PathLike[str], plan: Plan, owners: int) -> None:
-    """Begins a ledger for a number of owners, who then each leave enough for those who follow.
-
-    A ledger of a plan that was made for a number of owners needs no such beginning.
-
-    Raises:
-        ParameterError: The plan is for several releases without a ledger, or is not certified.
-        FileError: There is something of that name already, or it cannot be written.
-    """
-    check_whole("the number of owners", owners, 1, MOST_OWNERS)
-    if not plan.is_certified or plan.releases > 1:
-        raise ParameterError(
-            "A ledger that looks ahead needs a certified plan for one release; it allows the others.",
-            found=f"The plan is {plan.kind}, for {counted(plan.releases, 'release')}.",
-            remedy=f"Make a plan for the owners (`owners={owners}`).",
-        )
-    if plan.also:
-        raise ParameterError(
-            "A ledger looks ahead for one sensitive column.",
-            found=f"The plan has {len(plan.faces)}.",
-            remedy="Publish through a ledger without a number of owners: it is begun with the first release.",
-        )
-    check_writable(path, overwrite=False)
-    _create(Path(path), LedgerHeader.of(plan.digest, plan.all_terms, owners))
+        return OpenLedger.open(self.path, plan.digest, plan.all_terms)
 
 
 def verify_ledger(

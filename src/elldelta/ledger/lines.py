@@ -126,7 +126,6 @@ class LedgerHeader:
         min_records: r: a witness counts as shown only with at least r records.
         columns: The sensitive columns, each with its own promise. Lines number the values of the first one,
             then those of the next.
-        owners: How many owners are expected to publish through it; None: nobody knows.
         moves: Per base class the number of the classes among which somebody may move; None if nobody moves.
     """
 
@@ -134,7 +133,6 @@ class LedgerHeader:
     releases: int
     min_records: int
     columns: tuple[LedgerColumn, ...]
-    owners: int | None = None
     moves: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -142,7 +140,7 @@ class LedgerHeader:
         n_classes = self.n_classes if self.columns else 0
         if (
             not self.columns
-            or min(self.releases, self.min_records, 1 if self.owners is None else self.owners) < 1
+            or min(self.releases, self.min_records) < 1
             or any(len(column.n_witnesses) != n_classes for column in self.columns)
             or (self.moves is not None and len(self.moves) != n_classes)
             or (names != [None] and not _are_names(names))
@@ -153,7 +151,7 @@ class LedgerHeader:
             raise ParameterError("The header of a ledger names more cells than any plan has.")
 
     @classmethod
-    def of(cls, plan_digest: str, terms: Terms, owners: int | None = None) -> LedgerHeader:
+    def of(cls, plan_digest: str, terms: Terms) -> LedgerHeader:
         """The header for a plan."""
         first = terms.parts[0]
         return cls(
@@ -161,7 +159,6 @@ class LedgerHeader:
             releases=first.releases,
             min_records=first.min_records,
             columns=tuple(map(LedgerColumn.of, terms.parts)),
-            owners=owners,
             moves=None if first.moves is None else tuple(first.moves.tolist()),
         )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from elldelta.core.box_tree import BoxTree
-from elldelta.core.partition import hulls_by_group
+from elldelta.core.partition import Partition, hulls_by_group
 from elldelta.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from elldelta.core.partition import Partition
     from elldelta.schema.schema import Schema
 
 
@@ -153,7 +152,7 @@ class Boxes:
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """Unions of base classes: what an owner publishes when some base classes cannot stand alone.
+    """Unions of a plan's classes: what is published where classes move up the tree of the plan.
 
     Attributes:
         base: The classes of the plan.
@@ -217,6 +216,11 @@ def classes_from_dict(document: Mapping[str, Any], schema: Schema) -> Classes:
             remedy="Update elldelta.",
         )
     return read(document, schema)
+
+
+def grouping_of(classes: Classes) -> Partition:
+    """The published class of every planned class."""
+    return Partition(classes.group_of if isinstance(classes, Merged) else np.arange(classes.n_classes))
 
 
 def class_labels(schema: Schema, classes: Classes) -> list[tuple[str, ...]]:

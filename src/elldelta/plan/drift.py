@@ -240,22 +240,3 @@ def failing_chances(
             missing = np.asarray(nbinom.cdf(fewest, shares * n_past + 0.5, n_past / (n_past + n_records)))
         chances[row] = max(0.0, 1.0 - float(count_chances(missing, allowance).sum()))
     return chances
-
-
-def unexpected(plan: Plan, n_failing: int, n_records: int) -> str:
-    """A warning if many more classes of a release failed than its plan lets expect; empty otherwise.
-
-    A model flatters the classes that were chosen with it, so twice as many are no surprise. For the same
-    reason an owner with more records than were planned for is not expected to do better.
-    """
-    if not plan.is_certified or not plan.promises_values:
-        return ""
-    fewer = min(n_records, plan.records)
-    chances = (failing_chances(face, face.witness_cells, fewer) for face in plan.faces)
-    expected = float(_failing_in_any(chances).sum())
-    if n_failing <= 2.0 * expected + 3.0 * np.sqrt(expected) + 2.0:
-        return ""
-    return (
-        f"The model behind the plan may be out of date: {n_failing:,} classes did not pass, and about "
-        f"{expected:,.0f} were to be expected. 'elldelta model compare' tells what has changed."
-    )

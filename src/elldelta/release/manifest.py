@@ -6,6 +6,7 @@ the words of the schema, and no value of a single person.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,10 +16,10 @@ import numpy as np
 from msgspec import Meta
 
 from elldelta._version import __version__
-from elldelta.core.partition import Partition, merged_classes
+from elldelta.core.partition import merged_classes
 from elldelta.errors import ElldeltaError, ParameterError
 from elldelta.files import MisfitError, changed, fields_of, is_digest, read_json, record_from, seal, unseal
-from elldelta.plan.classes import Classes, Merged, class_labels, classes_from_dict
+from elldelta.plan.classes import Boxes, Classes, class_labels, classes_from_dict, grouping_of
 from elldelta.plan.closeness import ClosenessShown
 from elldelta.release.content import diversities_by_column
 from elldelta.schema.schema import Schema
@@ -38,7 +39,7 @@ KIND = "manifest"
 
 SUMMARY = (
     "records_read", "records_released", "records_suppressed", "records_quarantined", "records_left_out",
-    "classes_published", "plan_kind", "coarsening", "ledger", "ell", "diversity", "plan_digest",
+    "classes_published", "plan_kind", "moving", "leave_out", "ledger", "ell", "diversity", "plan_digest",
     "content_digest",
 )  # fmt: skip
 """What is told about a release that was just made."""
@@ -79,15 +80,17 @@ class Updated(TypedDict, total=False):
     records_returned: Natural
 
 
-class Coarsened(TypedDict):
-    """What coarsening cost."""
+class Moved(TypedDict):
+    """How classes moved up the tree of the plan; not which of them did so by chance, nor how many."""
 
-    base_classes_failing: Natural
-    records_suppressed: Natural
-    base_classes: Natural
-    base_classes_merged: Natural
-    ncp_before: Share
-    ncp_after: Share
+    announced: str
+    merge_risk: Share
+    rho: Share
+    q: Share
+    k1: float
+    odds_upper: float
+    classes_planned: Natural
+    classes_together: Natural
 
 
 class ColumnShown(TypedDict):
@@ -99,7 +102,7 @@ class ColumnShown(TypedDict):
     closeness: ClosenessShown | None
 
 
-TERMS = ("ell", "delta", "releases", "failure_upper", "min_records")
+TERMS = ("ell", "delta", "releases", "failure_upper", "min_records", "k")
 """What a manifest repeats of its plan."""
 
 
@@ -114,7 +117,7 @@ class Manifest:
         plan_digest: The plan it follows.
         content_digest: Digest of the counts by (class, sensitive value), which are the whole content.
         ell: Diversity promised after linkage.
-        delta: Failure probability of one release under the plan.
+        delta: The chance that a release of the plan's size does not pass; None where classes move.
         releases: How many releases the promise is for.
         failure_upper: Bound on the failure after linkage of that many.
         records_read: Records in the owner's table.
@@ -126,7 +129,11 @@ class Manifest:
         diversity: Diversity of the release by itself: the fewest values in any class.
         plan_kind: "certified", "probabilistic" or "paper", as in the plan.
         min_records: Records with which a witness counts as present.
-        coarsening: What it cost to pass the certificate; None for a probabilistic plan.
+        k: The fewest records of a class.
+        moving: Where classes move: the chances, the announced name, the largest factor by which the choice of
+            classes can change the odds of two tables that differ inside one class, and how many planned
+            classes are published together with others. None where classes are fixed.
+        leave_out: Whether classes that do not pass are left out.
         utility: How much information the classes keep, measured on the published records.
         ledger: The line of the ledger that admitted the release, or None.
         nulls: Missing values per column.
@@ -160,7 +167,9 @@ class Manifest:
     diversity: int | None
     plan_kind: str
     min_records: int
-    coarsening: Coarsened | None
+    k: int
+    moving: Moved | None
+    leave_out: bool
     utility: dict[str, Any] | None
     ledger: Line | None
     nulls: Mapping[str, int]
@@ -193,7 +202,8 @@ class Manifest:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What became of the records and what is promised, in words."""
-        cost, lost = self.coarsening, self.records_suppressed + self.records_quarantined
+        is_certified = self.plan_kind == "certified"
+        lost = self.records_suppressed + self.records_quarantined
         # Who has left a table that lives may still be shown: these are no part of what was read.
         read = f" of {self.records_read:,}" if self.update is None else ""
         said = [f"Released {self.records_released:,}{read} records in {self.classes_published:,} classes."]
@@ -218,17 +228,12 @@ class Manifest:
                 f"No class is further than {near['distance']:.3f} from what the plan says of its values; "
                 f"{near['allowed']:g} is allowed{linked}."
             )
-        if cost is not None and cost["base_classes_failing"]:
-            said.append(
-                f"{cost['base_classes_failing']} of {cost['base_classes']} planned classes did not pass: "
-                f"{cost['base_classes_merged']} were merged, {self.records_left_out:,} records left out; "
-                f"information loss {cost['ncp_before']:.4f} -> {cost['ncp_after']:.4f}.",
-            )
+        said += _choice(self)
         if self.update is not None and "classes_changed" in self.update:
             said += _updated(self.update)
-        if cost is not None and self.ledger is None:
+        if is_certified and self.ledger is None:
             said.append("Certified: it may be linked with others of its kind, as the plan says.")
-        elif cost is not None and self.ledger is not None:
+        elif is_certified and self.ledger is not None:
             again = "" if self.update is None else " It may be published again, with the state."
             said.append(f"Certified, and admitted by the ledger as release {self.ledger['sequence']}.{again}")
         if self.persons is not None:
@@ -273,6 +278,29 @@ class Manifest:
         return manifest
 
 
+def _choice(manifest: Manifest) -> Iterator[str]:
+    """How the classes were chosen, and what that tells, in words."""
+    moved = manifest.moving
+    if moved is not None:
+        yield (
+            f"Of {moved['classes_planned']:,} planned classes {moved['classes_together']:,} are published "
+            "together with neighbours in the plan's tree: some by chance, the others because they show too "
+            "little by themselves. Which, the release does not tell for certain."
+        )
+        yield (
+            "To somebody who reads this release alone, the choice of classes changes the odds of two tables "
+            f"that differ inside one class by a factor of at most {math.ceil(moved['odds_upper']):,}. Owners "
+            "who share people should use a plan with fixed classes."
+        )
+    elif manifest.leave_out:
+        yield (
+            f"{manifest.records_left_out:,} records are in classes that did not pass, and are left out. "
+            "Whoever knows that somebody is in a missing class learns that it did not pass."
+        )
+    elif manifest.update is None:
+        yield "The classes are the plan's: which ones are published depends on nobody's values."
+
+
 def _updated(update: Updated) -> Iterator[str]:
     """What has changed since the last release, in words."""
     yield (
@@ -298,7 +326,8 @@ def describe(plan: Plan, content: Publishable, ledger: Line | None = None) -> Ma
         records_suppressed=account.n_suppressed,
         records_quarantined=account.n_quarantined,
         records_left_out=account.n_counted - content.n_records,
-        coarsening=_cost(content, plan),
+        moving=moved(plan, content.classes, content.announced or ""),
+        leave_out=content.leaves_out,
         ledger=ledger,
         nulls=account.nulls,
         unknown=account.unknown,
@@ -337,7 +366,8 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
         records_left_out=0,
         classes_published=len(first),
         diversity=min(first, default=None),
-        coarsening=_coarsened_alone(plan, classes),
+        moving=moved(plan, classes, ""),
+        leave_out=False,
         utility=utility(plan.schema, classes, counts, plan.ell),
         ledger=None,
         nulls={},
@@ -356,42 +386,30 @@ def recomputed(plan: Plan, classes: Classes, counts: NDArray[np.int64], content_
     )
 
 
-def _coarsened_alone(plan: Plan, classes: Classes) -> Coarsened | None:
-    """What merging classes costs, where nothing is known to have failed; None without a certificate."""
-    if not plan.is_certified:
+def moved(plan: Plan, classes: Classes, announced: str) -> Moved | None:
+    """How classes moved, from the plan and what is published; None where they are fixed."""
+    if plan.moving is None or not isinstance(plan.classes, Boxes):
         return None
-    group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
-    return coarsened(plan, Partition(group_of))
+    tree, grouping, moving = plan.classes.tree, grouping_of(classes), plan.moving
+    nodes = tree.nodes_of(grouping)
+    steps = [(int(tree.steps_to_leaf[node]), node == 0) for node in nodes.tolist()]
+    return {
+        "announced": announced,
+        "merge_risk": moving.merge_risk,
+        "rho": moving.rho,
+        "q": moving.q,
+        "k1": moving.k1,
+        "odds_upper": max(moving.odds_upper(up, is_root=is_root) for up, is_root in steps),
+        "classes_planned": plan.n_classes,
+        "classes_together": sum(map(len, merged_classes(grouping))),
+    }
 
 
 def closeness_shown(plan: Plan, classes: Classes, counts: NDArray[np.int64]) -> ClosenessShown | None:
     """How far the published classes are from what the plan says; None where that is not promised."""
     if plan.closeness is None:
         return None
-    group_of = classes.group_of if isinstance(classes, Merged) else np.arange(plan.n_classes)
-    return plan.closeness.shown(counts, Partition(group_of), plan.releases)
-
-
-def _cost(content: Publishable, plan: Plan) -> Coarsened | None:
-    """What it cost to pass, as plain numbers; None for a plan that does not check."""
-    if content.coarsening is None:
-        return None
-    made = content.coarsening
-    return coarsened(plan, made.grouping, made.n_failing, made.n_suppressed)
-
-
-def coarsened(plan: Plan, grouping: Partition, n_failing: int = 0, n_suppressed: int = 0) -> Coarsened:
-    """What merging planned classes costs, from the plan and the published class of each of them."""
-    # Over all classes, also those left out: weighing by what is left would tell which ones those are.
-    alone = Partition(np.arange(plan.n_classes))
-    return {
-        "base_classes_failing": n_failing,
-        "records_suppressed": n_suppressed,
-        "base_classes": plan.n_classes,
-        "base_classes_merged": sum(map(len, merged_classes(grouping))),
-        "ncp_before": plan.hull_loss.ncp(alone),
-        "ncp_after": plan.hull_loss.ncp(grouping),
-    }
+    return plan.closeness.shown(counts, grouping_of(classes), plan.releases)
 
 
 def utility(

@@ -1,34 +1,34 @@
-"""What of an owner's table may be published under a plan: the certificate, and what it takes to pass."""
+"""What of an owner's table may be published under a plan: count, choose classes, certify.
+
+Under a plan with fixed classes nothing about the classes depends on anybody's values: all of them are
+published as planned, or nothing is. Under a plan whose classes move they climb its tree, some by chance
+(Theorem K, `elldelta.core.moving`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.certificate import LATER
 from elldelta.core.closeness import values_lower
-from elldelta.core.coarsen import Coarsening, fit
-from elldelta.core.distribution import JointDistribution
-from elldelta.core.generalize.bounds import SharpBound
-from elldelta.core.ledger_state import LedgerState
-from elldelta.core.occupancy import class_failures_upper
+from elldelta.core.moving import decoy_heights, move_up
 from elldelta.core.partition import Partition
-from elldelta.core.reserve import Reserve
-from elldelta.core.several import AnyCertificate, AnyState, JointTerms, Terms, certify, certify_shown, joint
+from elldelta.core.several import certify, certify_shown
 from elldelta.errors import InternalError, ParameterError, RefusedError
-from elldelta.plan.classes import Classes, Merged, class_labels
-from elldelta.plan.movers import common_of
+from elldelta.plan.classes import Boxes, Classes, Merged, class_labels
 from elldelta.release.content import content_digest, diversities_by_column, released_values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from elldelta.choices import OnFailure
-    from elldelta.core.certificate import CertificateTerms
+    from elldelta.core.box_tree import BoxTree
+    from elldelta.core.several import AnyCertificate, AnyState
     from elldelta.model import Counts
     from elldelta.plan.plan import Plan
     from elldelta.schema.schema import Schema
@@ -36,8 +36,28 @@ if TYPE_CHECKING:
 LEFT_OUT = -1
 """The class number of a combination whose records are not released."""
 
-MOST_NAMED = 3
-"""How many failing classes a refusal names; their labels are the plan's, not anybody's values."""
+MOST_ANNOUNCED_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class Coins:
+    """What the decoys of a release come from: known to its owner, and the same whenever it is made again.
+
+    Attributes:
+        secret: What only the owner knows.
+        announced: The name under which the release was announced, before anybody looked at its table.
+    """
+
+    secret: bytes = field(repr=False)
+    announced: str
+
+    def __post_init__(self) -> None:
+        name = self.announced
+        if not 0 < len(name) <= MOST_ANNOUNCED_CHARACTERS or not name.isprintable() or name != name.strip():
+            raise ParameterError(
+                f"The announced name of a release has 1 to {MOST_ANNOUNCED_CHARACTERS} printable characters.",
+                found="It is empty or too long, holds control characters, or has spaces around it.",
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,17 +67,21 @@ class Publishable:
     Attributes:
         records: The owner's records, counted.
         class_of: The published class of each combination that occurs, or `LEFT_OUT`.
-        classes: The published classes: the plan's, or unions of them.
+        classes: The published classes: the plan's, or nodes of its tree.
         labels: What the release shows for each of them, one label per quasi-identifier. No two classes may
             have the same labels: a reader could not tell them apart.
-        coarsening: The certificate and its cost; None for a probabilistic plan.
+        checked: The certificate of what is published; None for a probabilistic plan.
+        announced: The name under which it was announced, where classes move.
+        leaves_out: Whether classes that do not pass are left out.
     """
 
     records: Counts
     class_of: NDArray[np.int64]
     classes: Classes
     labels: Sequence[tuple[str, ...]]
-    coarsening: Coarsening | None = None
+    checked: AnyCertificate | None = None
+    announced: str | None = None
+    leaves_out: bool = False
 
     def __post_init__(self) -> None:
         class_of = np.array(self.class_of, dtype=np.int64, copy=True)
@@ -112,9 +136,9 @@ class Publishable:
     @property
     def certificate(self) -> AnyCertificate:
         """The certificate of what is published."""
-        if self.coarsening is None:
+        if self.checked is None:
             raise InternalError("A probabilistic release has no certificate.")
-        return self.coarsening.certificate
+        return self.checked
 
     @cached_property
     def digest(self) -> str:
@@ -126,129 +150,119 @@ def publishable(
     counts: Counts,
     plan: Plan,
     *,
-    on_failure: OnFailure | None = None,
-    most_suppressed: float | None = None,
+    leave_out: bool = False,
+    coins: Coins | None = None,
     state: AnyState | None = None,
-    grouping: Partition | None = None,
-    to_come: int | None = None,
 ) -> Publishable:
     """Decides what may be published; nothing has been written yet.
 
-    A release that only had to fit what a ledger has left could use up all room at once. If it is known how
-    many owners will follow, it keeps a reserve for them (`Reserve`). Otherwise it must also pass the plan's
-    certificate, and if that is not enough for the ledger, it is coarsened further: under what the ledger has
-    left, and at last under the stricter of the two, which implies both (Theorems E and F).
+    Whether a ledger admits a release with fixed classes is for the ledger to say. Where classes move or are
+    left out, they do so until they pass the plan's certificate and fit what the ledger has left.
 
     Args:
         counts: The owner's records.
         plan: The plan.
-        on_failure: What to do with classes that do not pass; by default what suits the plan.
-        most_suppressed: The largest share of records that may be left out for it.
+        leave_out: Whether classes that do not pass are left out; only where classes are fixed.
+        coins: What decoys come from; needed where classes move.
         state: What the releases of a ledger have left, if a ledger must admit this one.
-        grouping: The owner's earlier grouping, which it has to keep.
-        to_come: How many owners will still publish through the ledger, if that is known.
 
     Raises:
         RefusedError: Too few records, or the table does not pass.
     """
+    check_choice(plan, leave_out=leave_out, has_coins=coins is not None)
     if not plan.is_certified:
-        if on_failure not in (None, "refuse"):
-            raise ParameterError(
-                "A probabilistic plan has no certificate, so there is nothing to coarsen or suppress.",
-                found=f'`on_failure="{on_failure}"` was asked for.',
-                remedy="Use a certified plan, or leave the option out.",
-            )
         return _require_persons(_as_planned(counts, plan), plan)
-    # Fine plans are made to be coarsened; others are meant to pass as they are.
-    if on_failure is None and any(face.closeness is not None for face in plan.faces):
-        on_failure = "coarsen-suppress"  # a union need not be closer to what the plan says of its classes
-    on_failure = on_failure or ("refuse" if plan.moving is None else "coarsen")
-    if on_failure == "refuse":
-        _require_records(counts, plan)
-    fitted = partial(_fitted, counts, plan, on_failure, most_suppressed, grouping)
-    own, reserve = plan.all_terms, None
-    attempts = [own]
-    if plan.owners is not None and state is None:  # for a ledger that is kept elsewhere: as the first of them
-        state, to_come = LedgerState.empty(plan.terms), plan.owners - 1
-    left = None if state is None else state.terms_left()
-    if left is not None and to_come is not None:
-        if isinstance(left, JointTerms):
-            raise ParameterError(
-                "A reserve for owners to come is kept for one sensitive column.",
-                found=f"The plan has {len(left.parts)}, and {to_come} owners are still expected.",
-                remedy="Use a ledger without a number of owners.",
-            )
-        _require_one_release(plan)
-        attempts = [left]
-        reserve = Reserve.keep(plan.cells(), left, n_records=plan.records, followers=to_come)
-    elif left is not None and grouping is None and on_failure != "refuse":
-        both = zip(own.parts, left.parts, strict=True)
-        attempts += [left, joint([_stricter(alone, together) for alone, together in both])]
-    for terms in attempts:
-        made = fitted(terms, reserve)
-        shown = made.certificate
-        again = certify_shown(shown.counts, own, shown.grouping)
-        seen = (again.counts, again.grouping)
-        if state is None or (state.admits(again.missed, seen) and again.is_certified):
-            break
-    if again.too_far.any():  # a ledger may have room for what a certificate does not allow
-        raise _not_certified(again, plan)
-    made = _require_persons(made, plan)
-    if made.n_records == 0:
+    if plan.moving is not None and coins is not None:
+        tree = tree_of(plan)
+        heights = decoy_heights(plan.moving, coins.secret, plan.digest, coins.announced, tree.n_leaves)
+        grouping = move_up(tree, heights, _passing(counts, plan, state))
+        return _checked(counts, plan, grouping, announced=coins.announced)
+    _require_records(counts, plan)
+    alone = Partition(np.arange(plan.n_classes))
+    fails = ~_passing(counts, plan, state)(alone) if leave_out else None
+    return _require_persons(_checked(counts, plan, alone, fails), plan)
+
+
+def check_choice(plan: Plan, *, leave_out: bool, has_coins: bool) -> None:
+    """Refuses choices that the plan does not leave to a release, or that are missing."""
+    if leave_out and not (plan.is_certified and plan.moving is None):
+        raise ParameterError(
+            "Classes are left out under certified plans with fixed classes only.",
+            found=f"The plan is {plan.kind}." if not plan.is_certified else "Its classes move up a tree.",
+            remedy="Do without `leave_out`.",
+        )
+    if has_coins == (plan.moving is not None):
+        return
+    raise ParameterError(
+        "A key and an announced name are for plans whose classes move, and these need both.",
+        found="The plan's classes are fixed." if plan.moving is None else "The plan's classes move.",
+        remedy="Leave both out (`key` and `announced`)."
+        if plan.moving is None
+        else "Give the owner's private key, as 'elldelta signature key' makes it, and the name under which "
+        "the release was announced (`key` and `announced`).",
+    )
+
+
+def republished(counts: Counts, plan: Plan) -> Publishable:
+    """A table whose classes were decided upon one by one; refuses it if one of them does not pass."""
+    return _checked(counts, plan, Partition(np.arange(plan.n_classes)))
+
+
+def tree_of(plan: Plan) -> BoxTree:
+    """The tree of cuts of a certified plan."""
+    if not isinstance(plan.classes, Boxes):
+        raise InternalError("A certified plan has boxes.")
+    return plan.classes.tree
+
+
+def _passing(counts: Counts, plan: Plan, state: AnyState | None) -> Callable[[Partition], NDArray[np.bool_]]:
+    """Says of published classes whether they pass: by the plan, and by what a ledger has left."""
+    table = _by_plan(counts, plan)
+    asked = [plan.all_terms, *([] if state is None else [state.terms_left()])]
+
+    def passes(grouping: Partition) -> NDArray[np.bool_]:
+        fails = [certify(table, terms, grouping).failing_groups for terms in asked]
+        passing: NDArray[np.bool_] = ~np.any(fails, axis=0)
+        return passing
+
+    return passes
+
+
+def _by_plan(counts: Counts, plan: Plan) -> NDArray[np.int64]:
+    return counts.by_class(plan.class_of(counts.ranks), plan.n_classes)
+
+
+def _checked(
+    counts: Counts,
+    plan: Plan,
+    grouping: Partition,
+    left_out: NDArray[np.bool_] | None = None,
+    announced: str | None = None,
+) -> Publishable:
+    """These classes with their certificate, or a refusal."""
+    verdict = certify(_by_plan(counts, plan), plan.all_terms, grouping, left_out)
+    if not verdict.is_certified:
+        could = f"linked with others it could {verdict.broken_promise}"
+        raise _refused(f"The release does not pass the certificate of its plan: {could}.", plan, verdict)
+    if not verdict.n_published:
         raise RefusedError(
             "Nothing would be left to release.",
             found=f"None of {counts.n_records} records is in a class that passes the certificate.",
-            remedy='Wait for more records, merge classes instead (`on_failure="coarsen"`), or ask for a plan '
-            "with fewer classes.",
+            remedy=LATER,
         )
-    return made  # if no attempt was enough, the ledger refuses it, and says why
-
-
-def _stricter(alone: CertificateTerms, together: CertificateTerms) -> CertificateTerms:
-    """What a release must show that passes a certificate and for which a ledger has room."""
-    strict = replace(alone, allowances=np.minimum(alone.allowances, together.allowances))
-    if together.closeness is None or alone.closeness is None:
-        return strict
-    return replace(strict, closeness=replace(together.closeness, alone=alone.closeness.limit))
-
-
-def republished(counts: Counts, plan: Plan, grouping: Partition) -> Publishable:
-    """A table whose classes were decided upon one by one; refuses it if one of them does not pass."""
-    return _fitted(counts, plan, "refuse", None, grouping, plan.terms, None)
-
-
-def _fitted(
-    counts: Counts,
-    plan: Plan,
-    on_failure: OnFailure,
-    most_suppressed: float | None,
-    grouping: Partition | None,
-    terms: Terms,
-    reserve: Reserve | None,
-) -> Publishable:
-    class_of = plan.class_of(counts.ranks)
-    table = counts.by_class(class_of, plan.n_classes)
-    try:
-        fitted = fit(
-            table,
-            terms,
-            plan.hull_loss,
-            on_failure=on_failure,
-            most_suppressed=most_suppressed,
-            grouping=grouping,
-            reserve=reserve,
-        )
-    except RefusedError:
-        if on_failure != "refuse" or grouping is not None:
-            raise
-        raise _not_certified(certify(table, terms), plan) from None
-    group_of = fitted.grouping.class_of
-    is_left_out = fitted.suppressed[group_of]
-    # Without a merge every class keeps its number, so that plan and release speak of the same ones.
-    is_whole = fitted.grouping.n_classes == plan.n_classes
-    classes: Classes = plan.classes if is_whole else Merged(plan.classes, group_of)
-    numbers = np.where(is_left_out, LEFT_OUT, np.arange(plan.n_classes) if is_whole else group_of)
-    return Publishable(counts, numbers[class_of], classes, class_labels(plan.schema, classes), fitted)
+    # Without a move every class keeps its number, so that plan and release speak of the same ones.
+    is_whole = grouping.n_classes == plan.n_classes
+    classes: Classes = plan.classes if is_whole else Merged(plan.classes, grouping.class_of)
+    numbers = np.where(verdict.suppressed[grouping.class_of], LEFT_OUT, grouping.class_of)
+    return Publishable(
+        counts,
+        numbers[plan.class_of(counts.ranks)],
+        classes,
+        class_labels(plan.schema, classes),
+        verdict,
+        announced,
+        leaves_out=left_out is not None,
+    )
 
 
 def _require_persons(made: Publishable, plan: Plan) -> Publishable:
@@ -259,15 +273,14 @@ def _require_persons(made: Publishable, plan: Plan) -> Publishable:
     """
     if made.persons_lower is None:
         return made
-    least = fewest_persons(plan)
-    shown = made.counts.any(axis=1)
+    least, shown = fewest_persons(plan), made.counts.any(axis=1)
     few = shown & (made.persons_lower < least)
     if few.any():
         raise RefusedError(
             f"Every class needs {least} persons.",
             found=f"{int(few.sum())} of {int(shown.sum())} classes may have fewer; somebody with values "
             "in several classes counts in one of them.",
-            remedy="Wait for more people, or ask for a plan with fewer classes or more records per witness.",
+            remedy=LATER,
         )
     return made
 
@@ -278,7 +291,7 @@ def fewest_persons(plan: Plan) -> int:
     As many as a table of one record each would have: a witness is one person's, and shares that are close to
     their references show some number of values.
     """
-    least = max(plan.ells) * plan.min_records
+    least = max(plan.k, max(plan.ells) * plan.min_records)
     for face in plan.faces:
         if face.closeness is not None:
             near = values_lower(face.closeness.shares, face.closeness.limit / face.releases)
@@ -293,87 +306,29 @@ def _as_planned(counts: Counts, plan: Plan) -> Publishable:
     shown = np.array(diversities_by_column(made.schema, made.counts))
     n_below = int(((shown > 0) & (shown < np.array(plan.ells)[:, None])).any(axis=0).sum())
     verdict = certify_shown(made.counts, plan.all_terms, Partition(np.arange(plan.n_classes)))
-    n_far = int(verdict.too_far.sum())
-    if n_below or n_far:
-        few = f"{n_below} of {int((shown[0] > 0).sum())} classes show fewer" if n_below else ""
-        far = f"{n_far} of {plan.n_classes} classes are further away" if n_far else ""
-        raise RefusedError(
-            f"The release would not show {', '.join(map(str, plan.ells))} values in every class."
-            if n_below
-            else "The release would be further from what the plan says of its classes than it may be.",
-            found=f"{few or far}; "
-            f"the plan allows for that with probability at most {plan.failure_upper:.3g}.",
-            remedy=f"Wait until a size that was announced beforehand, such as {2 * plan.records} records, "
-            "or ask for a plan with fewer classes.",
-        )
+    if n_below or verdict.too_far.any() or verdict.too_small.any():
+        raise _refused("The release would not keep what its plan promises.", plan, verdict, n_below)
     return made
 
 
-def _not_certified(certificate: AnyCertificate, plan: Plan) -> RefusedError:
-    """The refusal of a table that does not pass: which classes fail, how many records are likely needed."""
-    failing = np.flatnonzero(certificate.fails)
-    named = "; ".join(
-        ", ".join(
-            f"{name} {label}" for name, label in zip(plan.schema.names, plan.labels[index], strict=True)
-        )
-        for index in failing[:MOST_NAMED].tolist()
-    )
-    more = f", and {failing.size - MOST_NAMED} more" if failing.size > MOST_NAMED else ""
-    is_close = any(face.closeness is not None for face in plan.faces)
-    enough = None if is_close else likely_enough(plan)
-    wait = (
-        f"About {enough} records are likely to be enough: wait for a size that was announced beforehand, "
-        "not record by record"
-        if enough is not None
-        else "More records alone are unlikely to help"
-        if not is_close
-        else "Wait for a size that was announced beforehand, not record by record"
-    )
-    return RefusedError(
-        "The release does not pass the certificate of its plan: linked with others it could "
-        f"{certificate.broken_promise}.",
-        found=f"Of {plan.n_classes} classes {' and '.join(certificate.reasons)}: {named}{more}.",
-        remedy=f'{wait}. Or merge failing classes (`on_failure="coarsen"`), or leave their records out '
-        '(`on_failure="suppress"`).',
-    )
+def _refused(problem: str, plan: Plan, verdict: AnyCertificate, n_below: int | None = None) -> RefusedError:
+    """The refusal of a table that does not pass: how many classes fail, not which.
 
-
-def likely_enough(plan: Plan, chance: float = 0.1) -> int | None:
-    """The first multiple of N with which a release passes, by the plan's own bound, except with `chance`.
-
-    Multiples of N, because those can be announced beforehand; None if not even 64 N are enough.
+    It offers no quick way out: any would tell that this attempt failed.
     """
-    for multiple in (2, 3, 4, 6, 8, 16, 32, 64):
-        # As in planning: r records of a value in a release are one in each of r parts of it.
-        part, releases = multiple * plan.records // plan.min_records, plan.releases * plan.min_records
-        failure = 0.0
-        for face in plan.faces:
-            cells, common = face.cells(), common_of(face)
-            if common is None:
-                failures = class_failures_upper(cells, face.ell, part, releases, checked_by="owner")
-            else:
-                bound = SharpBound(face.ell, part, releases, checked_by="owner")
-                failures = common.evaluate(JointDistribution(cells, 1.0), bound).classes
-            failure += float(failures.failures_upper.sum())
-        if plan.min_records * failure <= chance:
-            return multiple * plan.records
-    return None
-
-
-def _require_one_release(plan: Plan) -> None:
-    """With a reserve a release passes for the ledger, not for t releases outside of it."""
-    if plan.releases > 1:
-        raise ParameterError(
-            "Leaving something for owners to come needs a plan for one release; the ledger allows others.",
-            found=f"The plan is for {plan.releases} releases.",
-            remedy="Make the plan with `owners`, or do without `to_come`.",
-        )
+    n_below = int(verdict.misses_too_many.sum()) if n_below is None else n_below
+    n_far, n_small = int(verdict.too_far.sum()), int(verdict.too_small.sum())
+    said = [
+        *([f"{n_below:,} show too few values"] if n_below else []),
+        *([f"{n_far:,} are too far from their references"] if n_far else []),
+        *([f"{n_small:,} hold fewer than {plan.k} records"] if n_small else []),
+    ]
+    return RefusedError(problem, found=f"Of {plan.n_classes:,} classes {', '.join(said)}.", remedy=LATER)
 
 
 def _require_records(counts: Counts, plan: Plan) -> None:
     if counts.n_records >= plan.records:
         return
-    way_out = ' A certified plan can be released with fewer by coarsening (`on_failure="coarsen"`).'
     account = counts.accounting
     left_out = account.n_read - counts.n_records
     why = (
@@ -384,6 +339,5 @@ def _require_records(counts: Counts, plan: Plan) -> None:
         f"The plan asks for {plan.records} records.",
         found=f"The table has {counts.n_records} that can be used; "
         f"{plan.records - counts.n_records} are missing.{why if left_out else ''}",
-        remedy="Wait until there are enough, or ask for a plan for fewer records."
-        + (way_out if plan.is_certified else ""),
+        remedy="Wait until there are enough, or ask for a plan for fewer records.",
     )

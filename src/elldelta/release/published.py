@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from elldelta.core.partition import Partition
 from elldelta.engines import Query, TableName, is_frame, running, source_format
 from elldelta.errors import FileError, ParameterError
 from elldelta.files import no_file
-from elldelta.plan.classes import Classes, Merged, class_labels
+from elldelta.plan.classes import Classes, class_labels, grouping_of
 from elldelta.release.content import (
     column_texts,
     content_digest,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from elldelta.core.partition import Partition
     from elldelta.engines import Engine, Progress, Table
     from elldelta.files import CsvFormat
     from elldelta.release.content import Coded
@@ -80,8 +80,7 @@ class Published:
     @property
     def grouping(self) -> Partition:
         """The published class of every planned class."""
-        classes = self.classes
-        return Partition(classes.group_of if isinstance(classes, Merged) else np.arange(classes.n_classes))
+        return grouping_of(self.classes)
 
     @cached_property
     def digest(self) -> str:

@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 from elldelta.engines import Engine, Progress, format_of, from_arrow, running
 from elldelta.engines.task import computed
 from elldelta.errors import ParameterError
-from elldelta.files import AtomicFiles, CsvFormat, PublicKey, TrustedKeys, as_bytes, check_writable
+from elldelta.files import (
+    AtomicFiles,
+    CsvFormat,
+    PrivateKey,
+    PublicKey,
+    TrustedKeys,
+    as_bytes,
+    check_writable,
+    read_private_key,
+)
 from elldelta.model import ShowValues, UnknownPolicy, check_person, count, count_persons
 from elldelta.pages.page import Shown
 from elldelta.plan.signature import given_plan
 from elldelta.release.manifest import SUMMARY, Line, Manifest, describe, manifest_path
 from elldelta.release.mapping import mapped
-from elldelta.release.publishable import Publishable, publishable
+from elldelta.release.publishable import Coins, Publishable, check_choice, publishable
 from elldelta.release.quarantine import write_quarantine
 from elldelta.release.rows import released_rows, write_release
 from elldelta.release.updates import Comparison, Living, check_living
@@ -27,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from elldelta.choices import OnFailure
     from elldelta.plan.plan import Plan
     from elldelta.release.updates import Revision
 
@@ -38,6 +46,10 @@ NOT_IN_DOMAIN = (
     "values."
 )
 """What an owner can do who has a plan and no schema."""
+
+
+DECOYS = b"elldelta decoys of releases"
+"""What the secret behind decoys is made for: no other use of the key shows it."""
 
 
 class AdmittingLedger(Protocol):
@@ -51,12 +63,8 @@ class AdmittingLedger(Protocol):
     def files(self) -> Sequence[Path]:
         """The files that it writes; none if it is a copy."""
 
-    @property
-    def to_come(self) -> int | None:
-        """How many owners will still publish after this one, if somebody says so."""
-
     def open(self, plan: Plan) -> AbstractContextManager[Any]:
-        """Locks it: gives `state`, `grouping_of`, `check_since`, `to_come`, `check` and `commit`."""
+        """Locks it: gives `state`, `before`, `has_published`, `check_since`, `check` and `commit`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,8 +117,9 @@ def release(
     quarantine: str | os.PathLike[str] | None = None,
     show_values: ShowValues | None = None,
     ledger: AdmittingLedger | None = None,
-    on_failure: OnFailure | None = None,
-    most_suppressed: float | None = None,
+    leave_out: bool = False,
+    key: PrivateKey | str | os.PathLike[str] | None = None,
+    announced: str | None = None,
     overwrite: bool = False,
     agency_key: PublicKey | TrustedKeys | str | os.PathLike[str] | None = None,
     csv_format: CsvFormat | None = None,
@@ -138,9 +147,12 @@ def release(
         show_values: Is told every column with such values, and examples of them, which are personal data.
         ledger: A ledger that must admit the release (`elldelta.Ledger`), for releases that go to files: then
             any number of admitted releases may be linked, and the certificate's limit of t no longer matters.
-        on_failure: What to do with classes that do not pass the plan's certificate: "refuse", "coarsen",
-            "suppress" or "coarsen-suppress"; by default what suits the plan.
-        most_suppressed: The largest share of records that may be left out for it.
+        leave_out: Leave the records of classes out that do not pass, instead of refusing the table; for
+            certified plans with fixed classes. That a class is missing tells that it did not pass.
+        key: For plans whose classes move: the owner's private key, or its file ('elldelta signature key'
+            makes one). Which classes move by chance follows from it; whoever knows it sees which did.
+        announced: For the same plans: the name under which this release was announced before anybody looked
+            at the table. The same name gives the same classes again.
         overwrite: Whether files that are there may be replaced.
         agency_key: The agency's public key, or its file: then the plan must be a file that it has signed.
         csv_format: How CSV files are written.
@@ -156,12 +168,17 @@ def release(
     place = None if to is None else Path(to)
     apart = None if quarantine is None else Path(quarantine)
     _check_ledger(ledger, known, place)
+    coins = _coins(key, announced)
+    check_choice(known, leave_out=leave_out, has_coins=coins is not None)
     if person is not None:
         check_person(person, known.schema.columns)
     if living is not None:
         check_living(living, known, person, has_ledger=ledger is not None)
+    if known.moving is not None:
+        _check_moving(known, person, has_ledger=ledger is not None)
     files = [*_files(place, apart), *([] if living is None else [living.state])]
-    plan_files = (*plan_files, *(() if living is None else living.inputs))
+    keys = () if key is None or isinstance(key, PrivateKey) else (Path(key),)
+    plan_files = (*plan_files, *keys, *(() if living is None else living.inputs))
     outputs = [*files, *(ledger.files if ledger else ())]
     _check_apart(outputs, plan_files)
     with running(engine) as active:
@@ -193,9 +210,10 @@ def release(
                 publishable,
                 counted.counts,
                 known,
-                on_failure=on_failure,
-                most_suppressed=most_suppressed,
-                **({} if ledger is None else _left(ledger, book)),
+                leave_out=leave_out,
+                coins=coins,
+                # As it stood before the owner's release, if that is made again: so that it is the same.
+                state=None if ledger is None else book.before(ledger.owner).state,
             )
             commit = None if ledger is None else _Commit(book, ledger, living, overwrite=overwrite)
             if living is None:
@@ -217,20 +235,6 @@ def release(
                 if place is not None:
                     staging.stage(manifest_path(place)).write_bytes(as_bytes(manifest.to_dict()))
     return Release(table, manifest, name or _words(place), place)
-
-
-def _left(ledger: AdmittingLedger, book: Any) -> dict[str, Any]:  # noqa: ANN401 (what the ledger opens)
-    """What a ledger leaves to an owner: room, its earlier classes, and how many owners are still to come.
-
-    As the ledger stood before the owner's release, if that is made again: so that it is the same.
-    """
-    earlier = book.before(ledger.owner)
-    expected: int | None = earlier.to_come(ledger.owner)
-    return {
-        "state": earlier.state,
-        "grouping": earlier.grouping_of(ledger.owner),
-        "to_come": expected if ledger.to_come is None else ledger.to_come,
-    }
 
 
 def _words(place: Path | None) -> str:
@@ -317,6 +321,36 @@ def _check_ledger(ledger: AdmittingLedger | None, plan: Plan, place: Path | None
             "A ledger that is a file admits releases that are files.",
             found="The release is to stay in memory.",
             remedy="Give `to=FILE`.",
+        )
+
+
+def _coins(key: PrivateKey | str | os.PathLike[str] | None, announced: str | None) -> Coins | None:
+    """What decoys come from; None if neither a key nor a name is given."""
+    if key is None and announced is None:
+        return None
+    if key is None or announced is None:
+        raise ParameterError(
+            "Decoys come from a key and from the announced name of the release.",
+            found=f"There is no {'key' if key is None else 'name'}.",
+            remedy="Give both (`key` and `announced`).",
+        )
+    known = key if isinstance(key, PrivateKey) else read_private_key(key)
+    return Coins(known.secret_for(DECOYS), announced)
+
+
+def _check_moving(plan: Plan, person: str | None, *, has_ledger: bool) -> None:
+    """Refuses what Theorem K does not cover: there passing depends on more than a class's own counts."""
+    uncovered = {
+        "Where persons are counted, classes are fixed.": person is not None,
+        "Where people move and a ledger admits releases, classes are fixed.": has_ledger
+        and plan.movers is not None,
+    }
+    problem = next((words for words, is_so in uncovered.items() if is_so), None)
+    if problem is not None:
+        raise ParameterError(
+            problem,
+            found="The classes of this plan move up a tree, and what that tells could not be bounded here.",
+            remedy="Ask for a plan with fixed classes (without a merge risk).",
         )
 
 

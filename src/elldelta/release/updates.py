@@ -21,14 +21,14 @@ import numpy as np
 
 from elldelta.core.certificate import missing_witnesses
 from elldelta.core.checks import check_whole
+from elldelta.core.partition import Partition
 from elldelta.core.updates import Groups
 from elldelta.engines import TableColumn, sql, state_sql
 from elldelta.errors import DataError, InternalError, ParameterError, RefusedError
 from elldelta.files import canonical_json, changed
 from elldelta.model import Accounting, Counts
 from elldelta.model.persons import person_key
-from elldelta.plan.classes import Boxes
-from elldelta.release.publishable import fewest_persons, republished
+from elldelta.release.publishable import fewest_persons, republished, tree_of
 from elldelta.release.state import (
     COLUMNS,
     FORMAT_VERSION,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.core.ledger_state import LedgerState
-    from elldelta.core.partition import Partition
     from elldelta.engines import Engine, Table
     from elldelta.model import CountedTable
     from elldelta.plan.plan import Plan
@@ -118,6 +117,12 @@ def check_living(living: Living, plan: Plan, person: str | None, *, has_ledger: 
 
 def check_updatable(plan: Plan) -> None:
     """Refuses a plan whose tables cannot be published again."""
+    if plan.moving is not None:
+        raise ParameterError(
+            "Tables that are published again have fixed classes.",
+            found="The classes of this plan move up a tree, and what that tells is not bounded for updates.",
+            remedy="Use a plan with fixed classes (without a merge risk).",
+        )
     if plan.terms.moves is not None:
         raise ParameterError(
             "A plan for people who move is for tables that are published once.",
@@ -187,32 +192,29 @@ class Comparison:
             RefusedError: The owner has published nothing yet, the state is not that of its last release, or
                 nothing would be left to publish.
         """
-        grouping: Partition | None = book.grouping_of(self._owner)
-        if grouping is None:
+        if not book.has_published(self._owner):
             raise RefusedError(
                 f"{self._owner!r} has not published under this plan, and there is nothing to update.",
                 found="The ledger has no line of this owner.",
                 remedy="Leave the state of the last release out (`since`), or use the ledger it belongs to.",
             )
         old = self._read_state(book)
-        compared, found, persons = self._compared(grouping, old, self._erased(old))
-        decisions = self._decide(found, persons, book.state, grouping)
+        compared, found, persons = self._compared(old, self._erased(old))
+        decisions = self._decide(found, persons, book.state)
         self.groups = found.groups.only(decisions == _CHANGE)
-        self.content = self._published(found, decisions, grouping)
+        self.content = self._published(found, decisions)
         self._update = found.numbers(decisions)
         self._query = state_sql.next_state(
             compared,
             self._put(
-                **{"class": np.arange(grouping.n_classes)}, changes=(decisions == _CHANGE).astype(np.int64)
+                **{"class": np.arange(self.plan.n_classes)}, changes=(decisions == _CHANGE).astype(np.int64)
             ),
         )
 
-    def _compared(
-        self, grouping: Partition, state: str, erased: str
-    ) -> tuple[str, _Outcomes, NDArray[np.int64]]:
+    def _compared(self, state: str, erased: str) -> tuple[str, _Outcomes, NDArray[np.int64]]:
         """The table beside a state: the relation, records by what became of them, and persons by class."""
         counts = self._counted.counts
-        class_of = grouping.class_of[self.plan.class_of(counts.ranks)]
+        class_of = self.plan.class_of(counts.ranks)
         query = state_sql.compared_with_state(
             self._pairs,
             self._put(cell=counts.ranks, **{"class": class_of.astype(np.int32)}),
@@ -221,11 +223,11 @@ class Comparison:
         )
         compared = self._store(query)
         cells = self._fetch(state_sql.compared_counts(compared), 5)
-        persons = np.zeros((4, grouping.n_classes), dtype=np.int64)
+        persons = np.zeros((4, self.plan.n_classes), dtype=np.int64)
         self._several = self._store(state_sql.several_rows(compared))
         homes, *n_persons = self._fetch(state_sql.compared_persons(compared, self._several), 5)
         persons[:, homes] = n_persons
-        return compared, _Outcomes(cells, grouping.n_classes, counts.schema.n_values), persons
+        return compared, _Outcomes(cells, self.plan.n_classes, counts.schema.n_values), persons
 
     def write_state(self, path: Path) -> str:
         """Writes the new state; returns its digest."""
@@ -282,9 +284,6 @@ class Comparison:
             records_left_out=left_out,
             nulls=account.nulls,
             unknown=account.unknown,
-            coarsening=None
-            if manifest.coarsening is None
-            else {**manifest.coarsening, "records_suppressed": left_out},
             persons=told,
             update=self._update,
         )
@@ -362,22 +361,21 @@ class Comparison:
         """The relation of everybody in a table, each once: who."""
         return sql.distinct_rows(table.relation, [(person_key(table, self._person), "who")])
 
-    def _decide(
-        self, found: _Outcomes, persons: NDArray[np.int64], state: LedgerState, grouping: Partition
-    ) -> NDArray[np.int64]:
+    def _decide(self, found: _Outcomes, persons: NDArray[np.int64], state: LedgerState) -> NDArray[np.int64]:
         """Which classes change, stay as they are, or are withheld."""
         plan, groups, longest_wait = self.plan, found.groups, self._living.longest_wait
+        alone = Partition(np.arange(plan.n_classes))
         tables = np.stack([found.if_changed, groups.joiners, groups.leavers, groups.stayers])
         # One person may have many values: each group needs as many persons as a table of its own.
         passes: NDArray[np.bool_] = np.all(~tables.any(axis=2) | (persons >= fewest_persons(plan)), axis=0)
         for _ in range(2):  # classes do not depend on each other: the second time nothing changes
-            update = groups.only(passes).missed(plan.terms, grouping)
+            update = groups.only(passes).missed(plan.terms, alone)
             shown = np.where(passes[:, np.newaxis], found.if_changed, 0)
-            missed = missing_witnesses(shown, plan.terms, grouping)
+            missed = missing_witnesses(shown, plan.terms, alone)
             after = state.series.with_update(self._owner, update)
             left = plan.terms.n_witnesses - after.most_missed(state.missed | missed)
             fails = (left < plan.ell) | (missed.sum(axis=1) > plan.terms.allowances)
-            passes[grouping.class_of[fails]] = False
+            passes[fails] = False
         decisions = np.where(passes, _CHANGE, _HOLD)
         must = found.table(state_sql.MUST).any(axis=1)
         if longest_wait is not None:
@@ -385,7 +383,7 @@ class Comparison:
         decisions[(decisions == _HOLD) & must] = _WITHHOLD
         return decisions
 
-    def _published(self, found: _Outcomes, decisions: NDArray[np.int64], grouping: Partition) -> Publishable:
+    def _published(self, found: _Outcomes, decisions: NDArray[np.int64]) -> Publishable:
         """What is published, as a table of counts; one combination stands for each class."""
         table = found.published(decisions)
         n_shown = int(table.sum())
@@ -395,11 +393,12 @@ class Comparison:
                 found="Every class would be withheld.",
                 remedy="Wait until more people have come, or erase fewer at once.",
             )
-        ranks = _first_ranks(self.plan)[np.array([members[0] for members in grouping])]
+        tree = tree_of(self.plan)
+        ranks = self.plan.schema.ranks(tree.lows[tree.leaves])  # a combination of every class
         rows, values = np.nonzero(table)
         account = Accounting(n_shown, n_shown)
         shown = Counts.from_cells(self.plan.schema, ranks[rows], values, table[rows, values], account)
-        return republished(shown, self.plan, grouping)
+        return republished(shown, self.plan)
 
     def _put(self, **columns: Any) -> str:  # noqa: ANN401 (arrays of Arrow or numpy)
         import pyarrow as pa
@@ -477,11 +476,3 @@ class _Outcomes:
             "records_returned": int(self.table(state_sql.RETURN).sum()),
             "longest_wait": self.most_waited,
         }
-
-
-def _first_ranks(plan: Plan) -> NDArray[np.int64]:
-    """A combination of every base class."""
-    if isinstance(plan.classes, Boxes):
-        ranks: NDArray[np.int64] = plan.schema.ranks(plan.classes.hulls(plan.schema)[0])
-        return ranks
-    raise InternalError("A certified plan has boxes.")

@@ -8,17 +8,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from elldelta.core.diversity import k_anonymity
-from elldelta.core.partition import hulls_by_group
 from elldelta.core.several import certify_shown
-from elldelta.errors import FileError, RefusedError
+from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import digest
-from elldelta.plan.classes import Boxes, Merged
+from elldelta.plan.classes import Boxes, Merged, grouping_of
 from elldelta.plan.signature import given_plan
 from elldelta.release.content import diversities_by_column
-from elldelta.release.manifest import TERMS, Manifest, Persons, closeness_shown, coarsened, utility
+from elldelta.release.manifest import TERMS, Manifest, Persons, closeness_shown, moved, utility
 from elldelta.release.published import Published, not_as_described, open_published
 
 if TYPE_CHECKING:
@@ -133,16 +130,21 @@ def verify_published(published: Published, plan: Plan | None = None) -> Verifica
             raise _unreliable(
                 f"The release {name} does not show {ell} values in every class.", f"A class shows {found}."
             )
+    k = k_anonymity(published.schema.by_column(published.counts)[0])
+    if k is not None and k < manifest.k:
+        raise _unreliable(
+            f"The release {name} does not hold {manifest.k} records in every class.", f"A class holds {k}."
+        )
     return Verification(
         name,
         published.n_records,
         n_classes,
         manifest.ell,
         realised,
-        k_anonymity(published.schema.by_column(published.counts)[0]),
+        k,
         manifest.plan_digest,
         is_certified=plan is not None and plan.is_certified,
-        claimed=_claimed(manifest, plan),
+        claimed=_claimed(manifest),
         unchecked=published.unchecked
         if plan is not None or manifest.closeness is None
         else (*published.unchecked, "Closeness was not checked: only the plan tells the references."),
@@ -168,6 +170,8 @@ def _check_claims(
     lingering = (manifest.update or {}).get("records_lingering", 0)
     if manifest.records_released + sum(lost) + repeated - lingering != manifest.records_read or min(lost) < 0:
         wrong.append("what became of every record")
+    if manifest.records_left_out and not manifest.leave_out and manifest.update is None:
+        wrong.append("records that are left out")
     if manifest.persons is not None and not _can_be(manifest.persons, published, manifest):
         wrong.append("its persons")
     # A record may lack several values, and one that is put aside may lack some, too.
@@ -187,11 +191,10 @@ def _check_claims(
 def _can_be(persons: Persons, published: Published, manifest: Manifest) -> bool:
     """Whether a release can show so many persons, each once per value, and as many as were asked for."""
     sizes = published.schema.by_column(published.counts)[0].sum(axis=1)
-    ell = max(manifest.ell, *(unit["ell"] for unit in manifest.also), 1)
     return (
         persons["persons"] <= published.n_records
         and persons["persons_per_class"] <= min(sizes[sizes > 0], default=0)
-        and (not published.n_records or persons["persons_per_class"] >= ell * manifest.min_records)
+        and (not published.n_records or persons["persons_per_class"] >= manifest.k)
     )
 
 
@@ -209,16 +212,17 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
         other.append("the kind of plan")
     if [unit["ell"] for unit in manifest.also] != list(plan.ells[1:]):
         other.append("ell")
-    is_merged = isinstance(classes, Merged)
     problems = {
         "It describes its columns differently.": published.schema.digest != plan.schema.digest,
-        "Its classes are not unions of the plan's classes.": isinstance(base, Merged)
+        "Its classes are not those of the plan.": isinstance(base, Merged)
         or digest(base.to_dict()) != digest(plan.classes.to_dict()),
-        "It merges classes whose union no label can tell from other classes.": isinstance(classes, Merged)
-        and not _tells_apart(classes),
+        "Its classes are published together otherwise than the plan says beforehand.": isinstance(
+            classes, Merged
+        )
+        and not _is_cut(classes, plan),
+        "It leaves classes out, which releases of this plan never do.": manifest.leave_out
+        and not (plan.is_certified and plan.moving is None),
         f"Its manifest and the plan disagree on {', '.join(other)}.": bool(other),
-        "It merges classes; releases of this kind of plan use the plan's classes as they are.": is_merged
-        and not plan.is_certified,
     }
     found = next((problem for problem, is_so in problems.items() if is_so), None)
     if found is not None:
@@ -227,7 +231,9 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
             found=found,
             remedy="Do not rely on it, or give the plan that it was made with.",
         )
-    _check_coarsening(published, manifest, plan)
+    announced = "" if manifest.moving is None else manifest.moving["announced"]
+    if not _alike(manifest.moving, moved(plan, classes, announced)):
+        raise not_as_described(name, "The manifest is wrong about classes that are published together.")
     certificate = certify_shown(published.counts, plan.all_terms, published.grouping)
     said = [manifest.closeness, *(unit["closeness"] for unit in manifest.also)]
     tables = published.schema.by_column(published.counts)
@@ -240,10 +246,10 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
                 f"The release {name} has fewer records than its plan asks for.",
                 f"{published.n_records} records; the plan asks for {plan.records}.",
             )
-        if certificate.too_far.any():
+        if certificate.too_far.any() or certificate.too_small.any():
             raise _unreliable(
-                f"The release {name} is further from the references of its plan than it may be.",
-                f"Of {plan.n_classes} planned classes {certificate.reasons[-1]}.",
+                f"The release {name} does not keep what its plan promises of every class.",
+                f"Of {plan.n_classes} planned classes {' and '.join(certificate.reasons)}.",
             )
         return
     if not certificate.is_certified:
@@ -253,25 +259,12 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
         )
 
 
-def _check_coarsening(published: Published, manifest: Manifest, plan: Plan) -> None:
-    """Refuses a cost of coarsening that plan and classes contradict; what failed is the owner's word."""
-    if not plan.is_certified:
-        is_so = manifest.coarsening is None
-    else:
-        failing = -1 if manifest.coarsening is None else manifest.coarsening["base_classes_failing"]
-        found = coarsened(plan, published.grouping, failing, manifest.records_left_out)
-        is_so = _alike(manifest.coarsening, found) and 0 <= failing <= plan.n_classes
-    if not is_so:
-        raise not_as_described(published.name, "The manifest is wrong about what coarsening cost.")
-
-
-def _claimed(manifest: Manifest, plan: Plan | None) -> dict[str, Any]:
+def _claimed(manifest: Manifest) -> dict[str, Any]:
     """What a manifest says that neither the release nor the plan can show."""
     names = ["records_read", "records_suppressed", "records_quarantined", "records_left_out"]
     claimed = {name: getattr(manifest, name) for name in names}
-    cost = dict(manifest.coarsening or {})
-    shown = ("base_classes_failing",) if plan is not None else tuple(cost)
-    claimed |= {name: cost[name] for name in shown if name in cost and name != "records_suppressed"}
+    if manifest.moving is not None:
+        claimed["announced"] = manifest.moving["announced"]
     claimed |= {**(manifest.persons or {}), **(manifest.update or {})}
     return {**claimed, "nulls": dict(manifest.nulls), "unknown": dict(manifest.unknown)}
 
@@ -287,17 +280,15 @@ def _alike(claimed: object, found: object) -> bool:
     return type(claimed) is type(found) and claimed == found
 
 
-def _tells_apart(merged: Merged) -> bool:
-    """Whether every union is again a box: then its labels name just its members."""
-    if not isinstance(merged.base, Boxes):
+def _is_cut(merged: Merged, plan: Plan) -> bool:
+    """Whether classes may move under the plan, and every published one is a node of its tree."""
+    if plan.moving is None or not isinstance(merged.base, Boxes):
         return False
-    tree = merged.base.tree
-    base_lows, base_highs = tree.lows[tree.leaves], tree.highs[tree.leaves]
-    lows, highs = hulls_by_group(merged.group_of, base_lows, base_highs)
-    volumes = (base_highs - base_lows + 1).astype(object).prod(axis=1)
-    together = np.zeros(merged.n_classes, dtype=object)
-    np.add.at(together, merged.group_of, volumes)
-    return bool(((highs - lows + 1).astype(object).prod(axis=1) == together).all())
+    try:
+        merged.base.tree.nodes_of(grouping_of(merged))
+    except ParameterError:
+        return False
+    return True
 
 
 def _unreliable(problem: str, found: str) -> RefusedError:

@@ -24,31 +24,6 @@ _NAMED = 20
 _FAMILY = family("ledger", "Look at the ledger of a plan's releases.")
 
 
-@command("open", example="ledger open releases.ledger --plan plan.json --owners 5", home=_FAMILY)
-def _open(
-    ledger: Annotated[Path, typer.Argument(help="The ledger to begin.")],
-    plan: Annotated[Path, typer.Option(help="The plan it is about: certified, for one release.")],
-    owners: Annotated[
-        int,
-        typer.Option(help="How many owners will publish through it. More are admitted, too."),
-    ],
-    json: options.Json = False,
-) -> None:
-    """Begin a ledger for a number of owners, who then each leave enough for those who follow."""
-    from elldelta.ledger import begin_ledger
-    from elldelta.plan.signature import given_plan
-
-    known, _ = given_plan(plan)
-    begin_ledger(ledger, known, owners)
-    output.print_result(
-        {"ledger": str(ledger), "plan_digest": known.digest, "owners_expected": owners},
-        f"{counted(owners, 'owner is', 'owners are')} expected. Each one leaves enough for those who follow: "
-        f"elldelta release --ledger {ledger}.",
-        f"Wrote {ledger}.",
-        as_json=json,
-    )
-
-
 @command("show", example="ledger show releases.ledger", home=_FAMILY)
 def _show(ledger: LedgerFile, json: options.Json = False) -> None:
     """What is promised, which releases were admitted, and how much room is left."""
@@ -84,11 +59,6 @@ def _show(ledger: LedgerFile, json: options.Json = False) -> None:
                 f"Room: the fullest class can lose {column['room_min']} more values{of}; "
                 f"{column['classes_without_room']} of {shown['classes']} classes can lose none.",
             )
-    if shown["owners_expected"] is not None:
-        output.print_text(
-            f"Owners: {shown['owners']} of {shown['owners_expected']} expected ones have published. Each one "
-            "leaves enough for those who follow."
-        )
     if shown["interrupted"]:
         output.print_text("A release was interrupted; the next one completes or undoes it.")
 

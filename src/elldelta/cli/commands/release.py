@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elldelta.choices import OnFailure
 from elldelta.cli import agency, options, output
 from elldelta.cli.app import command
 from elldelta.errors import ElldeltaError, ParameterError
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from elldelta.ledger import Ledger
-    from elldelta.release.manifest import Manifest
 
 
 @command("release", example="release hospital_a.parquet --plan plan.json -o release_a.parquet")
@@ -42,17 +40,27 @@ def _release(
         ),
     ] = None,
     show_values: options.ShowValues = False,
-    on_failure: Annotated[
-        OnFailure | None,
+    leave_out: Annotated[
+        bool,
         typer.Option(
-            help="What to do with classes that do not pass the certificate: refuse; coarsen (merge them with "
-            "others, also with fewer records than planned); suppress (leave their records out); "
-            "coarsen-suppress. By default refuse, or coarsen for a plan made with --merge-risk.",
+            "--leave-out",
+            help="Leave classes out that do not pass, instead of refusing the table; for plans with fixed "
+            "classes. That a class is missing tells that it did not pass.",
+        ),
+    ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            help="For a plan made with --merge-risk: your private key ('elldelta signature key' makes one). "
+            "It decides which classes move by chance.",
         ),
     ] = None,
-    max_suppressed: Annotated[
-        float | None,
-        typer.Option(help="The largest share of records that may be left out for it."),
+    announced: Annotated[
+        str | None,
+        typer.Option(
+            help="For a plan made with --merge-risk: the name under which you have announced this release, "
+            "such as '2026, first quarter'. The same name gives the same classes.",
+        ),
     ] = None,
     ledger: Annotated[
         Path | None,
@@ -69,13 +77,6 @@ def _release(
         ),
     ] = None,
     owner: Annotated[str | None, typer.Option(help="The name under which the ledger knows you.")] = None,
-    to_come: Annotated[
-        int | None,
-        typer.Option(
-            help="How many owners will still publish through the ledger: leave enough for them. By default "
-            "as many as the ledger still expects. More are admitted too, as long as the promise holds.",
-        ),
-    ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -114,7 +115,7 @@ def _release(
     source = tables.source(sources)
     known_before = _size(ledger)
     columns, values = _mapped(names)
-    book = _ledger(ledger, ledger_copy, owner, to_come)
+    book = _ledger(ledger, ledger_copy, owner)
     living = None
     if state is not None:
         living = Living(state, since, erase, longest_wait)
@@ -140,8 +141,9 @@ def _release(
             quarantine=quarantine,
             show_values=output.show_values if show_values else None,
             ledger=book,
-            on_failure=on_failure,
-            most_suppressed=max_suppressed,
+            leave_out=leave_out,
+            key=key,
+            announced=announced,
             overwrite=overwrite,
             agency_key=agency_key,
             **read,
@@ -161,18 +163,6 @@ def _release(
             f"The ledger has room for it. Register it with the agency: elldelta remote register{told}."
         )
     output.print_result(made.to_dict(), *made.manifest.sentences, *written, as_json=json)
-    _print_drift(plan, made.manifest, has_ledger=book is not None)
-
-
-def _print_drift(plan: Path, manifest: Manifest, *, has_ledger: bool) -> None:
-    """Warns if far more classes failed than the plan lets expect; what a ledger asks for is more."""
-    from elldelta.plan.drift import unexpected
-    from elldelta.plan.plan import read_plan
-
-    n_failing = 0 if manifest.coarsening is None else int(manifest.coarsening["base_classes_failing"])
-    if n_failing and not has_ledger:
-        said = unexpected(read_plan(plan), n_failing, manifest.records_read)
-        output.print_note(*([f"WARNING  {said}"] if said else []))
 
 
 def _mapped(texts: list[str] | None) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
@@ -195,9 +185,9 @@ def _size(path: Path | None) -> int:
     return path.stat().st_size if path is not None and path.exists() else 0
 
 
-def _ledger(ledger: Path | None, copy: Path | None, owner: str | None, to_come: int | None) -> Ledger | None:
+def _ledger(ledger: Path | None, copy: Path | None, owner: str | None) -> Ledger | None:
     path = ledger or copy
-    if path is None and owner is None and to_come is None:
+    if path is None and owner is None:
         return None
     if path is None or owner is None or (ledger is not None and copy is not None):
         raise ParameterError(
@@ -207,7 +197,7 @@ def _ledger(ledger: Path | None, copy: Path | None, owner: str | None, to_come: 
         )
     from elldelta.ledger import Ledger
 
-    return Ledger(path, owner, to_come, is_copy=ledger is None)
+    return Ledger(path, owner, is_copy=ledger is None)
 
 
 @command("verify", example="verify release_a.parquet --plan plan.json")

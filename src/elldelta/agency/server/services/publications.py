@@ -186,8 +186,8 @@ def _compared(
         raise ConflictError(
             error.problem,
             found=error.found,
-            remedy="Do not publish it. Take it back, merge more classes or leave the records of merged "
-            "classes out, and register that.",
+            remedy="Do not publish it, and take it back. Owners who share people use a plan with fixed "
+            "classes.",
         ) from None
     return frozenset(others)
 
