@@ -56,7 +56,7 @@ class PlanView(View):
     issued: dt.datetime = Field(validation_alias="issued_at")
     ended: dt.datetime | None = Field(validation_alias="ended_at")
     ell: int
-    delta: float | None
+    delta: float
     releases: int
     records: int
     classes: int = Field(validation_alias="n_classes")
@@ -79,15 +79,17 @@ class PlanDetails(View):
     Attributes:
         plan: What a list says.
         owners: How many owners are expected to publish through its ledger; None if nobody said so.
-        to_come: How many of these have no release in it yet.
-        merge_risk: The chance that a class moves up the tree of the plan; None if classes are fixed.
+        owners_admitted: How many owners have a release in it.
+        k: The fewest records of a published class.
+        merge_risk: The chance that a class does not pass by itself; None if classes are fixed.
         sensitive: The sensitive column, or all of them.
         columns: What is promised of each of several sensitive columns.
     """
 
     plan: PlanView
     owners: int | None
-    to_come: int | None
+    owners_admitted: int
+    k: int
     merge_risk: float | None
     conditions: tuple[str, ...]
     quasi_identifiers: tuple[str, ...]

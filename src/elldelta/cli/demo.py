@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.audit import Reading
+from elldelta.audit.audit import Reading, audit
 from elldelta.audit.measures import summarize
 from elldelta.audit.targets import find_people, values_left
 from elldelta.core.like_values import n_groups_left
@@ -23,7 +23,7 @@ from elldelta.engines.task import part
 from elldelta.files import AtomicFiles, check_writable, unwritable
 from elldelta.model import estimate, write_model
 from elldelta.model.demo_hospitals import HOSPITALS, make_region
-from elldelta.pages.charts import as_png, draw_before_after, draw_belief, draw_frontier, draw_patients
+from elldelta.pages.charts import as_png, draw_before_after, draw_frontier, draw_largest_shares, draw_patients
 from elldelta.pages.page import inline_svg, render
 from elldelta.plan.frontier import frontier
 from elldelta.plan.plan import write_plan
@@ -45,10 +45,9 @@ if TYPE_CHECKING:
     from elldelta.plan.plan import Plan
 
 ELL = 3
-DELTA = 0.01
 CLOSENESS = 0.3
 
-BELIEFS = (
+SHARES = (
     "before linking: what a plan says of a class",
     "after linking, each hospital by itself",
     f"after linking, a plan for closeness {CLOSENESS:g}",
@@ -67,7 +66,7 @@ def run_demo(
         names = (
             "demo.html",
             "demo.png",
-            "belief.png",
+            "shares.png",
             "past.parquet",
             "schema.toml",
             "model.parquet",
@@ -110,13 +109,14 @@ def _story(folder: Path, rng: np.random.Generator, progress: Progress | None) ->
         for source, target in zip(own, released, strict=True):
             release(source, plan, to=target, engine=engine)
         with_plan = _side(released, schema, people, engine)
+        verdict = audit(released, engine=engine).verdict
         near = make_plan(model, Wish(closeness=CLOSENESS, releases=len(HOSPITALS), records=records))
         write_plan(near, folder / "plan_close.json")
         close = [folder / f"close_{name.lower()}.parquet" for name in HOSPITALS]
         for source, target in zip(own, close, strict=True):
             release(source, near, to=target, engine=engine)
-        belief = _belief(near, people, alone, close, engine)
-    asked: dict[str, Any] = {"ell": ELL, "delta": DELTA, "releases": len(HOSPITALS)}
+        shares = _largest_shares(near, people, alone, close, engine)
+    asked: dict[str, Any] = {"ell": ELL, "delta": plan.delta, "releases": len(HOSPITALS)}
     both = frontier(model, **asked, records=[records], exact=True, progress=part(progress, 0.4, 0.7))
     curve = frontier(model, **asked, n_points=8, progress=part(progress, 0.7, 1.0))
     numbers: dict[str, Any] = {
@@ -130,13 +130,14 @@ def _story(folder: Path, rng: np.random.Generator, progress: Progress | None) ->
         "classes": {str(kind): n_classes for kind, n_classes in both.rows[0].classes.items()},
         "without": without,
         "with_plan": with_plan,
+        "verdict": verdict,
         "closeness": CLOSENESS,
-        "belief": {name: _quantiles(numbers) for name, numbers in belief.items()},
+        "shares": {name: _quantiles(numbers) for name, numbers in shares.items()},
     }
     before, after = (side["patients_by_values"] for side in (without, with_plan))
     titles = ("Each hospital by itself, linked", "One plan for all, linked")
-    picture = draw_belief(dict(zip(BELIEFS, belief.values(), strict=True)))
-    (folder / "belief.png").write_bytes(as_png(picture))
+    picture = draw_largest_shares(dict(zip(SHARES, shares.values(), strict=True)))
+    (folder / "shares.png").write_bytes(as_png(picture))
     (folder / "demo.html").write_text(_page(numbers, curve, picture), encoding="utf-8")
     (folder / "demo.png").write_bytes(as_png(draw_before_after(before, after, ELL, titles)))
     return numbers
@@ -199,10 +200,10 @@ def _side(releases: Sequence[Path], schema: Schema, people: pa.Table, engine: En
     }
 
 
-def _belief(
+def _largest_shares(
     plan: Plan, people: pa.Table, alone: Sequence[Path], close: Sequence[Path], engine: Engine
 ) -> dict[str, list[float]]:
-    """How likely the best guess about each patient is right: from the plan alone, and after linking."""
+    """The share of the most frequent disease for each patient: in the plan's reference, and among linked records."""
     schema = plan.schema
     columns = [
         column.encode(people.column(column.name).combine_chunks()) for column in schema.quasi_identifiers
@@ -229,7 +230,7 @@ def _write_tables(paths: Sequence[Path], tables: Sequence[pa.Table]) -> None:
         pq.write_table(table, path, compression="zstd")
 
 
-def _page(numbers: dict[str, Any], curve: Frontier, belief: Figure) -> str:
+def _page(numbers: dict[str, Any], curve: Frontier, shares: Figure) -> str:
     """One self-contained HTML page: no script, no network, opens from the file system."""
     left = {name: numbers[name]["patients_by_values"] for name in ("without", "with_plan")}
     highest = max(max(own) for own in left.values())
@@ -239,7 +240,7 @@ def _page(numbers: dict[str, Any], curve: Frontier, belief: Figure) -> str:
         "demo.html",
         numbers=numbers,
         pictures={name: inline_svg(draw_patients(own, ELL, highest), name) for name, own in left.items()},
-        belief=inline_svg(belief, "belief"),
+        shares=inline_svg(shares, "shares"),
         frontier=inline_svg(draw_frontier([row.records for row in curve.rows], classes, title), "frontier"),
     )
 

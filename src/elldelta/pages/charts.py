@@ -134,16 +134,16 @@ def draw_before_after(
     return figure
 
 
-def draw_belief(certainties: Mapping[str, Sequence[float]]) -> Figure:
-    """How sure somebody can be about how many people: the share of people against the best guess.
+def draw_largest_shares(largest: Mapping[str, Sequence[float]]) -> Figure:
+    """For how many people one value has how large a share of the records that may be theirs.
 
     Args:
-        certainties: By what is told in the legend, how likely the best guess about each person is right.
+        largest: By what is told in the legend, the share of the most frequent value of each person.
     """
     from matplotlib.ticker import PercentFormatter
 
     figure, axes = _canvas(height=3.6)
-    for index, (label, numbers) in enumerate(certainties.items()):
+    for index, (label, numbers) in enumerate(largest.items()):
         rising = sorted(numbers)
         across = [0.0, *(number for number in rising for _ in range(2)), 1.0]
         up = [
@@ -153,11 +153,11 @@ def draw_belief(certainties: Mapping[str, Sequence[float]]) -> Figure:
         ]
         style = {"color": COLOURS[(2, 1, 0)[index % 3]], "linestyle": DASHES[index % len(DASHES)]}
         axes.plot(across, up, linewidth=2.0, label=label, **style)
-    axes.set(xlabel="how likely the best guess is right", ylabel="share of the people", xlim=(0, 1.01))
+    axes.set(xlabel="share of the most frequent value", ylabel="share of the people", xlim=(0, 1.01))
     axes.set(ylim=(0, 1.02))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    _finish(axes, "How sure somebody can be")
+    _finish(axes, "How much one value stands out")
     return figure
 
 

@@ -245,7 +245,7 @@ class Plan(Base):
     issued_at: Mapped[dt.datetime]
     ended_at: Mapped[dt.datetime | None]
     ell: Mapped[int]
-    delta: Mapped[float | None]
+    delta: Mapped[float]
     releases: Mapped[int]
     records: Mapped[int] = mapped_column(BigInteger)
     n_classes: Mapped[int]

@@ -36,6 +36,7 @@ def _run(
                 "patients_in_all": found["n_common"],
                 "alone": {"one_disease": without["n_exposed"], "below_ell": without["n_below"]},
                 "plan": {"one_disease": with_plan["n_exposed"], "below_ell": with_plan["n_below"]},
+                "verdict": found["verdict"],
                 "classes": found["classes"],
             }
         )
@@ -54,6 +55,7 @@ def _run(
         f"(the paper's bound: {found['classes']['paper']}). Linked:",
         f"  {with_plan['n_exposed']:,} patients are left with one disease, "
         f"{with_plan['n_below']:,} with fewer than {ell}.",
+        f"The audit of their releases says: {found['verdict']}",
         "",
         f"Open {page.resolve().as_uri()}",
     )

@@ -256,7 +256,8 @@ def ledger_page(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> R
 @pages.get("/plans/{digest}/audit", dependencies=[allow(*ROLES)])
 def audit_page(visit: CurrentVisit, digest: Digest) -> Response:
     """Shows what linking everything that is registered gives away; or that it is being computed."""
-    content: dict[str, Any] = {"plan": show_plan(visit.agency, digest).plan, "job": None, "audit": None}
+    details = show_plan(visit.agency, digest)
+    content: dict[str, Any] = {"plan": details.plan, "moves": details.merge_risk is not None, "job": None, "audit": None}
     try:
         job = content["job"] = ledger.ask_audit(visit.agency, visit.caller, digest)
     except ConflictError:  # nothing is registered yet

@@ -69,7 +69,7 @@ class NewRequest(Body):
     closeness: Annotated[Near | dict[str, Near] | None, _columns(float)] = Field(
         default=None,
         description="How far shares of linked records may be from what the plan says, in total variation. "
-        "The plan is then certified and takes no delta. Of several sensitive columns as with ell.",
+        "For certified plans. Of several sensitive columns as with ell.",
     )
     closeness_to: ClosenessTo = "class"
     records: int = Field(ge=1, le=MOST_RECORDS)

@@ -69,7 +69,8 @@ def show_plan(agency: Agency, plan_digest: str) -> PlanDetails:
     return PlanDetails(
         plan=view,
         owners=plan.owners,
-        to_come=None if plan.owners is None else max(0, plan.owners - n_owners),
+        owners_admitted=n_owners,
+        k=plan.k,
         merge_risk=None if plan.moving is None else plan.moving.merge_risk,
         conditions=plan.conditions,
         quasi_identifiers=plan.schema.names,
