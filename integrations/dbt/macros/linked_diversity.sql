@@ -8,7 +8,7 @@
       ell: 5
       linked_with: [ref('release_b'), ref('release_c')]
 
-  Classes are compared by their labels, as they are written. Releases with other classes (merged, or of others) need
+  Classes are compared by their labels, as they are written. Releases with other classes (moved, or of others) need
   `elldelta audit`, which reads labels and subtracts releases; so do closeness, weights and people who move.
 #}
 {% test linked_diversity(model, quasi_identifiers, sensitive, ell, linked_with=[]) %}

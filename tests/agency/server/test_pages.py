@@ -328,7 +328,7 @@ def test_a_form_that_cannot_be_used_keeps_what_was_typed_and_says_three_things(p
     [{"ell": ""}, {"ell": "two"}, {"ell": "2.5"}, {"ell": "9" * 40}, {"delta": "nan"}, {"delta": "inf"},
      {"delta": "0"}, {"delta": "1,5"}, {"releases": "0"}, {"records": "-5"}, {"records": "1e9"},
      {"kind": "none"}, {"merge_risk": "0"}, {"merge_risk": "0.1", "kind": "probabilistic"},
-     {"min_records": "0"}, {"min_records": "2", "kind": "paper"}],
+     {"min_records": "0"}, {"min_records": "2", "kind": "paper"}, {"k": "0"}, {"k": "2.5"}],
     ids=lambda fields: "-".join(f"{k}={v[:6]}" for k, v in fields.items()),
 )  # fmt: skip
 def test_numbers_that_are_none_are_refused_beside_the_form(pages, fields):
@@ -350,10 +350,12 @@ def test_numbers_that_are_none_are_refused_beside_the_form(pages, fields):
         ),
         ({"merge_risk": " ", "min_records": ""}, {"merge_risk": None}, "t × δ"),
         ({"kind": "paper"}, {"kind": "paper"}, "Kind of plan paper"),
-        ({"merge_risk": "0.1"}, {"merge_risk": 0.1}, "chance that a class moves up the tree 0.1"),
+        ({"merge_risk": "0.1"}, {"merge_risk": 0.1}, "chance that a class does not pass by itself 0.1"),
+        ({"k": "25"}, {"k": 25}, "k, fewest records of a class 25"),
+        ({"delta": ""}, {"delta": 0.01}, "δ, chance that one release fails 0.01"),
         ({"min_records": "2"}, {"min_records": 2}, "Records behind a value 2"),
     ],
-    ids=["none", "empty", "kind", "merge_risk", "min_records"],
+    ids=["none", "empty", "kind", "merge_risk", "k", "delta", "min_records"],
 )
 def test_more_settings_reach_the_request_and_its_plan(pages, fields, wished, words):
     pages.add_model()
@@ -367,9 +369,12 @@ def test_more_settings_reach_the_request_and_its_plan(pages, fields, wished, wor
     pages.work()
     plan = load_plan(pages.agency, pages.get("client", "/requests/1").json()["plan"])
     merge_risk = None if plan.moving is None else plan.moving.merge_risk
-    assert (plan.kind, merge_risk, plan.min_records) == tuple(
-        filed["wishes"][name] for name in ("kind", "merge_risk", "min_records")
+    assert (plan.kind, merge_risk, plan.min_records, plan.delta) == tuple(
+        filed["wishes"][name] for name in ("kind", "merge_risk", "min_records", "delta")
     )
+    assert plan.k >= (filed["wishes"]["k"] or 1)
+    shown = pages.visitors["client"].see(f"/plans/{plan.digest}").words
+    assert ("fixed: the same for everybody" in shown) == (merge_risk is None)
 
 
 def test_more_settings_are_shown_again_when_the_form_was_wrong(pages):
@@ -379,8 +384,8 @@ def test_more_settings_are_shown_again_when_the_form_was_wrong(pages):
     client = pages.visitors["client"]
     [closed] = client.see(place).all("details")
     assert "open" not in closed
-    for name in ("merge_risk", "min_records"):
-        typed = {"ell": "2", "delta": "0.05", "releases": "2", "records": "2000"}
+    for name in ("merge_risk", "min_records", "k", "delta"):
+        typed = {"ell": "2", "releases": "2", "records": "2000"}
         page = Page(client.post(place, **typed, **{name: "x7"}).text)
         [opened] = page.all("details")
         assert "open" in opened
