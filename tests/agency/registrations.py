@@ -15,6 +15,7 @@ from elldelta.agency.admission import (
 )
 from elldelta.agency.linking import as_published
 from elldelta.agency.registration import Registration, examine
+from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition
 from elldelta.files import digest, seal
 from elldelta.plan.classes import Boxes, Merged, Runs, class_labels
@@ -56,8 +57,9 @@ def make_plan(
     kind="certified",
     min_records=1,
     closeness=None,
+    moves=False,
 ):
-    """A plan with these classes; every value is a witness unless told otherwise.
+    """A plan with these classes, fixed or moving; every value is a witness unless told otherwise.
 
     Closeness is a limit and the reference of every class.
     """
@@ -72,7 +74,7 @@ def make_plan(
         schema=make_schema(n_values),
         classes=classes,
         ell=ell,
-        delta=0.01 if near is None else None,
+        delta=0.01,
         releases=releases,
         records=records,
         failure_upper=0.02,
@@ -80,20 +82,19 @@ def make_plan(
         witnesses=tuple(map(tuple, witnesses)),
         witness_cells=tuple((1 / (classes.n_classes * n_values),) * len(own) for own in witnesses),
         p=None,
-        merge_risk=None if near is None else 0.1,
         min_records=min_records,
         model_digest="sha256:" + "0" * 64,
+        k=ell * min_records if kind == "certified" else 1,
+        moving=Moving(0.1) if moves else None,
         closeness=near,
     )
-    if near is not None:
-        return replace(made, failure_upper=sharp_failures(made)[0], promise="", conditions=())
-    failure, _ = sharp_failures(made)
+    failure, worst = sharp_failures(made)
+    if moves:
+        made = replace(made, moving=Moving(max(0.1, min(0.999, 1.01 * worst))))
     delta = max(0.01, 1.01 * failure / releases)
-    if kind != "certified" and max(failure, delta) >= 1.0:
+    if max(failure, delta) >= 1.0:
         return made  # nobody could read it from a file
-    return replace(
-        made, failure_upper=failure, delta=delta if delta < 1.0 else None, promise="", conditions=()
-    )
+    return replace(made, failure_upper=failure, delta=delta, promise="", conditions=())
 
 
 def make_registration(plan, counts, group_of=None, update=None):

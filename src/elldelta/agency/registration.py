@@ -29,6 +29,7 @@ from elldelta.release import (
     Revision,
     Told,
     check_updatable,
+    is_cut,
     open_published,
     read_told,
     verify_published,
@@ -211,6 +212,9 @@ def examine(plan: Plan, registration: Registration, *, owner: str) -> Examined:
         grouping = grouping_from_merged(registration.merged, plan.n_classes)
     except ParameterError:
         raise _other("Its classes are not unions of the plan's classes.") from None
+    if not is_cut(plan, grouping):
+        fixed = "the plan's classes as they are" if plan.moving is None else "nodes of the plan's tree"
+        raise _other(f"It puts classes together otherwise than the plan says: it should show {fixed}.")
     if _merged(grouping) != registration.merged:
         raise changed(_SOURCE)
     counts = frozen(registration.cells.table(grouping.n_classes, plan.schema.n_values), np.int64)

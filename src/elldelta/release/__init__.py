@@ -17,4 +17,4 @@ from elldelta.release.manifest import Manifest, manifest_path, read_manifest, re
 from elldelta.release.published import Located, Published, each_once, locate_all, open_published
 from elldelta.release.state import Cells, Told, read_told
 from elldelta.release.updates import Living, Revision, check_updatable
-from elldelta.release.verification import Verification, verify, verify_published
+from elldelta.release.verification import Verification, is_cut, verify, verify_published

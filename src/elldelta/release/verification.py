@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from elldelta.core.diversity import k_anonymity
 from elldelta.core.several import certify_shown
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import digest
-from elldelta.plan.classes import Boxes, Merged, grouping_of
+from elldelta.plan.classes import Boxes, Merged
 from elldelta.plan.signature import given_plan
 from elldelta.release.content import diversities_by_column
 from elldelta.release.manifest import TERMS, Manifest, Persons, closeness_shown, moved, utility
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from elldelta.core.partition import Partition
     from elldelta.engines import Engine, Progress
     from elldelta.files import CsvFormat
     from elldelta.plan.plan import Plan
@@ -216,10 +219,9 @@ def _check_plan(published: Published, manifest: Manifest, plan: Plan) -> None:
         "It describes its columns differently.": published.schema.digest != plan.schema.digest,
         "Its classes are not those of the plan.": isinstance(base, Merged)
         or digest(base.to_dict()) != digest(plan.classes.to_dict()),
-        "Its classes are published together otherwise than the plan says beforehand.": isinstance(
-            classes, Merged
-        )
-        and not _is_cut(classes, plan),
+        "Its classes are published together otherwise than the plan says beforehand.": not is_cut(
+            plan, published.grouping
+        ),
         "It leaves classes out, which releases of this plan never do.": manifest.leave_out
         and not (plan.is_certified and plan.moving is None),
         f"Its manifest and the plan disagree on {', '.join(other)}.": bool(other),
@@ -280,12 +282,14 @@ def _alike(claimed: object, found: object) -> bool:
     return type(claimed) is type(found) and claimed == found
 
 
-def _is_cut(merged: Merged, plan: Plan) -> bool:
-    """Whether classes may move under the plan, and every published one is a node of its tree."""
-    if plan.moving is None or not isinstance(merged.base, Boxes):
+def is_cut(plan: Plan, grouping: Partition) -> bool:
+    """Whether all classes are the plan's own or, where these move, nodes of its tree."""
+    if np.array_equal(grouping.class_of, np.arange(plan.n_classes)):
+        return True
+    if plan.moving is None or not isinstance(plan.classes, Boxes):
         return False
     try:
-        merged.base.tree.nodes_of(grouping_of(merged))
+        plan.classes.tree.nodes_of(grouping)
     except ParameterError:
         return False
     return True
