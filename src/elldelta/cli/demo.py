@@ -203,7 +203,7 @@ def _side(releases: Sequence[Path], schema: Schema, people: pa.Table, engine: En
 def _largest_shares(
     plan: Plan, people: pa.Table, alone: Sequence[Path], close: Sequence[Path], engine: Engine
 ) -> dict[str, list[float]]:
-    """The share of the most frequent disease for each patient: in the plan's reference, and among linked records."""
+    """The share of each patient's most frequent disease: as the plan says, and among linked records."""
     schema = plan.schema
     columns = [
         column.encode(people.column(column.name).combine_chunks()) for column in schema.quasi_identifiers

@@ -257,7 +257,12 @@ def ledger_page(visit: CurrentVisit, digest: Digest, cursor: CurrentCursor) -> R
 def audit_page(visit: CurrentVisit, digest: Digest) -> Response:
     """Shows what linking everything that is registered gives away; or that it is being computed."""
     details = show_plan(visit.agency, digest)
-    content: dict[str, Any] = {"plan": details.plan, "moves": details.merge_risk is not None, "job": None, "audit": None}
+    content: dict[str, Any] = {
+        "plan": details.plan,
+        "moves": details.merge_risk is not None,
+        "job": None,
+        "audit": None,
+    }
     try:
         job = content["job"] = ledger.ask_audit(visit.agency, visit.caller, digest)
     except ConflictError:  # nothing is registered yet
