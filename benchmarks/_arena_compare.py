@@ -37,15 +37,29 @@ def summaries(rows, knowing):
     for (table,), own in _grouped(usual, ("table",)).items():
         for fact in compared(_tries(own)):
             yield Fact("arena_compared", {"table": table, **fact})
-    for (table,), own in _grouped(knowing, ("table",)).items():
-        names = [name for name in own[0] if name not in ("table", "seed", "fewest")]
-        found = {name: _rounded(interval([row[name] for row in own])) for name in names}
-        gained = {
-            f"{kind}_gain": _rounded(interval([row[f"{kind}_knowing"] - row[f"{kind}_plain"] for row in own]))
+    for (table, method), own in _grouped(knowing, ("table", "method")).items():
+        yield Fact("arena_knowing", {"table": table, "method": method, "seeds": len(own), **_known(own)})
+
+
+def _known(rows):
+    """What knowing the algorithm adds under one rule: means over the seeds that were published."""
+    done = [row for row in rows if not row.get("refused")]
+    if not done:
+        return {"refused": len(rows)}
+    means = ("loss", "classes", "merged", "impossible", "value_plain", "belief_gain", "class_plain")
+    odds = [row["odds"] for row in done]
+    return {
+        "refused": len(rows) - len(done),
+        "fewest": min(row["fewest"] for row in done),
+        "odds": None if None in odds else float(f"{max(odds):.4g}"),
+        **{name: _rounded(interval([row[name] for row in done])) for name in means},
+        **{
+            f"{kind}_gain": _rounded(
+                interval([row[f"{kind}_knowing"] - row[f"{kind}_plain"] for row in done])
+            )
             for kind in ("value", "class", "sure")
-        }
-        fewest = min(row["fewest"] for row in own)
-        yield Fact("arena_knowing", {"table": table, "seeds": len(own), "fewest": fewest, **found, **gained})
+        },
+    }
 
 
 def compared(tries):

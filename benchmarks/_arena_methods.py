@@ -11,13 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks._arena_attacks import Published, ranges
+from benchmarks._merging_by_search import merged_by_search
+from elldelta.core.certificate import certify
 from elldelta.core.ledger_state import LedgerState
+from elldelta.core.moving import RHO, Q, move_up
 from elldelta.errors import RefusedError
+from elldelta.plan.classes import Merged
 from elldelta.plan.planner import plan
 from elldelta.release.publishable import publishable
 
 LEAST_OWNER = 2
 """The owner with the fewest records, whose people are all with the first one."""
+MERGE_RISK = 0.1
+"""The chance that a class does not pass by itself, where classes move or are merged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +149,13 @@ def common_recoding(drawn, seed):
         yield Try("common recoding", f"{least} values", promise, releases, seconds)
 
 
-def as_published(made, n_records):
+def draw_heights(rng, n_leaves, rho=RHO, q=Q):
+    """Heights of decoys from a generator; owners draw theirs from a secret (`decoy_heights`)."""
+    return np.where(rng.random(n_leaves) < rho, rng.geometric(1 - q, n_leaves), 0)
+
+
+def as_published(schema, classes, counts, n_records):
     """Our release, as everybody sees it."""
-    schema, classes, counts = made.schema, made.classes, made.counts
     named = ranges(*classes.hulls(schema), schema.sizes)
 
     def find(points):
@@ -155,21 +165,45 @@ def as_published(made, n_records):
     return Published(named, counts, find, n_records)
 
 
-def _ours(drawn, method, setting, promise, wish, *, ledger=False, **how):
+def as_planned(made, records, state, rng, **how):
+    """The plan's classes as they are."""
+    release = publishable(records, made, state=state, **how)
+    state = None if state is None else state.admit(release.certificate.missed)
+    return release.classes, release.counts, state
+
+
+def moved_up(made, records, state, rng):
+    """Classes that move up the plan's tree."""
+    table = records.by_class(made.class_of(records.ranks), made.n_classes)
+    tree = made.classes.tree
+
+    def passes(grouping):
+        return ~certify(table, made.terms, grouping).failing_groups
+
+    grouping = move_up(tree, draw_heights(rng, tree.n_leaves), passes)
+    return Merged(made.classes, grouping.class_of), certify(table, made.terms, grouping).counts, state
+
+
+def searched(made, records, state, rng):
+    """Failing classes merged with the partner that costs least, as it was done before."""
+    table = records.by_class(made.class_of(records.ranks), made.n_classes)
+    found = merged_by_search(table, made.terms, made.hull_loss)
+    return Merged(made.classes, found.grouping.class_of), found.counts, state
+
+
+def _ours(drawn, method, setting, promise, wish, publish, *, ledger=False, **how):
     source, n_owners = drawn.source, drawn.is_in.shape[1]
     tables = [source.counts(drawn.owner(number)) for number in range(n_owners)]
     model = source.model(drawn.history)
     start = time.process_time()
     releases = [None] * n_owners
+    rng = np.random.default_rng(drawn.is_in.sum(axis=0))
     try:
         made = plan(model, ell=source.ell, records=drawn.fewest, **wish)
         state = LedgerState.empty(made.terms) if ledger else None
-        for place, number in enumerate(drawn.order):
-            known = {"state": state, "to_come": n_owners - 1 - place} if ledger else {}
-            release = publishable(tables[number], made, **known, **how)
-            if ledger:
-                state = state.admit(release.certificate.missed)
-            releases[number] = as_published(release, tables[number].n_records)
+        for number in drawn.order:
+            classes, counts, state = publish(made, tables[number], state, rng, **how)
+            releases[number] = as_published(made.schema, classes, counts, tables[number].n_records)
     except RefusedError:
         releases = None
     return Try(method, setting, promise, releases, time.process_time() - start)
@@ -178,15 +212,18 @@ def _ours(drawn, method, setting, promise, wish, *, ledger=False, **how):
 def paper(drawn):
     """The paper's mechanism: particular values, runs of the order, a failure probability."""
     wish = {"kind": "paper", "delta": 0.01, "releases": drawn.is_in.shape[1]}
-    yield _ours(drawn, "the paper", "runs, delta 0.01", "likely", wish)
+    yield _ours(drawn, "the paper", "runs, delta 0.01", "likely", wish, as_planned)
 
 
 def ours(drawn):
     n_owners = drawn.is_in.shape[1]
-    how = {"on_failure": "coarsen-suppress"}
-    yield _ours(drawn, "elldelta, certificates", "default", "linked", {"releases": n_owners}, **how)
-    yield _ours(drawn, "elldelta, ledger", "default", "linked", {"owners": n_owners}, ledger=True, **how)
-    yield _ours(drawn, "elldelta, one release", "default", "single", {"releases": 1}, **how)
-    for risk in (0.01, 0.05):
-        wish = {"releases": n_owners, "merge_risk": risk}
-        yield _ours(drawn, "elldelta, fixed classes", f"risk {risk:g}", "linked", wish, on_failure="suppress")
+    certain, moving = {"releases": n_owners}, {"releases": n_owners, "merge_risk": MERGE_RISK}
+    how = {"leave_out": True}
+    yield _ours(drawn, "elldelta, certificates", "default", "linked", certain, as_planned, **how)
+    yield _ours(
+        drawn, "elldelta, ledger", "default", "linked", {"owners": n_owners}, as_planned, ledger=True, **how
+    )
+    yield _ours(drawn, "elldelta, one release", "default", "single", {"releases": 1}, as_planned, **how)
+    yield _ours(drawn, "elldelta, certificates", "or refused", "linked", certain, as_planned)
+    yield _ours(drawn, "elldelta, moving", f"merge risk {MERGE_RISK:g}", "linked", moving, moved_up)
+    yield _ours(drawn, "merging by search", f"merge risk {MERGE_RISK:g}", "linked", moving, searched)

@@ -62,6 +62,15 @@ register.{smaller}
 
 Comparisons are at equal promise or at equal loss, never at unequal both. What is lost is the NCP of what is
 published (0 shows everything, 1 nothing) plus the share of records that is left out, as a mean over owners.
+{self._state()}"""
+
+    def _state(self):
+        if any(row["method"] == "elldelta, moving" for row in self.rows):
+            return ""
+        return """
+**These numbers are of an earlier state of the software.** Owners then merged classes that failed, by a search
+that looked at the values. Now they publish the plan's classes as they are, which loses more and tells less.
+In the rows called *elldelta, fixed classes* classes that failed were left out.
 """
 
     def short(self):
@@ -137,10 +146,13 @@ people of their own countries.
 
     def methods(self):
         return f"""
-- **{CERTIFICATES}**: a certified plan for three releases, all settings as they come. Every owner works alone.
+- **{CERTIFICATES}**: a certified plan for three releases, all settings as they come. Every owner works alone,
+  and leaves out classes that fail; in the rows called *or refused* it publishes all of them or nothing.
 - **{LEDGER}**: a plan for three owners who publish one after the other, in an order drawn at random.
 - **{ALONE}**: a certified plan for one release, for comparison with what promises no more than that.
-- **elldelta, fixed classes**: as certificates, but classes that fail are left out and nothing is merged.
+- **elldelta, moving**: as certificates, with classes that move up the plan's tree. It is not for owners who
+  share people, as these do: *subtracted* shows why.
+- **merging by search**: what the software did before, classes merged after a look at the values.
 - **common recoding**: one level for every column, the same for all owners, and the best of all combinations
   of levels as the history tells it, for a least number of values per class. Owners leave out classes with
   fewer.
@@ -262,63 +274,40 @@ or a ledger. The paper's promise depends on it, and a common recoding chosen fro
 
     def knowing(self):
         yield """
-An owner merges classes only where one of them does not pass by itself. Whoever knows the program knows that,
-and can leave out every explanation of a merged class in which none fails. Wong et al. (2007) use it to guess
-somebody's value (minimality), Cohen (2022) to guess from which smaller class a record comes (downcoding).
-Both were tried on the smallest owner's certified release, with 400 explanations drawn for every merged class.
-Numbers are shares of the records in merged classes, or points of 100.
+The attacker knows the plan and the rule by which the smallest owner chose its classes, and inverts it: 400
+explanations of every published class are drawn, tables that would show the same counts, and each is weighed
+by how likely the rule makes the release under it. Wong et al. (2007) use it to guess somebody's value
+(minimality), Cohen (2022) to guess from which smaller class a record comes (downcoding). *Fixed classes* are
+the default. *Moving* classes go up the plan's tree, with the decoys that every such plan has, or without any,
+to show what they are for. *Merging by search* is what the software did before.
 """
         rows = [
             (
                 row["table"],
+                row.get("method", "merging by search"),
+                _pm(row.get("loss")),
                 share(row["merged"][0]),
-                share(row["value_plain"][0]),
+                share(row["impossible"][0]) if "impossible" in row else "",
+                "no limit" if row.get("odds") is None else f"{row['odds']:.3g}",
+                row["fewest"],
                 _points(row["value_gain"]),
                 _points(row["belief_gain"]),
-                row["fewest"],
-                share(row["class_plain"][0]),
                 _points(row["class_gain"]),
-                _points(row["sure_gain"]),
             )
             for row in self.known
+            if "merged" in row
         ]
-        header = ("Table", "records in merged classes", "value guessed", "knowing adds", "belief moves",
-                  "fewest values left", "class guessed", "knowing adds ", "surely known, adds")  # fmt: skip
+        header = ("Table", "classes", "loss", "records in merged classes", "explanations ruled out",
+                  "odds change by", "fewest values left", "value guessed", "chance of a value rises",
+                  "smaller class guessed")  # fmt: skip
         yield table(header, rows)
-        yield self._leak()
-        rows = []
-        for name in self.names:
-            merged = self._least(name, CERTIFICATES, {"linked"})
-            fixed = self._least(name, "elldelta, fixed classes", {"linked"})
-            cells = (_pm(row and row["loss"]) for row in (merged, fixed))
-            rows.append((name, *cells, _pm(fixed and fixed["left_out"])))
-        yield table(("Table", "loss, merging", "loss, fixed classes", "left out, fixed classes"), rows)
-
-    def _leak(self):
-        value, moved, located = (
-            max([0.0, *(row[name][0] for row in self.known)])
-            for name in ("value_gain", "belief_gain", "class_gain")
-        )
-        fewest = min((row["fewest"] - self._ell(row["table"]) for row in self.known), default=0)
-        still = "still leaves everybody ℓ values or more" if fewest >= 0 else "leaves some below ℓ values"
-        return f"""
-*Value guessed* is how often the likeliest value is right without the algorithm, *knowing adds* what it
-brings. *Belief moves* is by how much the belief in one value rises at most, as a mean over people. *Class
-guessed* is the same for the smaller class that a record comes from, and *surely known* those with a belief
-above 0.95. So merging leaks a little: up to {100 * value:.1f} points for values, {100 * moved:.1f} points of
-belief, {100 * located:.1f} points for the smaller class, as means of a table. Knowing the algorithm {still},
-counted over the explanations that were drawn. The promise does not rest on anybody's ignorance: certificates
-are about what is published. But that *something* in a merged class failed is learnt, and a table with fixed
-classes does not tell it.
-
-The policy that does not leak it: fixed classes. `--on-failure refuse` publishes the plan's classes or
-nothing, `--on-failure suppress` leaves out the classes that fail and changes no other. About published
-people nothing is learnt from the algorithm then; about people left out, that their class had few values. What
-it costs, with the waiting risk that costs least:
+        yield """
+*Explanations ruled out* is the share of drawn explanations under which the release could not have come about,
+as a mean over records. *Odds change by* is the largest factor by which one explanation of a class becomes
+likelier than another: Theorem K limits it where classes move, and without decoys nothing does. The last three
+columns are what knowing the rule adds, in points of 100: how often the likeliest value is right, by how much
+the chance of one value rises at most, as a mean over people, and how often the smaller class is right.
 """
-
-    def _ell(self, name):
-        return next(each["ell"] for each in self.size["tables"] if each["name"] == name)
 
     def everything(self):
         for name in self.names:

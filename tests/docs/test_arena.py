@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -28,10 +29,15 @@ from benchmarks._arena_methods import (
     levels,
     ours,
 )
-from benchmarks._arena_minimality import Lacks, downcoding, minimality
+from benchmarks._arena_minimality import Lacks, Moved, downcoding, minimality
 from benchmarks._arena_peers import check_twin
 from benchmarks._arena_twins import anjana, mondrian, named_by
 from benchmarks._processes import PEERS
+from tests.oracles import moving as oracle
+from tests.trees import random_tree
+
+from elldelta.core.box_tree import LEAF
+from elldelta.core.certificate import CertificateTerms
 
 SIZES, N_VALUES = (8, 3), 4
 
@@ -274,3 +280,48 @@ def test_knowing_that_a_class_fails_is_worked_out_right():
     located = downcoding(table, np.ones((2, 3)), lacks, np.random.default_rng(2), n=20_000)
     assert located["class_plain"] == pytest.approx(1.5)
     assert located["class_knowing"] >= 1.0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_attacker_weighs_tables_as_the_rule_makes_them_likely(seed):
+    """The chance that a node is published, against all heights of all leaves, in fractions."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, (3, 3), 5)
+    if tree.n_leaves == 1:
+        tree = random_tree(np.random.default_rng(100), (3, 3), 5)
+    order, numbers = iter(tree.attributes.tolist()), iter(range(tree.n_leaves))
+
+    def grow():
+        return next(numbers) if next(order) == LEAF else (grow(), grow())
+
+    pairs = grow()
+    terms = CertificateTerms(
+        np.ones((tree.n_leaves, 3), dtype=bool), np.ones(tree.n_leaves, dtype=int), ell=2, releases=1
+    )
+    promise = oracle.shows_values([(0, 1, 2)] * tree.n_leaves, [1] * tree.n_leaves)
+    rho, q = Fraction(1, 20), Fraction(1, 10)
+    for table in rng.poisson(0.8, (5, tree.n_leaves, 3)):
+        passing = frozenset(node for node in oracle.nodes(pairs) if promise(table.tolist(), node))
+        chances = oracle.distribution(pairs, passing, rho, q)
+        for node in oracle.nodes(pairs):
+            if node not in passing:
+                continue  # it is never published
+            expected = sum(chance for cut, chance in chances.items() if cut is not None and node in cut)
+            weigh = Moved(tree, terms, np.array(node), float(rho), float(q))
+            beside = chance_beside(pairs, node, passing, rho, q)
+            assert weigh(table[None, list(node)])[0] * float(beside) == pytest.approx(float(expected))
+
+
+def chance_beside(tree, node, passing, rho, q):
+    """The chance that the leaves beside a node end beside it: nothing that the node itself decides."""
+    total = Fraction(0)
+    upwards = [oracle.path(tree, leaf) for leaf in oracle.leaves(tree)]
+    beside = [leaf for leaf in oracle.leaves(tree) if leaf not in node]
+    for heights in itertools.product(*(range(len(upwards[leaf])) for leaf in beside)):
+        chance, start = Fraction(1), {node}
+        for leaf, height in zip(beside, heights, strict=True):
+            chance *= oracle.chance_of_height(height, len(upwards[leaf]) - 1, rho, q)
+            start.add(upwards[leaf][height])
+        (end,) = oracle.final_cuts(tree, oracle.topmost(start), passing)
+        total += chance if end is not None and node in end else 0
+    return total

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.merging_by_search.demands import hull_loss
-from benchmarks.merging_by_search.unions import whole_cost
+from benchmarks._merging_by_search.demands import hull_loss
+from benchmarks._merging_by_search.unions import whole_cost
 from elldelta.core.kernels import compiled
 
 MOST_MEMBERS = 16

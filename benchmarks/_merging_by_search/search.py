@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.merging_by_search.demands import Demands, Shape, lacking_of_each
-from benchmarks.merging_by_search.regroup import regroup
-from benchmarks.merging_by_search.unions import Groups, merge_groups, weigh_box
+from benchmarks._merging_by_search.demands import Demands, Shape, lacking_of_each
+from benchmarks._merging_by_search.regroup import regroup
+from benchmarks._merging_by_search.unions import Groups, merge_groups, weigh_box
 from elldelta.core.certificate import certify
 from elldelta.core.hull_loss import HullLoss
 from elldelta.core.partition import Partition

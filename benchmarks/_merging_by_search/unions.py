@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.merging_by_search.demands import hull_loss, lacking, present_values
+from benchmarks._merging_by_search.demands import hull_loss, lacking, present_values
 from elldelta.core.kernels import compiled
 
 MOST_TURNS = 8192
