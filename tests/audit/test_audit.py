@@ -234,7 +234,7 @@ def test_a_schema_and_labels_alone_lead_to_the_same_audit(engine, seed):
     assert first.exposure == second.exposure
     assert first.curve == second.curve
     assert first.left_out == second.left_out
-    assert first.guesses[0] == second.guesses[0]
+    assert first.readings == second.readings
     left = [values_left(each, find_people(each, people)) for each in (by_schema, by_labels)]
     order = [by_schema.values.index(value) for value in by_labels.values]
     assert left[0][:, order].tolist() == left[1].tolist()
@@ -335,7 +335,7 @@ def test_the_same_records_under_other_classes_are_subtracted(engine):
         audit([tables[0], tables[1].slice(1)], ell=2, foreign=COLUMNS, same_records=[(0, 1)], engine=engine)
 
 
-def test_the_posterior_of_a_model_and_of_the_releases(engine):
+def test_linking_is_compared_with_a_model_or_with_the_releases(engine):
     schema = own_schema()
     rng = random.Random(5)
     past = pa.table(
@@ -347,14 +347,17 @@ def test_the_posterior_of_a_model_and_of_the_releases(engine):
     )
     model = ed.estimate(past, schema)
     tables = [table_of(random_release(random.Random(seed), disjoint=True)) for seed in (1, 2)]
-    pooled = audit(tables, ell=2, schema=schema, engine=engine).guesses[1]
-    modelled = audit(tables, ell=2, schema=schema, model=model, engine=engine).guesses[1]
-    for guess in (pooled, modelled):
-        assert guess.name == "posterior"
-        assert "independent remainders" in guess.condition
-        assert 0.25 <= guess.mean <= guess.worst <= 1
-    assert "pooled" in pooled.source
-    assert "400" in modelled.source
+    pooled = audit(tables, ell=2, schema=schema, engine=engine)
+    modelled = audit(tables, ell=2, schema=schema, model=model, engine=engine)
+    assert pooled.reference == "the overall distribution of the releases"
+    assert modelled.reference == "the model of 400 past records"
+    for found in (pooled, modelled):
+        shares, bayes = found.readings
+        assert (shares.name, bayes.name) == ("shares of linked records", "Bayes' rule")
+        assert bayes.condition.startswith("the other people of each release are independent draws from the ")
+        assert 0.25 <= bayes.found.after - bayes.found.before <= bayes.found.surest <= 1
+    assert pooled.readings[0].found.surest == modelled.readings[0].found.surest
+    assert pooled.readings[1] != modelled.readings[1]
     with pytest.raises(DataError, match="schema"):
         audit(tables, ell=2, foreign=COLUMNS, model=model, engine=engine)
 

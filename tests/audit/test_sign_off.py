@@ -15,6 +15,7 @@ from elldelta.audit.sign_off import evidence, read_about, verify_evidence, write
 from elldelta.cli.main import execute
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import PrivateKey, as_bytes, seal, write_key_pair
+from elldelta.pages.page import percent
 from elldelta.plan.signature import sign_plan, write_signature
 
 MOMENT = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
@@ -63,7 +64,7 @@ def test_the_folder_holds_page_pdf_record_crate_and_what_they_are_about(made, ho
     assert json.loads((folder / "made" / "evidence.json").read_text())["digest"] == record["digest"]
     audit = ed.audit([hospital / "b.parquet", hospital / "a.parquet"])
     assert record["linked"]["diversity_min_any"] == audit.diversity_min_any
-    assert record["linked"]["surest_guess"] == audit.surest_guess
+    assert record["linked"]["surest_share"] == audit.surest_share
 
 
 def test_the_risk_is_one_divided_by_the_smallest_class(made, hospital):
@@ -262,8 +263,8 @@ def test_each_of_several_sensitive_columns_is_on_the_page_with_its_own_promise(t
     )
     (other,) = record["linked"]["also"]
     assert (record["linked"]["ell"], other["ell"], other["column"]) == (4, 2, "state")
-    assert other["surest_guess"] > 0.85 > record["linked"]["surest_guess"]
+    assert other["surest_share"] > 0.85 > record["linked"]["surest_share"]
     page = (tmp_path / "out" / "evidence.html").read_text(encoding="utf-8")
-    assert f"{other['surest_guess']:.1%}" in page
-    assert "state: At worst one value has a probability of" in page
+    assert percent(other["surest_share"]) in page
+    assert "state: At worst one value has 9" in page
     assert record["releases"][0]["told"][0] in page

@@ -50,7 +50,6 @@ def document(n_releases=3, *, public=False):
         "closeness": {
             "allowed": 0.2, "reference": "the overall distribution of the releases", "distance": 0.71,
             "bound": 0.75, "holds": False, "classes": 1412, "classes_above": 1217, "note": "A note. " * 9,
-            "condition": "every record that fits is equally likely to be the person's",
             "worst": []
             if public
             else [
@@ -72,11 +71,16 @@ def document(n_releases=3, *, public=False):
         "linked": {
             "records": 3794, "classes_below": 955, "records_below": 1542, "classes_exposed": 533,
             "records_exposed": 573, "entropy_min": 1.0, "log_entropy_min": 0.0, "recursive_c": None,
+            "guess_mean": 0.498,
         },
         "baseline": 0.134,
-        "guesses": [
-            {"name": name, "worst": 1.0, "mean": 0.498, "condition": "a long condition " * 8, "source": "P"}
-            for name in ("largest share of the min-counts", "posterior")
+        "reference": "the overall distribution of the releases",
+        "readings": [
+            {
+                "name": name, "share_surest": 0.992, "share_before": 0.1, "share_after": 0.498,
+                "is_exact": False, "condition": "a long condition " * 8,
+            }
+            for name in ("shares of linked records", "Bayes' rule")
         ],
         "curve": [
             {

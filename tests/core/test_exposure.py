@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as npst
 from tests.oracles import exposure as oracle
 from tests.switch import quick_or_all
 
+from elldelta.core.bayes import posterior
 from elldelta.core.differencing import isolate
 from elldelta.core.diversity import (
     distances_to_overall,
@@ -28,7 +29,6 @@ from elldelta.core.exposure import (
 )
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
-from elldelta.core.posterior import posterior
 from elldelta.errors import DataError, DistributionError
 
 tables = npst.arrays(np.int64, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.integers(0, 3))

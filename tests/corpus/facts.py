@@ -103,7 +103,8 @@ def of_audit(found: ed.Audit) -> dict[str, Any]:
     facts["alone"] = [[each[name] for name in ALONE] for each in told["releases"]]
     facts["histogram"] = digest([list(bar.values()) for bar in told["histogram"]])
     facts["linked"] = list(told["linked"].values())
-    facts["guesses"] = [[guess["mean"], guess["worst"]] for guess in told["guesses"]]
+    names = ("share_surest", "share_before", "share_after")
+    facts["readings"] = [[reading[name] for name in names] for reading in told["readings"]]
     facts["members"] = list(told["memberships"].values())
     for name in ("closeness", "differencing", "targets"):
         if told[name] is not None:
@@ -117,7 +118,7 @@ def of_audit(found: ed.Audit) -> dict[str, Any]:
 
 VERDICT = (
     "ell", "holds", "diversity_min", "diversity_min_any", "classes_linked", "classes_without_common_value",
-    "classes_below_any", "share_below", "share_exposed", "surest_guess",
+    "classes_below_any", "share_below", "share_exposed", "surest_share",
 )  # fmt: skip
 ALONE = ("records", "classes", "diversity", "k", "t_closeness")
 

@@ -1,9 +1,10 @@
-"""What somebody may believe, from the definition: every group, every set of values, in fractions."""
+"""How far linking leads, from the definition: every group, every set of values, every world, in fractions."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
+from math import prod
 
 from tests.oracles import exposure
 
@@ -16,9 +17,9 @@ def shares(row):
 
 def furthest_set(linked, reference):
     """The largest |g(B) - pi(B)| over every set B of values."""
-    belief, before = shares(linked), shares(reference)
+    after, before = shares(linked), shares(reference)
     sets = (chosen for size in range(len(linked) + 1) for chosen in combinations(range(len(linked)), size))
-    return max(abs(sum((belief[s] - before[s] for s in chosen), Fraction(0))) for chosen in sets)
+    return max(abs(sum((after[s] - before[s] for s in chosen), Fraction(0))) for chosen in sets)
 
 
 def furthest(releases, cell, reference, containing=None):
@@ -41,11 +42,55 @@ def excess(releases, cell, reference):
     )
 
 
-def largest_share(releases, cell):
-    """The largest share of one value over every group in which anybody of the cell can be."""
-    found = [Fraction(0)]
+def led_by_shares(releases, cell):
+    """Per group in which anybody of the cell can be: the share of every value among the linked records."""
     for group in exposure.groups(releases):
         row = exposure.linked(group, cell)
         if row is not None and any(row):
-            found.append(Fraction(max(row), sum(row)))
-    return max(found)
+            yield shares(row)
+
+
+def led_by_bayes(releases, cell, reference, chances):
+    """Per group: the probability of every value, if the other records are independent draws.
+
+    `chances[j]` is how somebody else of release j falls on the values of the person's class there.
+    """
+    members = range(len(releases))
+    for size in range(1, len(releases) + 1):
+        for group in combinations(members, size):
+            rows = [releases[j][1][releases[j][0][cell]] for j in group]
+            led = exposure.bayes(shares(reference), rows, [chances[j] for j in group])
+            if any(led):
+                yield led
+
+
+def surest_and_gain(led, reference):
+    """The largest number of any group, and the largest excess over what the reference says."""
+    before, every = shares(reference), list(led)
+    if not every:
+        return None
+    return (
+        max(max(after) for after in every),
+        max(x - y for after in every for x, y in zip(after, before, strict=True) if x),
+    )
+
+
+def by_enumeration(reference, shown):
+    """The probability of each value by listing every world: who else is in each release, with which values.
+
+    A person of unknown value is in every release; the others of each are different people, drawn one by one.
+    A world counts if it shows the counts of every release.
+    """
+    prior = shares(reference)
+    values = range(len(prior))
+    weights = []
+    for own in values:
+        weight = prior[own]
+        for counts in shown:
+            likely = Fraction(0)
+            for others in product(values, repeat=sum(counts) - 1):
+                if all((*others, own).count(value) == counts[value] for value in values):
+                    likely += prod((prior[value] for value in others), start=Fraction(1))
+            weight *= likely
+        weights.append(weight)
+    return [weight / sum(weights) for weight in weights]

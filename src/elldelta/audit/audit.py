@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elldelta.audit.belief import Asked
 from elldelta.audit.evidence import Evidence, check_schemas
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
 from elldelta.audit.releases import PROMISED, ForeignColumns, ReadRelease, read_release, understand
 from elldelta.audit.series import check_series, owners_of
+from elldelta.audit.shares import Asked
 from elldelta.audit.targets import (
     audit_targets,
     candidate_values,
@@ -71,11 +71,11 @@ def audit(
     Args:
         releases: Files with a manifest beside them, `Release` objects, or tables in memory.
         ell: The diversity to compare with; by default the largest that a manifest promises.
-        closeness: T: what somebody may believe must stay within this total variation of the reference.
+        closeness: T: shares of linked records must stay within this total variation of the reference.
         closeness_to: The reference: a plan or a model, or the file of one; by default "pooled", the overall
             distribution of the releases.
         schema: What the columns mean, for releases without a manifest.
-        model: Where the adversary's distribution comes from; by default the releases pooled.
+        model: What linking is compared with instead of the reference: counts of past records.
         foreign: Which columns to link by and what their labels mean, for releases that neither a manifest
             nor a schema describes.
         same_records: Sets of releases, by their places from 0 or their names, that hold the same records
@@ -185,7 +185,7 @@ def audit_before(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Gate:
-    """Whether publishing a new release would take anybody below ell, or beliefs too far from a reference.
+    """Whether publishing a new release would take anybody below ell, or shares too far from a reference.
 
     If it is the next one of an owner (`series` names those before it, in their order, or their manifests say
     so), also whether subtracting them would show too few values of those who came, went or stayed.
@@ -358,7 +358,7 @@ def _places(names: Sequence[int | str], releases: Sequence[Any], option: str) ->
 
 
 def _with_promises(evidence: Evidence, found: Sequence[Located], asked: Asked | None) -> Evidence:
-    """Says what the releases promise about belief, if nobody has asked about it."""
+    """Says what the releases promise about shares, if nobody has asked about it."""
     limits = {
         item.manifest.closeness["limit"]
         for item in found
@@ -369,7 +369,7 @@ def _with_promises(evidence: Evidence, found: Sequence[Located], asked: Asked | 
     said = (
         f"{PROMISED} ({', '.join(f'{limit:g}' for limit in sorted(limits))}) and was not looked at: only the"
     )
-    told = f"{said} plan tells what beliefs are to be close to (`closeness_to`)."
+    told = f"{said} plan tells what shares are to be close to (`closeness_to`)."
     return replace(evidence, assumptions=(*evidence.assumptions, told))
 
 
@@ -391,7 +391,7 @@ def _wanted(ell: int | None, evidence: Evidence, asked: Asked | None) -> int:
     ):
         raise ParameterError(
             "The releases promise closeness and no number of values.",
-            found="Nothing was given that beliefs are to be close to.",
+            found="Nothing was given that shares are to be close to.",
             remedy="Give their plan as `closeness_to`, or say what to look for (`ell`, `closeness`).",
         )
     return evidence.promised

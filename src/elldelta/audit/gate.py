@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.belief import measure_closeness
 from elldelta.audit.public import for_the_public
 from elldelta.audit.releases import counted_missing
 from elldelta.audit.result import LIMITS
 from elldelta.audit.series import measure_series
+from elldelta.audit.shares import measure_closeness
 from elldelta.audit.subtraction import isolated_groups
 from elldelta.core.exposure import fewest_in_any_group, smallest
 from elldelta.core.like_values import n_groups_left
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.audit.belief import Asked, ClosenessFound
     from elldelta.audit.evidence import Evidence
     from elldelta.audit.series import Owner, SeriesFound
+    from elldelta.audit.shares import Asked, ClosenessFound
     from elldelta.audit.subtraction import IsolatedGroup
 
 
@@ -40,7 +40,7 @@ class GateClass:
         values_left: The fewest values left for somebody in it, in any group of releases with the new one.
         values_before: The fewest values that the published releases alone leave for anybody in the same
             place; None if they show nobody there.
-        too_far: Whether beliefs about somebody in it would be too far from the reference.
+        too_far: Whether shares of records linked to somebody in it would be too far from the reference.
     """
 
     labels: tuple[str, ...]
@@ -65,7 +65,7 @@ class Gate(Shown):
         isolated: Groups below ell that subtraction isolates between it and a release of the same plan with
             other classes, if the people of the subtracted classes are in both; fewest values first.
         assumptions: What was taken for granted, in words.
-        closeness: How far from a reference beliefs about people in the new release can be, if that was asked.
+        closeness: How far from a reference shares can be for people in the new release, if that was asked.
         series: What subtracting the owner's last release from it shows, if it is not the owner's first.
     """
 
@@ -182,7 +182,7 @@ def gate(evidence: Evidence, ell: int, asked: Asked | None = None, owners: Seque
     """Asks whether the last release may join the others.
 
     Every group of releases that contains the new one is looked at, exactly (see `fewest_in_any_group` and,
-    for beliefs, `furthest_in_any_group`).
+    for shares, `furthest_in_any_group`).
     """
     new = len(evidence.releases) - 1
     release = evidence.releases[new]

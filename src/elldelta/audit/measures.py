@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from elldelta.audit.belief import MOST_WORST, best_guesses, measure_closeness
 from elldelta.audit.releases import TWICE
 from elldelta.audit.result import (
     Audit,
@@ -15,8 +14,8 @@ from elldelta.audit.result import (
     WorstClass,
 )
 from elldelta.audit.series import READ_FROM_COUNTS, grown_notes, measure_series
+from elldelta.audit.shares import MOST_WORST, led_by, measure_closeness
 from elldelta.audit.subtraction import differencing
-from elldelta.core.belief import largest_share_in_any_group
 from elldelta.core.diversity import k_anonymity, t_closeness
 from elldelta.core.exposure import (
     distinct_cells,
@@ -35,9 +34,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.audit.belief import Asked
     from elldelta.audit.evidence import Evidence
     from elldelta.audit.series import Owner
+    from elldelta.audit.shares import Asked
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.linkage import ReleasedCounts
     from elldelta.model import Model
@@ -64,7 +63,7 @@ def summarize(
     n_cells, n_values = len(fewest), len(evidence.values)
     most_groups = int(np.clip(_MOST_WORK // (n_cells * n_values + 1), 2 * len(cells), 512))
     series = tuple(measure_series(evidence, owner, ell, closeness) for owner in owners)
-    overall = np.sum([counts.sum(axis=0) for counts in evidence.class_counts], axis=0)
+    readings, reference, baseline = led_by(evidence, closeness, model)
     return Audit(
         releases=tuple(
             _alone(name, counts, release, ell)
@@ -82,9 +81,9 @@ def summarize(
         n_values=n_values,
         classes_below_any=int(((fewest > 0) & (fewest < ell)).sum()),
         exposure=exposure,
-        baseline=float(overall.max() / max(int(overall.sum()), 1)),
-        guesses=best_guesses(evidence, cells, linkage, overall, model),
-        surest_guess=largest_share_in_any_group(cells),
+        readings=readings,
+        reference=reference,
+        baseline=baseline,
         closeness=None if closeness is None else measure_closeness(evidence, closeness)[0],
         curve=exposure_curve(cells, ell, most_groups=most_groups),
         left_out=leave_one_out(cells, ell),

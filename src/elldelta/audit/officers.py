@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from elldelta.pages.charts import histogram_words
+from elldelta.pages.page import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -183,24 +184,26 @@ def _linkability(record: Mapping[str, Any]) -> list[Block]:
 def _inference(record: Mapping[str, Any]) -> list[Block]:
     blocks: list[Block] = [{"text": "Can the sensitive value of somebody be inferred, with what certainty?"}]
     for of, linked in _by_column(record):
-        rows = [
-            ("no release at all: the most frequent value", _share(linked["baseline"]), "–", "baseline"),
-            *(
-                (guess["name"], _share(guess["mean"]), _share(guess["worst"]), guess["condition"])
-                for guess in linked["guesses"]
-            ),
-            ("surest guess, any group of releases", "–", _share(linked["surest_guess"]), "see above"),
-        ]
+        rows = [(linked["reference"], percent(linked["baseline"]), "–", "–", "what it is compared with")]
+        for reading in linked["readings"]:
+            most = "" if reading["is_exact"] else "at most "
+            largest, after = (f"{most}{percent(reading[name])}" for name in ("share_surest", "share_after"))
+            rows.append(
+                (reading["name"], largest, percent(reading["share_before"]), after, reading["condition"])
+            )
         near = linked["closeness"]
-        told = "No limit on beliefs (closeness) was promised." if near is None else f"Also, {near['words']}."
+        told = "No limit on shares (closeness) was promised." if near is None else f"Also, {near['words']}."
         blocks += [
             *([{"text": of}] if of else []),
-            {"header": ("belief", "right on average", "at worst", "holds if"), "rows": rows},
+            {
+                "header": ("read by", "largest share", "largest gain: from", "to", "a probability if"),
+                "rows": rows,
+            },
             {"text": told},
         ]
     text = (
         "The number of values that are left bounds what can be excluded, not how likely each of them is: "
-        "look at the worst guess beside the baseline."
+        "look at the largest share and the largest gain, in both readings."
     )
     return [*blocks, {"text": text}]
 
@@ -302,7 +305,3 @@ def _signatures(about: Mapping[str, Any]) -> list[Block]:
     rows = [(role, "", "", "") for role in about["signatures"] or ["Privacy officer"]]
     text = "Whoever signs has read what this does not promise, and decides."
     return [{"text": text}, {"header": ("role", "name", "date", "signature"), "rows": rows}]
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"

@@ -8,8 +8,9 @@ percents: a verdict without it would say too little.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
+
+from elldelta.pages.page import share_upper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,10 +30,10 @@ _COUNTS = {
     "gate": {"classes_below", "classes_below_already", "records_below", "groups_isolated"},
 }
 """What is rounded up, per part of a document."""
-_SHARES = {"baseline", "mean", "guess_mean_max", "worst", "surest_guess", "distance", "bound"}
+_SHARES = {"baseline", "guess_mean", "guess_mean_max", "surest_share", "distance", "bound"}
 _WORDS = {
     *("name", "column", "verdict", "surest", "condition", "source", "without", "before", "after", "told_by"),
-    *("public", "holds", "values_hold", "declared"),
+    *("public", "holds", "values_hold", "declared", "is_exact"),
     *("reference", "words", "note", "is_complete", "sensitive", "software"),
 }
 _NUMBERS = {
@@ -40,7 +41,7 @@ _NUMBERS = {
     *("allowed", "pairs", "values_min", "kinds", "in_all", "in_some_known", "in_some_unknown", "unknown"),
 }
 _LISTS = {
-    *("releases", "columns", "histogram", "guesses", "curve", "left_out", "assumptions", "next_steps"),
+    *("releases", "columns", "histogram", "readings", "curve", "left_out", "assumptions", "next_steps"),
     *("published", "labels_understood", "plans", "series", "steps"),
 }
 
@@ -61,5 +62,5 @@ def _public(key: str, value: Any, part: str) -> Any:  # noqa: ANN401 (whatever a
     if key in _COUNTS.get(part, ()):
         return -(-value // 10) * 10
     if key in _SHARES or key.startswith("share_"):
-        return min(1.0, math.ceil(value * 100 - 1e-9) / 100)
+        return share_upper(value, 2)
     return value if key in _WORDS or key in _NUMBERS else None

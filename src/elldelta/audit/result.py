@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elldelta._version import __version__
-from elldelta.audit.belief import surest_words
 from elldelta.audit.public import for_the_public
 from elldelta.audit.releases import counted_missing
-from elldelta.pages.page import Shown, write_page
+from elldelta.audit.shares import surest_words
+from elldelta.pages.page import Shown, percent, write_page
 
 if TYPE_CHECKING:
     import os
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from elldelta.audit.belief import BestGuess, ClosenessFound
     from elldelta.audit.series import SeriesFound
+    from elldelta.audit.shares import ClosenessFound, Led
     from elldelta.audit.subtraction import Differencing, IsolatedGroup
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.exposure import CurvePoint, Exposure, LeftOut
@@ -103,11 +103,10 @@ class Audit(Shown):
         classes_below_any: Combinations of classes in which somebody, in some of the releases, is left with
             fewer than ell values.
         exposure: The measures of the linkage of all releases.
-        baseline: How often guessing the most frequent value of all is right, without any class.
-        guesses: The same for an adversary who links: under the paper's min-counts, and by Bayes' rule.
-        surest_guess: The largest share of one value among the linked records of anybody, whichever of the
-            releases they are in; None if nobody is in any.
-        closeness: How far from a reference beliefs can be, if that was asked for.
+        readings: How far linking leads about one value: by shares of linked records, and by Bayes' rule.
+        reference: What they are compared with, in words.
+        baseline: The largest share that it gives one value.
+        closeness: How far from a reference shares of linked records can be, if that was asked for.
         curve: The exposure for every number of linked releases.
         left_out: The exposure without each of the releases.
         worst: The places where the fewest values are left.
@@ -131,9 +130,9 @@ class Audit(Shown):
     n_values: int
     classes_below_any: int
     exposure: Exposure
+    readings: tuple[Led, Led]
+    reference: str
     baseline: float
-    guesses: tuple[BestGuess, ...]
-    surest_guess: float | None
     closeness: ClosenessFound | None
     curve: tuple[CurvePoint, ...]
     left_out: tuple[LeftOut, ...]
@@ -154,8 +153,8 @@ class Audit(Shown):
             "releases": ", ".join(release.name for release in self.releases),
             "fewest values left": self.diversity_min_any,
             "wanted": self.ell,
-            "records below": f"{self.share_below:.1%}",
-            "best guess without releases": f"{self.baseline:.1%}",
+            "records below": percent(self.share_below),
+            "largest share of one value": percent(self.surest_share),
         }
 
     def listing(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
@@ -214,7 +213,7 @@ class Audit(Shown):
         """Whether every promise that was asked for holds.
 
         That is: everybody is left among at least ell values, whichever of the releases they are in, also
-        after subtraction where it was declared; and beliefs stay close to the reference, if that was asked.
+        after subtraction where it was declared; and shares stay close to the reference, if that was asked.
         """
         return self._own_holds and all(column.holds for column in self.also)
 
@@ -262,13 +261,13 @@ class Audit(Shown):
             broken.append(f"{self.closeness.words} when {when}" if not broken else self.closeness.words)
         if any(owner.people_far for owner in self.series):
             far = max(owner.distance or 0.0 for owner in self.series)
-            broken.append(f"those who came, went or stayed are up to {far:.0%} from the reference")
+            broken.append(f"those who came, went or stayed are up to {percent(far)} from the reference")
         if broken:
             return f"Not safe{unless}: {'; and '.join(broken)}."
         kept = [f"at least {fewest} values are left ({self.ell} wanted)"] if self._asks_for_values else []
         kept += [] if self.closeness is None else [self.closeness.words]
-        sense = "beliefs" if not self._asks_for_values else "distinct values"
-        sense += " and beliefs" if self._asks_for_values and self.closeness is not None else ""
+        sense = "shares" if not self._asks_for_values else "distinct values"
+        sense += " and shares" if self._asks_for_values and self.closeness is not None else ""
         where = "in every class" if alone else "whichever of the releases somebody is in,"
         safe = (
             f"Safe {'by itself' if alone else 'against linking'}, in {sense}: {where} {', and '.join(kept)}."
@@ -287,15 +286,21 @@ class Audit(Shown):
         return self.closeness is None or self.ell > 1
 
     @property
+    def surest_share(self) -> float | None:
+        """The largest share of one value among linked records, in any group of releases; None for nobody."""
+        found = self.readings[0].found
+        return None if found is None else found.surest
+
+    @property
     def surest(self) -> str:
-        """How sure somebody can be at worst, and on what condition: it belongs beside the verdict."""
+        """How far linking leads at worst, and on what condition: it belongs beside the verdict."""
         if self.also:
             columns = (replace(self, also=()), *self.also)
             return " ".join(f"{column.sensitive}: {column.surest}" for column in columns if column.surest)
         alone = len(self.releases) == 1
-        told = surest_words(self.surest_guess, self.guesses, self.baseline, alone=alone)
+        told = surest_words(self.readings, self.reference, self.baseline, alone=alone)
         if told and self.closeness is None:
-            told += " No limit on this was asked for (closeness)."
+            told += " No limit on shares was asked for (--closeness)."
         return told
 
     @property
@@ -315,8 +320,8 @@ class Audit(Shown):
         steps = []
         if self.values_hold:
             return [
-                "Publish larger classes, or make the next releases from a plan for closeness: beliefs then "
-                "stay near what the plan says, whatever is linked.",
+                "Publish larger classes, or make the next releases from a plan for closeness: shares of "
+                "linked records then stay near what the plan says.",
                 before,
             ]
         below = [item for item in self.releases if item.diversity is not None and item.diversity < self.ell]
@@ -369,7 +374,7 @@ class Audit(Shown):
             "values_hold": self.values_hold,
             "verdict": self.verdict,
             "surest": self.surest,
-            "surest_guess": self.surest_guess,
+            "surest_share": self.surest_share,
             "closeness": None if self.closeness is None else self.closeness.to_dict(labels=labels),
             "diversity_min": self.diversity_min,
             "diversity_min_any": self.diversity_min_any,
@@ -385,13 +390,15 @@ class Audit(Shown):
                 "records_below": exposure.records_below,
                 "classes_exposed": exposure.classes_exposed,
                 "records_exposed": exposure.records_exposed,
+                "guess_mean": exposure.guess_mean,
                 "entropy_min": exposure.entropy_min,
                 "log_entropy_min": None if exposure.entropy_min is None else math.log(exposure.entropy_min),
                 # no c is large enough if a class shows fewer than ell values
                 "recursive_c": None if exposure.recursive_c_max == math.inf else exposure.recursive_c_max,
             },
+            "reference": self.reference,
             "baseline": self.baseline,
-            "guesses": [asdict(guess) for guess in self.guesses],
+            "readings": [reading.to_dict() for reading in self.readings],
             "curve": [_curve_point(point) for point in self.curve],
             "left_out": [self._without(item) for item in self.left_out],
             "memberships": {

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.belief import MOST_WORST, references
 from elldelta.audit.releases import GROWN
+from elldelta.audit.shares import MOST_WORST, references
 from elldelta.audit.subtraction import IsolatedGroup
 from elldelta.core.exposure import distinct_cells
 from elldelta.core.like_values import n_groups_left
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.audit.belief import Asked
     from elldelta.audit.evidence import Evidence
+    from elldelta.audit.shares import Asked
     from elldelta.core.linkage import ReleasedCounts
     from elldelta.release import Located
 

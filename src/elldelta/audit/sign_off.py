@@ -322,8 +322,9 @@ def _release_part(item: Published, path: str | os.PathLike[str], threshold: floa
 
 def _linked_part(found: Audit) -> dict[str, Any]:
     document = found.to_dict()
-    names = ("verdict", "surest", "surest_guess", "baseline", "guesses", "diversity_min", "diversity_min_any",
-             "closeness", "differencing", "memberships", "histogram", "curve", "ell")  # fmt: skip
+    names = ("verdict", "surest", "surest_share", "reference", "baseline", "readings",
+             "diversity_min", "diversity_min_any", "closeness", "differencing",
+             "memberships", "histogram", "curve", "ell")  # fmt: skip
     part = {name: document[name] for name in names}
     if found.also:
         others = [{**_linked_part(other), "column": other.sensitive} for other in found.also]

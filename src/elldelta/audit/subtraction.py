@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from elldelta.audit.belief import MOST_WORST
+from elldelta.audit.shares import MOST_WORST
 from elldelta.core.differencing import isolate
 from elldelta.errors import DataError
 

@@ -7,6 +7,7 @@ tables and a picture in a notebook.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ def environment_of(package: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["number"] = lambda value: f"{value:,}"
+    environment.filters["share"] = percent
     return environment
 
 
@@ -106,6 +108,28 @@ def spelt(value: object) -> str:
             return f"{value:.4g}"
         case _:
             return str(value)
+
+
+def share_upper(share: float, digits: int = 3) -> float:
+    """A share with a few digits, never too small, and 1 only if it is 1.
+
+    >>> share_upper(0.8609), share_upper(0.992, 2), share_upper(1.0)
+    (0.861, 0.992, 1.0)
+    """
+    for more in range(digits, 16):
+        rounded: float = math.ceil(share * 10**more - 1e-9) / 10**more
+        if rounded < 1.0:
+            return rounded
+    return 1.0 if share >= 1.0 else share
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """A share in percent as `share_upper` rounds it; a dash for none.
+
+    >>> percent(0.97), percent(0.8609), percent(0.99996), percent(0.9992, 0), percent(None)
+    ('97 %', '86.1 %', '99.996 %', '99.92 %', '–')
+    """
+    return "–" if share is None else f"{100 * share_upper(share, digits + 2):.10g} %"
 
 
 def inline_svg(figure: Figure, name: str = "") -> Markup:

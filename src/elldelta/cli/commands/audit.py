@@ -157,7 +157,7 @@ def _run(
     closeness: Annotated[
         float | None,
         typer.Option(
-            help="How far what somebody may believe can be from the reference, in total variation: 0.2 is 20 "
+            help="How far shares of linked records may be from the reference, in total variation: 0.2 is 20 "
             "percentage points for any set of values.",
         ),
     ] = None,
@@ -208,7 +208,7 @@ def _run(
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(help="Where the posterior's distribution comes from, instead of the releases."),
+        typer.Option(help="Counts of past records that linking is compared with."),
     ] = None,
     shown: ReportOptions,
     tables: options.EngineOptions,
@@ -216,7 +216,7 @@ def _run(
 ) -> None:
     """Link releases: how many values are left for somebody who is in several of them?
 
-    Exit code 3 if fewer than ell for anybody, or if somebody may believe more than --closeness allows. With
+    Exit code 3 if fewer than ell for anybody, or if shares are further away than --closeness allows. With
     --before: would one more release do that?
     """
     from elldelta.audit.audit import audit, audit_before
@@ -336,6 +336,7 @@ def _print_audit(found: dict[str, Any]) -> None:
 
 def _in_words(found: dict[str, Any]) -> Iterator[str]:
     from elldelta.audit.releases import said_aloud
+    from elldelta.pages.page import percent
 
     yield from map(output.as_options, said_aloud(found["assumptions"]))
     ell, subtracted, people = found["ell"], found["differencing"], found["targets"]
@@ -345,8 +346,9 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
     else:
         yield f"Everybody who is in {everywhere} is left among at least {found['diversity_min']} values."
         yield (
-            f"The best guess about them is right {found['guesses'][0]['mean']:.1%} of the time; without any "
-            f"release it is {found['baseline']:.1%}."
+            f"The most frequent value of a class has {percent(found['linked']['guess_mean'])} of the linked "
+            f"records there, on average. {found['reference'][0].upper()}{found['reference'][1:]}: at most "
+            f"{percent(found['baseline'])} for one value."
         )
     if subtracted is not None:
         yield (
@@ -367,8 +369,8 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
         yield from _closeness_in_words(found["closeness"])
     if found["share_below"]:
         yield (
-            f"Of the records in {everywhere}, {found['share_below']:.1%} are in classes below {ell}, "
-            f"{found['share_exposed']:.1%} in classes with a single value."
+            f"Of the records in {everywhere}, {percent(found['share_below'])} are in classes below {ell}, "
+            f"{percent(found['share_exposed'])} in classes with a single value."
         )
 
 
@@ -385,21 +387,23 @@ def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:
 
 
 def _closeness_in_words(found: dict[str, Any]) -> Iterator[str]:
+    from elldelta.pages.page import percent
+
     if found["distance"] is None:
         return
     yield (
         f"Closeness to {found['reference']}: furthest {found['distance']:.3f}, bound for any group of "
         f"releases {found['bound']:.3f}, {found['allowed']:g} allowed; {found['classes_above']:,} of "
-        f"{found['classes']:,} places are further away. It is about belief if {found['condition']}."
+        f"{found['classes']:,} places are further away."
     )
     if found["note"]:
         yield found["note"]
     if found["worst"]:
         worst = found["worst"][0]
         yield (
-            f"In the furthest place the best guess goes from {worst['guess_before']:.1%} to "
-            f"{worst['guess_after']:.1%}, and the set of values that gains the most from "
-            f"{worst['set_before']:.1%} to {worst['set_after']:.1%}."
+            f"In the furthest place the largest share goes from {percent(worst['guess_before'])} to "
+            f"{percent(worst['guess_after'])}, and the set of values that gains the most from "
+            f"{percent(worst['set_before'])} to {percent(worst['set_after'])}."
         )
 
 

@@ -243,7 +243,6 @@ def _assets() -> dict[str, tuple[str, bytes]]:
 def _environment() -> Environment:
     environment = environment_of("elldelta.agency.server")
     environment.filters |= {
-        "share": lambda value: f"{value:.1%}".replace("%", " %"),
         "chance": chance,
         "small": lambda value: f"{value:.3g}",
         "moment": _moment,

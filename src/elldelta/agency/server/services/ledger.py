@@ -20,9 +20,9 @@ from elldelta.agency.server.services.publications import SEE_ALL, has_state, hid
 from elldelta.agency.server.tables import LedgerLine
 from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
-from elldelta.audit.belief import Asked
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.measures import summarize
+from elldelta.audit.shares import Asked
 from elldelta.files import digest, json_object
 from elldelta.ledger import sealed_lines
 

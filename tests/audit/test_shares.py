@@ -1,4 +1,4 @@
-"""Closeness in audits and gates against the definition: every person, every group, every set of values."""
+"""Closeness and gains in audits and gates against the definition: every person, group and set of values."""
 
 import random
 from fractions import Fraction
@@ -56,10 +56,22 @@ def test_closeness_to_the_pooled_releases_is_the_loop_over_people_groups_and_set
     worst = found.worst[0]
     assert worst.set_after - worst.set_before == pytest.approx(found.distance)
     assert worst.guess_before == pytest.approx(max(reference) / sum(reference))
-    assert result.surest_guess == pytest.approx(
-        float(max(oracle.largest_share(plain, cell) for cell in cells))
-    )
-    assert ("Somebody who knows in which of them" in found.note) == (seed % 2 == 1)
+    chances = [oracle.shares(reference)] * len(plain)
+    led = [
+        [oracle.surest_and_gain(oracle.led_by_shares(plain, cell), reference) for cell in cells],
+        [
+            oracle.surest_and_gain(oracle.led_by_bayes(plain, cell, reference, chances), reference)
+            for cell in cells
+        ],
+    ]
+    assert result.reference == "the overall distribution of the releases"
+    assert result.baseline == pytest.approx(max(reference) / sum(reference))
+    for reading, every in zip(result.readings, led, strict=True):
+        each = [pair for pair in every if pair is not None]
+        assert reading.found.surest == pytest.approx(float(max(surest for surest, _ in each)))
+        assert reading.found.gain == pytest.approx(float(max(gain for _, gain in each)))
+    assert ("none of them is in two releases" in result.readings[1].condition) == (len(releases) > 1)
+    assert ("can be led further" in found.note) == (seed % 2 == 1)
 
 
 @pytest.mark.parametrize("seed", range(quick_or_all(5, 10)))
@@ -90,18 +102,18 @@ def skewed(n_common):
 def test_a_headline_says_against_what_and_how_sure_somebody_can_be(engine):
     plain = audit([skewed(97), skewed(90)], ell=4, foreign=COLUMNS, engine=engine)
     assert plain.verdict.startswith("Safe against linking, in distinct values: ")
-    assert "At worst one value has a probability of 97 %" in plain.surest
-    assert "if every record that fits is equally likely to be the person's" in plain.surest
-    assert "No limit on this was asked for" in plain.surest
+    assert "At worst one value has 97 % of the linked records" in plain.surest
+    assert "the other people of each release are independent draws from" in plain.surest
+    assert "No limit on shares was asked for" in plain.surest
     uniform = pa.table({"age": ["0-4"] * 4, "job": ["q"] * 4, "disease": list(VALUES)})
     both = pa.concat_tables([skewed(97), *[uniform] * 25])
     far = audit([both], ell=4, closeness=0.2, foreign=COLUMNS, engine=engine)
     assert not far.holds
     assert far.values_hold
-    assert far.verdict.startswith("Not safe: what somebody may believe differs by up to ")
+    assert far.verdict.startswith("Not safe: shares of linked records differ by up to ")
     page = render_audit(far.to_dict(labels=True))
     assert '<h1 class="bad">Not safe' in page
-    assert "How sure somebody can be" in page.split("<h2>")[0]
+    assert "How far linking leads" in page.split("<h2>")[0]
     public = far.to_dict(public=True)
     assert public["closeness"]["worst"] == []
     assert public["closeness"]["distance"] == 0.36
@@ -113,7 +125,7 @@ def test_a_headline_says_against_what_and_how_sure_somebody_can_be(engine):
 def test_closeness_alone_asks_for_no_number_of_values(engine):
     result = audit([skewed(97), skewed(90)], closeness=0.1, foreign=COLUMNS, engine=engine)
     assert result.holds
-    assert result.verdict.startswith("Safe against linking, in beliefs: ")
+    assert result.verdict.startswith("Safe against linking, in shares: ")
     assert "wanted" not in result.verdict
 
 
@@ -177,6 +189,21 @@ def test_closeness_to_a_plan_is_the_loop_over_its_classes(planned):
     # As if they were somebody else's: read by their labels, with the plan's schema.
     foreign = ed.audit([release.table for release in releases], closeness_to=plan)
     assert foreign.closeness.distance == pytest.approx(found.distance)
+    # Both readings against the plan's own references, for everybody and every group.
+    chances = [oracle.shares(row) for row in references.tolist()]
+    led = []
+    for base in range(plan.n_classes):
+        own = references[base].tolist()
+        # every release publishes the plan's classes, so the others of a class fall as its reference says
+        by_bayes = oracle.led_by_bayes(tables, base, own, [chances[base]] * len(tables))
+        led.append((oracle.surest_and_gain(oracle.led_by_shares(tables, base), own),
+                    oracle.surest_and_gain(by_bayes, own)))  # fmt: skip
+    for number, reading in enumerate(result.readings):
+        surest, gain = (max(each[number][part] for each in led if each[number]) for part in (0, 1))
+        assert reading.found.surest == pytest.approx(float(surest))
+        assert reading.found.gain == pytest.approx(float(gain))
+    assert result.reference == "what the plan says about the class"
+    assert result.baseline == pytest.approx(float(max(max(row) for row in chances)))
     strict = ed.audit(releases, closeness=0.001, closeness_to=plan)
     assert not strict.holds
     assert "what the plan says about the class" in strict.verdict
@@ -194,5 +221,5 @@ def test_a_plan_without_references_cannot_be_compared_with():
     past = pa.table({"age": [0] * 40 + [1] * 40, "disease": list(VALUES) * 20})
     schema = ed.Schema.infer(past, quasi_identifiers=["age"], sensitive="disease")
     plan = ed.plan(ed.estimate(past, schema), ell=2, records=500)
-    with pytest.raises(ParameterError, match="nothing that beliefs"):
+    with pytest.raises(ParameterError, match="nothing that shares"):
         ed.audit([skewed(9)], closeness=0.2, closeness_to=plan, foreign=COLUMNS)

@@ -1,44 +1,45 @@
-"""What somebody may believe about a person after linking: best guesses, and their distance from a reference.
+"""How far linking leads from a reference: by shares of linked records, and by Bayes' rule.
 
-A reference says what is believed before: what a plan says about the classes, what a model of past records
-says, or the releases pooled. Theorem G compares it with the shares among the linked records; see
-`elldelta.core.belief`.
+A reference is what is known before: what a plan says about the classes, what a model of past records says, or
+the releases pooled. Theorem G bounds how far the shares of linked records are from it, and nothing else: by
+Bayes' rule with independent releases somebody can be led much further. So both are measured; see
+`elldelta.core.linked_shares` and `elldelta.core.bayes`.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.core.belief import furthest_in_any_group
+from elldelta.core.bayes import gain_by_bayes, smoothed
 from elldelta.core.closeness import as_limit
 from elldelta.core.exposure import distinct_cells
 from elldelta.core.linkage import ReleasedCounts
-from elldelta.core.posterior import CONDITION, posterior, smoothed
+from elldelta.core.linked_shares import furthest_in_any_group, gain_in_shares, reference_shares
 from elldelta.errors import InternalError, ParameterError
 from elldelta.files import loaded
 from elldelta.model import Model, read_model
+from elldelta.pages.page import percent, share_upper
 from elldelta.plan.plan import Plan, read_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from fractions import Fraction
 
     from numpy.typing import NDArray
 
     from elldelta.audit.evidence import Evidence
-    from elldelta.core.linkage import Linkage
+    from elldelta.core.linked_shares import Gain
 
 POOLED = "pooled"
 """The reference that needs nothing but the releases: the overall distribution of their sensitive values."""
 
-EQUALLY_LIKELY = "every record that fits is equally likely to be the person's"
-"""What must be true for shares of linked records to be beliefs."""
+EQUALLY_LIKELY = "every linked record is equally likely to be the person's"
+"""What must be true for shares of linked records to be probabilities."""
 
 MOST_WORST = 20
 """Classes and isolated groups that are listed."""
@@ -47,22 +48,30 @@ _MOST_VALUES = 5
 
 
 @dataclass(frozen=True)
-class BestGuess:
-    """How well an adversary can guess the value of somebody who is in all releases.
+class Led:
+    """How far linking leads about one value at worst, whichever of the releases somebody is in.
 
     Attributes:
-        name: Which belief the guess is taken from.
-        worst: The largest belief in one value, over all linkage classes; None if nobody is in all releases.
-        mean: The mean of the largest belief over the linked records.
-        condition: What must be true for the numbers to mean that.
-        source: Where the distribution comes from, or an empty text if none is needed.
+        name: How the releases are read: "shares of linked records" or "Bayes' rule".
+        condition: What must be true for the numbers to be probabilities.
+        found: The largest number, and the largest gain over the reference; None if nobody is in any release.
     """
 
     name: str
-    worst: float | None
-    mean: float | None
     condition: str
-    source: str = ""
+    found: Gain | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        found = self.found
+        return {
+            "name": self.name,
+            "condition": self.condition,
+            "share_surest": None if found is None else found.surest,
+            "share_before": None if found is None else found.before,
+            "share_after": None if found is None else found.after,
+            "is_exact": found is None or found.is_exact,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +101,7 @@ class Asked:
             plan = loaded(reference, Plan, read_plan)
             if plan.closeness is None:
                 raise ParameterError(
-                    "The plan says nothing that beliefs could be close to.",
+                    "The plan says nothing that shares could be close to.",
                     found="It promises distinct values only.",
                     remedy="Compare with a model or with the releases pooled, or give a plan for closeness.",
                 )
@@ -122,7 +131,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class FarClass:
-    """A place where releases meet and beliefs are far from the reference. It names classes, not people.
+    """A place where releases meet and shares are far from the reference. It names classes, not people.
 
     Attributes:
         releases: The names of the releases that are linked here.
@@ -162,7 +171,7 @@ class FarClass:
 
 @dataclass(frozen=True)
 class ClosenessFound:
-    """How far from a reference anybody's belief can be, whichever of the releases a person is in.
+    """How far from a reference shares of linked records can be, whichever of the releases a person is in.
 
     Attributes:
         allowed: T.
@@ -171,7 +180,7 @@ class ClosenessFound:
         bound: The largest E: no group of releases is further away (Theorem G).
         is_complete: Whether every group was asked that could matter; if not, the bound decides.
         classes: Places that were compared: combinations of classes, and of references.
-        classes_above: Places where somebody's belief is further away than allowed.
+        classes_above: Places where shares are further away than allowed.
         worst: The places that are furthest away.
         note: What a reader should know about how it was computed; may be empty.
     """
@@ -188,20 +197,20 @@ class ClosenessFound:
 
     @property
     def holds(self) -> bool:
-        """Whether nobody's belief is further from the reference than allowed."""
+        """Whether no shares are further from the reference than allowed."""
         return not self.classes_above
 
     @property
     def words(self) -> str:
         """What was found, in whole percentage points, never too few."""
         found = self.distance if self.is_complete else self.bound
-        points = _points(0.0 if found is None else found)
-        far = f"{min(points, 100 * self.allowed) if self.holds else points:g} percentage points"
+        points = 100 * share_upper(0.0 if found is None else found, 2)
+        far = f"{min(points, 100 * self.allowed) if self.holds else points:.10g} percentage points"
         allowed = f"({100 * self.allowed:g} allowed)"
         if self.holds:
-            return f"what somebody may believe stays within {far} of {self.reference} {allowed}"
-        may = "differs" if self.is_complete else "can differ"
-        return f"what somebody may believe {may} by up to {far} from {self.reference} {allowed}"
+            return f"shares of linked records stay within {far} of {self.reference} {allowed}"
+        may = "differ" if self.is_complete else "can differ"
+        return f"shares of linked records {may} by up to {far} from {self.reference} {allowed}"
 
     def to_dict(self, *, labels: bool) -> dict[str, Any]:
         """Plain JSON values; labels and values only where they may be shown."""
@@ -209,7 +218,6 @@ class ClosenessFound:
             **asdict(self),
             "holds": self.holds,
             "words": self.words,
-            "condition": EQUALLY_LIKELY,
             "worst": [item.to_dict(labels=labels) for item in self.worst],
         }
 
@@ -217,7 +225,7 @@ class ClosenessFound:
 def measure_closeness(
     evidence: Evidence, asked: Asked, *, member_of: int | None = None
 ) -> tuple[ClosenessFound, NDArray[np.bool_]]:
-    """Compares beliefs with the reference, for every group of releases; see `furthest_in_any_group`.
+    """Compares shares with the reference, for every group of releases; see `furthest_in_any_group`.
 
     Args:
         evidence: The releases.
@@ -267,7 +275,7 @@ def _note(evidence: Evidence, *, is_complete: bool) -> str:
     if not evidence.is_disjoint:
         told.append(
             "Where classes overlap or records are suppressed, the counts of all classes around a person are "
-            "added up. Somebody who knows in which of them the person is may believe more."
+            "added up. Somebody who knows in which of them the person is can be led further."
         )
     return " ".join(told)
 
@@ -312,8 +320,7 @@ def references(
     cells = distinct_cells(releases)
     n_cells = cells[0].partition.n_quasi_identifiers
     if asked.model is None:
-        overall = np.sum([counts.sum(axis=0) for counts in evidence.class_counts], axis=0)
-        return cells, np.zeros(n_cells, dtype=np.int64), overall[np.newaxis]
+        return cells, np.zeros(n_cells, dtype=np.int64), _pooled(evidence)[np.newaxis]
     rows, counts = evidence.model_rows(asked.model)
     own = np.stack([item.partition.class_of for item in cells], axis=1)
     _, place = np.unique(np.concatenate((own, rows)), axis=0, return_inverse=True)
@@ -325,93 +332,88 @@ def references(
     return cells, place[:n_cells].astype(np.int64), table * overall.sum() + overall
 
 
-def surest_words(surest: float | None, guesses: Sequence[BestGuess], baseline: float, *, alone: bool) -> str:
-    """How sure somebody can be at worst, and on what conditions; stands beside every verdict."""
-    if surest is None:
-        return ""
-    where = "in the worst class" if alone else "in the worst group of releases"
-    told = (
-        f"At worst one value has a probability of {_points(surest)} % ({where}, if {EQUALLY_LIKELY}); the "
-        f"most frequent value of all has {_points(baseline)} %."
-    )
-    bayes = guesses[-1]
-    if bayes.worst is not None:
-        told += (
-            f" By Bayes' rule it is {_points(bayes.worst)} % at worst for somebody in "
-            f"{'the release' if alone else 'all releases'}, if {bayes.condition.partition(': ')[2]} "
-            f"(P: {bayes.source.partition(':')[0]})."
-        )
-    return told
+def led_by(
+    evidence: Evidence, asked: Asked | None, model: Model | None
+) -> tuple[tuple[Led, Led], str, float]:
+    """How far linking leads by shares and by Bayes' rule, from which reference, and what that says at most.
 
+    Compared is with a model that was given for it, or else with what closeness is about, or with the releases
+    pooled.
 
-def _points(share: float) -> int:
-    """A share in whole percents, rounded up but for the error of floating point."""
-    return min(100, math.ceil(100 * share - 1e-9))
-
-
-def best_guesses(
-    evidence: Evidence,
-    cells: Sequence[ReleasedCounts],
-    linkage: Linkage,
-    overall: NDArray[np.int64],
-    model: Model | None,
-) -> tuple[BestGuess, ...]:
-    """The best guess under the paper's min-counts, and by Bayes' rule."""
-    records = linkage.counts.sum(axis=1)
-    is_linked = records > 0
-    records, classes = records[is_linked], linkage.classes[is_linked]
-    own = [release.counts[classes[:, j]] for j, release in enumerate(cells)]
-    shares = linkage.counts[is_linked] / np.maximum(records, 1)[:, np.newaxis]
-    marginal = overall / max(int(overall.sum()), 1)
-    if model is None:
-        # With P(q, s) = P(q) P(s) all that depends on s is the overall distribution.
-        prior = np.broadcast_to(marginal, shares.shape)
-        masses = [prior] * len(cells)
-        source = (
-            "the releases pooled: the overall distribution of the sensitive column, "
-            "taken as independent of the quasi-identifiers"
-        )
-    else:
-        prior, masses = _model_masses(evidence, cells, classes, marginal, model)
-        source = f"the model of {model.n_records:,} past records"
-    beliefs = posterior(prior, own, masses)
-
-    def best(table: NDArray[np.float64]) -> tuple[float | None, float | None]:
-        if not len(table):
-            return None, None
-        largest = table.max(axis=1)
-        return float(largest.max()), float((largest * records).sum() / records.sum())
-
-    return (
-        BestGuess(
-            "largest share of the min-counts",
-            *best(shares),
-            f"the paper's adversary: {EQUALLY_LIKELY}",
+    Returns:
+        Both readings; the reference, in words; and the largest share that it gives one value (of a model: the
+        releases pooled give).
+    """
+    against = asked or Asked(Fraction(1))
+    if model is not None:
+        against = Asked(Fraction(1), model=model)
+    cells, reference_of, weights = references(evidence, against)
+    masses = _masses(evidence, against, cells, (reference_of, weights))
+    alone = "" if len(cells) == 1 else ", and none of them is in two releases"
+    drawn = f"the other people of {'the release' if not alone else 'each release'} are independent draws from"
+    readings = (
+        Led("shares of linked records", EQUALLY_LIKELY, gain_in_shares(cells, reference_of, weights)),
+        Led(
+            "Bayes' rule",
+            f"{drawn} {against.words}{alone}",
+            gain_by_bayes(cells, reference_of, weights, masses),
         ),
-        BestGuess("posterior", *best(beliefs), CONDITION, source),
+    )
+    told = weights if against.model is None else _pooled(evidence)[np.newaxis]
+    return readings, against.words, float(reference_shares(told).max()) if told.any() else 0.0
+
+
+def surest_words(readings: tuple[Led, Led], reference: str, baseline: float, *, alone: bool) -> str:
+    """How far linking leads at worst, and on what conditions; stands beside every verdict."""
+    shares, bayes = readings
+    if shares.found is None or bayes.found is None:
+        return ""
+    of = "the records of a class" if alone else "the linked records, in the worst group of releases"
+    most = "" if bayes.found.is_exact else "at most "
+    return (
+        f"At worst one value has {percent(shares.found.surest, 0)} of {of}. By Bayes' rule it has a "
+        f"probability of {most}{percent(bayes.found.surest, 0)}, if {bayes.condition}. "
+        f"{_capital(reference)}: at most {percent(baseline, 0)} for one value. "
+        f"Largest gain: from {percent(shares.found.before, 0)} to "
+        f"{percent(shares.found.after, 0)} in shares, from {percent(bayes.found.before, 0)} to "
+        f"{most}{percent(bayes.found.after, 0)} by Bayes' rule."
     )
 
 
-def _model_masses(
+def _capital(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def _pooled(evidence: Evidence) -> NDArray[np.int64]:
+    pooled: NDArray[np.int64] = np.sum([counts.sum(axis=0) for counts in evidence.class_counts], axis=0)
+    return pooled
+
+
+def _masses(
     evidence: Evidence,
+    against: Asked,
     cells: Sequence[ReleasedCounts],
-    classes: NDArray[np.intp],
-    marginal: NDArray[np.float64],
-    model: Model,
-) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """P(s | cell) and P(c_j, s), up to factors that do not depend on s, for each linkage class."""
-    rows, counts = evidence.model_rows(model)
-    masses = []
-    for j, release in enumerate(cells):
-        by_class = np.zeros(release.counts.shape, dtype=np.int64)
-        np.add.at(by_class, rows[:, j], counts)
-        masses.append(smoothed(by_class, marginal)[classes[:, j]])
-    number = {key: place for place, key in enumerate(map(tuple, classes.tolist()))}
-    distinct, place_of = np.unique(rows, axis=0, return_inverse=True)
-    by_cell = np.zeros((len(distinct), counts.shape[1]), dtype=np.int64)
-    np.add.at(by_cell, place_of.reshape(-1), counts)
-    prior = np.zeros((len(classes), counts.shape[1]), dtype=np.int64)
-    for key, own in zip(map(tuple, distinct.tolist()), by_cell, strict=True):
-        if key in number:
-            prior[number[key]] = own
-    return smoothed(prior, marginal), masses
+    referred: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> list[NDArray[np.float64]]:
+    """P(c_j, s) for the classes of each release, up to a factor: how its other people fall on values."""
+    reference_of, weights = referred
+    if against.model is not None:
+        rows, counts = evidence.model_rows(against.model)
+        overall = counts.sum(axis=0) / max(int(counts.sum()), 1)
+        tables: list[NDArray[np.float64]] = []
+        for j, release in enumerate(cells):
+            past = np.zeros(release.counts.shape, dtype=np.int64)
+            np.add.at(past, rows[:, j], counts)
+            tables.append(smoothed(past, overall))
+        return tables
+    each = reference_shares(weights)
+    if against.plan is not None and against.plan.closeness is not None:
+        bases = np.unique(evidence.bases)
+        each = each * np.maximum(np.array(against.plan.closeness.masses)[bases], 1e-12)[:, np.newaxis]
+    found = []
+    for release in cells:
+        table = np.zeros(release.counts.shape, dtype=np.float64)
+        pairs = np.unique(np.stack([release.partition.class_of, reference_of]), axis=1)
+        np.add.at(table, pairs[0], each[pairs[1]])  # a class holds every base class that it meets
+        found.append(table)
+    return found

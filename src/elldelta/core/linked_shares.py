@@ -1,4 +1,4 @@
-"""What somebody may believe after linking, in the worst group of releases: surest guess, furthest belief.
+"""Shares of linked records in the worst group of releases: how large, and how far from a reference.
 
 Groups of releases are asked as in `elldelta.core.exposure`: somebody may be in some of them only. Linked
 shares are g = m / M with m(s) = min_j n_j(s) over the group and M = sum m. The distance from a reference
@@ -34,43 +34,99 @@ _COUNTS_AT_ONCE = 1 << 18
 _NEAR = 1e-9
 
 
-def largest_share_in_any_group(releases: Sequence[ReleasedCounts]) -> float | None:
-    """The largest share of one value that any group of releases leaves to anybody; exactly. None for nobody.
+@dataclass(frozen=True)
+class Gain:
+    """How far linking leads about one value, in the worst place and the worst group of releases.
 
-    Let a group leave k records of value s. Every release in it shows at least k of s; adding all others that
-    do changes nothing about s and can only take other values away. So for each s it is enough to ask the
-    groups of all releases that show s at least k times: as many as there are releases, not 2^t - 1.
+    Attributes:
+        surest: The largest share, or probability, of one value.
+        before: Of the value that gains the most, what the reference says.
+        after: Of the same value, what linking makes of it.
+        is_exact: Whether some group attains these; if not, no group exceeds them.
     """
-    best = 0.0
-    for tables, _ in _parts(releases):
+
+    surest: float
+    before: float
+    after: float
+    is_exact: bool = True
+
+    @property
+    def gain(self) -> float:
+        """How much more the value has than the reference says."""
+        return self.after - self.before
+
+
+class LargestGain:
+    """The largest share and the largest gain among tables that are shown to it one after the other."""
+
+    def __init__(self) -> None:
+        self.surest = 0.0
+        self.before, self.after = 0.0, -1.0
+
+    def take(self, after: _Floats, before: _Floats) -> None:
+        """Looks at shares of any shape, and at what the reference says of each; 0 is nobody's."""
+        gain = np.where(after > 0.0, after - before, -1.0)
+        if gain.size and gain.max() > self.after - self.before:
+            place = np.unravel_index(int(gain.argmax()), gain.shape)
+            self.before, self.after = float(before[place]), float(after[place])
+        self.surest = max(self.surest, float(after.max(initial=0.0)))
+
+    def found(self, *, is_exact: bool = True) -> Gain | None:
+        """What was found; None if nobody was shown."""
+        return Gain(self.surest, self.before, self.after, is_exact) if self.surest > 0.0 else None
+
+
+def gain_in_shares(
+    releases: Sequence[ReleasedCounts], reference_of: ArrayLike, weights: ArrayLike
+) -> Gain | None:
+    """The largest share of one value that any group of releases leaves to anybody, and the largest gain.
+
+    Exact, and None if there is nobody. Let a group leave k records of value s. Every release in it shows at
+    least k of s; adding all others that do changes nothing about s and can only take other values away. So
+    for each s it is enough to ask the groups of all releases that show s at least k times: as many as there
+    are releases, not 2^t - 1. What the reference says of s does not depend on the group.
+
+    Args:
+        releases: Releases over the same cells and values.
+        reference_of: The reference of each cell.
+        weights: References x values: numbers that are proportional to the reference distribution.
+    """
+    before_of = reference_shares(weights)
+    of, best = np.asarray(reference_of, dtype=np.int64), LargestGain()
+    for tables, cells in parts_of(releases):
         n_releases, _, n_values = tables.shape
-        linked = _linked(tables)
+        before, linked = before_of[of[cells]], _linked(tables)
         for counts in (linked, *tables):
-            best = max(best, _largest_share(counts))
+            best.take(counts / np.maximum(counts.sum(axis=1), 1)[:, None], before)
         # No group leaves fewer of the other values than all releases together.
         highest = tables.max(axis=0)
         others = linked.sum(axis=1, keepdims=True) - linked
-        with np.errstate(invalid="ignore"):
-            bound = np.where(highest > 0, highest / (highest + others), 0.0)
-        cells, values = np.nonzero(bound > best)
+        bound = np.where(highest > 0, highest / np.maximum(highest + others, 1), 0.0)
+        places, values = np.nonzero((bound > best.surest) | (bound - before > best.after - best.before))
         step = max(1, _COUNTS_AT_ONCE // (n_releases * n_values))
-        for start in range(0, len(cells), step):
-            if best == 1.0:
-                return best
-            cell, value = cells[start : start + step], values[start : start + step]
-            shown = tables[:, cell].swapaxes(0, 1)  # pairs x releases x values
-            own = tables[:, cell, value].T
+        for start in range(0, len(places), step):
+            place, value = places[start : start + step], values[start : start + step]
+            shown = tables[:, place].swapaxes(0, 1)  # pairs x releases x values
+            own = tables[:, place, value].T
             order = np.argsort(-own, axis=1, kind="stable")
             own = np.take_along_axis(own, order, axis=1)
             left = np.minimum.accumulate(np.take_along_axis(shown, order[:, :, None], axis=1), axis=1)
             shares = own / np.maximum(left.sum(axis=2), 1)
-            best = max(best, float(shares.max()))
-    return best or None
+            best.take(shares, np.broadcast_to(before[place, value][:, None], shares.shape))
+    return best.found()
+
+
+def reference_shares(weights: ArrayLike) -> _Floats:
+    """References as distributions; one without any record says nothing of any value."""
+    table = np.asarray(weights, dtype=np.float64)
+    total = table.sum(axis=1, keepdims=True)
+    shares: _Floats = table / np.where(total > 0.0, total, 1.0)
+    return shares
 
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """How far from a reference anybody's belief can be, cell by cell. NaN where nobody can be.
+    """How far from a reference the shares of linked records can be, cell by cell. NaN where nobody can be.
 
     Attributes:
         bounds: E of all releases that hold a record: no group is further away (Theorem G), read-only.
@@ -118,7 +174,7 @@ def furthest_in_any_group(
     bounds, distances = np.full(n_cells, np.nan), np.full(n_cells, np.nan)
     groups, above = np.zeros((n_cells, len(releases)), dtype=bool), np.zeros(n_cells, dtype=bool)
     found = _Found(distances, groups, above, allowed)
-    for tables, cells in _parts(releases):
+    for tables, cells in parts_of(releases):
         own = table[of[cells]]
         there = tables.sum(axis=2) > 0
         is_asked = there.any(axis=0) if member_of is None else there[member_of]
@@ -132,7 +188,7 @@ def furthest_in_any_group(
     n_groups = 2 ** min(len(releases), 62) - 1
     is_complete = n_groups * candidates.size * table.shape[1] <= most_work
     if is_complete:
-        for tables, cells in _parts(releases, candidates):
+        for tables, cells in parts_of(releases, candidates):
             for members, linked in _all_groups(tables, member_of):
                 found.take(cells, linked, table[of[cells]], np.isin(np.arange(len(releases)), members))
     else:
@@ -176,12 +232,12 @@ class _Found:
         self.groups[cells[further]] = np.broadcast_to(group, self.groups[cells].shape)[further]
 
 
-def _parts(
-    releases: Sequence[ReleasedCounts], cells: NDArray[np.intp] | None = None
+def parts_of(
+    releases: Sequence[ReleasedCounts], cells: NDArray[np.intp] | None = None, *, numbers_each: int = 0
 ) -> Iterator[tuple[_Tables, NDArray[np.intp]]]:
     """What the releases show in some cells at a time: releases x cells x values."""
     asked = np.arange(releases[0].partition.n_quasi_identifiers) if cells is None else cells
-    step = max(1, _COUNTS_AT_ONCE // (len(releases) * releases[0].counts.shape[1]))
+    step = max(1, _COUNTS_AT_ONCE // max(numbers_each, len(releases) * releases[0].counts.shape[1]))
     for start in range(0, len(asked), step):
         part = asked[start : start + step]
         yield np.stack([item.counts[item.partition.class_of[part]] for item in releases]), part
@@ -226,8 +282,3 @@ def _all_groups(tables: _Tables, member_of: int | None) -> Iterator[tuple[list[i
             own = tables[others[index]]
             both = own if linked is None else np.minimum(linked, own)
             waiting.append(([*members, others[index]], both, index + 1))
-
-
-def _largest_share(counts: _Tables) -> float:
-    records = counts.sum(axis=1)
-    return float((counts.max(axis=1) / np.maximum(records, 1)).max(initial=0.0))

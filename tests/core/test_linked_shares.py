@@ -1,4 +1,4 @@
-"""The worst group of releases for a belief, against every group and every set of values in fractions."""
+"""The worst group of releases, against every group and every set of values in fractions."""
 
 from fractions import Fraction
 
@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles import belief as oracle
 
-from elldelta.core.belief import furthest_in_any_group, largest_share_in_any_group
+from elldelta.core.bayes import gain_by_bayes
 from elldelta.core.linkage import ReleasedCounts
+from elldelta.core.linked_shares import furthest_in_any_group, gain_in_shares
 from elldelta.errors import ParameterError
 
 
@@ -74,10 +75,73 @@ def test_without_time_for_every_group_the_bound_decides_on_the_safe_side(case):
 
 @given(laid())
 @settings(deadline=None)
-def test_the_surest_guess_is_that_of_the_worst_group(case):
-    releases, _, reference_of, _ = case
-    truth = max(oracle.largest_share(releases, cell) for cell in range(len(reference_of)))
-    assert (largest_share_in_any_group(counted(releases)) or 0.0) == pytest.approx(float(truth), abs=1e-12)
+def test_the_largest_share_and_gain_are_those_of_the_worst_group(case):
+    releases, references, reference_of, _ = case
+    found = gain_in_shares(counted(releases), reference_of, references)
+    truth = [
+        oracle.surest_and_gain(oracle.led_by_shares(releases, cell), references[of])
+        for cell, of in enumerate(reference_of)
+    ]
+    truth = [each for each in truth if each is not None]
+    if not truth:
+        assert found is None
+        return
+    assert found.surest == pytest.approx(float(max(surest for surest, _ in truth)), abs=1e-12)
+    assert found.gain == pytest.approx(float(max(gain for _, gain in truth)), abs=1e-12)
+
+
+@given(laid(), st.data())
+@settings(deadline=None)
+def test_the_largest_gain_by_bayes_rule_is_that_of_the_worst_group(case, data):
+    releases, references, reference_of, _ = case
+    references = [[n + 1 for n in row] for row in references]
+    n_values = len(references[0])
+    chance = st.lists(st.integers(1, 9), min_size=n_values, max_size=n_values)
+    masses = [[data.draw(chance) for _ in rows] for _, rows in releases]
+    tables = [np.array(own, dtype=float) for own in masses]
+    found = gain_by_bayes(counted(releases), reference_of, references, tables)
+    truth = []
+    for cell, of in enumerate(reference_of):
+        chances = [
+            oracle.shares(own[class_of[cell]]) for own, (class_of, _) in zip(masses, releases, strict=True)
+        ]
+        led = oracle.led_by_bayes(releases, cell, references[of], chances)
+        truth.append(oracle.surest_and_gain(led, references[of]))
+    truth = [each for each in truth if each is not None]
+    if not truth:
+        assert found is None
+        return
+    surest, gain = float(max(one for one, _ in truth)), float(max(one for _, one in truth))
+    assert found.is_exact
+    assert found.surest == pytest.approx(surest, abs=1e-9)
+    assert found.gain == pytest.approx(gain, abs=1e-9)
+    bound = gain_by_bayes(counted(releases), reference_of, references, tables, most_work=0)
+    assert not bound.is_exact
+    assert bound.surest >= surest - 1e-9
+    assert bound.gain >= gain - 1e-9
+
+
+def test_shares_within_the_promise_can_lead_much_further_by_bayes_rule():
+    """Reference 1 %, two releases at 20 %: the promise allows 41 %, the shares are 20 %, Bayes says 86 %."""
+    reference, row = [1, 99], [1, 4]
+    releases = [([0], [row]), ([0], [row])]
+    limit = 2 * oracle.furthest_set(row, reference)  # what two such releases need: T = 0.38, planned as 0.4
+    assert Fraction(1, 100) + Fraction(2, 5) == Fraction(41, 100)
+    assert limit == Fraction(38, 100)
+    shown = gain_in_shares(counted(releases), [0], [reference])
+    assert (shown.before, shown.after) == pytest.approx((0.01, 0.2))
+    truth = oracle.by_enumeration(reference, [row, row])
+    assert float(truth[0]) == pytest.approx(0.8609, abs=5e-5)
+    led = gain_by_bayes(counted(releases), [0], [reference], [np.array([reference], dtype=float)] * 2)
+    assert (led.before, led.after) == pytest.approx((0.01, float(truth[0])))
+    # For somebody in one release only it is the share itself: the second one does the rest.
+    assert oracle.by_enumeration(reference, [row]) == [Fraction(1, 5), Fraction(4, 5)]
+
+
+def test_a_value_that_the_reference_excludes_makes_two_releases_certain():
+    releases = counted([([0], [[1, 9]]), ([0], [[1, 9]])])
+    led = gain_by_bayes(releases, [0], [[0, 10]], [np.array([[0.0, 1.0]])] * 2)
+    assert led.after > 0.999
 
 
 def test_a_group_can_be_further_away_than_all_releases_together():
@@ -86,7 +150,7 @@ def test_a_group_can_be_further_away_than_all_releases_together():
     found = furthest_in_any_group(counted(releases), [0], [[1, 1, 1]], Fraction(1, 2))
     assert found.distances[0] == pytest.approx(2 / 3)
     assert found.above[0]
-    assert largest_share_in_any_group(counted(releases)) == 1.0
+    assert gain_in_shares(counted(releases), [0], [[1, 1, 1]]).surest == 1.0
 
 
 def test_exactly_what_is_allowed_is_allowed():
