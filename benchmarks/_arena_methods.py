@@ -12,9 +12,10 @@ import numpy as np
 
 from benchmarks._arena_attacks import Published, ranges
 from benchmarks._merging_by_search import merged_by_search
+from benchmarks._publishing import draw_heights
 from elldelta.core.certificate import certify
 from elldelta.core.ledger_state import LedgerState
-from elldelta.core.moving import RHO, Q, move_up
+from elldelta.core.moving import move_up
 from elldelta.errors import RefusedError
 from elldelta.plan.classes import Merged
 from elldelta.plan.planner import plan
@@ -147,11 +148,6 @@ def common_recoding(drawn, seed):
         seconds = planning + time.process_time() - start
         promise = promise_of(least, source, n_owners)
         yield Try("common recoding", f"{least} values", promise, releases, seconds)
-
-
-def draw_heights(rng, n_leaves, rho=RHO, q=Q):
-    """Heights of decoys from a generator; owners draw theirs from a secret (`decoy_heights`)."""
-    return np.where(rng.random(n_leaves) < rho, rng.geometric(1 - q, n_leaves), 0)
 
 
 def as_published(schema, classes, counts, n_records):

@@ -12,7 +12,6 @@ LIMITS = {
     "greedy": "The paper's planner, beside one `numpy.cumsum` of the same array",
     "boxes": "Boxes, beside one `numpy.cumsum` of the same array",
     "sparse": "Sparse models: the whole command, beside one `numpy.bincount` of the cells",
-    "looking_ahead_large": "A ledger that looks ahead, beside sorting the past records and json on the plan",
     "spark": "Spark on two cores (`local[2]`), beside its own read and write of the same table",
 }
 BUSY = 0.5
@@ -321,7 +320,7 @@ cells.
 def _quality(snapshot):
     yield """
 ℓ = 5, two releases, 30,000 records: classes, and the share of information lost (NCP), for the paper's
-plans, probabilistic ones, and certified ones with a waiting risk of 0.1. More classes and less NCP are
+plans, probabilistic ones, and certified ones for a chance of 0.1 per class. More classes and less NCP are
 better.
 """
     yield "![Classes and NCP of plans: paper, probabilistic, certified](performance/quality.svg)"

@@ -1,7 +1,7 @@
 """Certified closeness on UCI Adult: what owners publish, what it costs, and how far any two of them lead.
 
-Plans for t = 2 and N = 30,000 on (sex, race, marital-status, age, education), boxes, close to the class, the
-waiting risk chosen; four owners drawn from the model, all pairs. The loss of an owner is the NCP of what it
+Plans for t = 2 and N = 30,000 on (sex, race, marital-status, age, education), boxes, close to the class;
+four owners drawn from the model, all pairs. The loss of an owner is the NCP of what it
 publishes plus what it leaves out. Ratios: loss divided by its aim, the furthest pair divided by T (at most 1:
 the promise holds), loss and time with ell = 5 as well or instead. Aims are those of plans whose references
 are the exact past records: a third to a half of their classes hold a single past record, whose value is then
@@ -14,9 +14,10 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-from elldelta.core.coarsen import fit
 
 from benchmarks._adult import ADULT, adult_table, owners
+from benchmarks._publishing import by_class
+from benchmarks._publishing import publish as publish_one
 from benchmarks._result import Fact
 from elldelta.core.closeness import ClosenessTerms, SmallestShares
 from elldelta.model.model import estimate
@@ -30,22 +31,8 @@ RELEASES, RECORDS = 2, 30_000
 AIMS = {0.4: 0.062, 0.25: 0.105, 0.15: 0.19}
 
 
-def by_class(made, model, table):
-    base = np.zeros((made.n_classes, table.shape[1]), dtype=np.int64)
-    np.add.at(base, made.class_of(model.ranks), table)
-    return base
-
-
 def publish(made, model, tables):
-    return [
-        fit(
-            by_class(made, model, table),
-            made.terms,
-            made.hull_loss,
-            on_failure="coarsen-suppress",
-        )
-        for table in tables
-    ]
+    return [publish_one(made, by_class(made, model, table)) for table in tables]
 
 
 def linked_distance(results, references):
@@ -95,13 +82,13 @@ def run():
         seconds, made = timed(lambda limit=limit: plan(model, closeness=limit, **wish))
         results = publish(made, model, tables)
         loss = np.mean([item.loss for item in results])
-        classes = np.mean([item.n_published for item in results])
+        classes = np.mean([item.certificate.n_published for item in results])
         furthest = linked_distance(results, made.terms.closeness.references)
         n_admitted = admitted(made, model, Fraction(str(limit)), most=60)
         print(
             f"  T = {limit}: {made.n_classes} planned, "
             f"{classes:.0f} published, loss {loss:.4f}, left out "
-            f"{np.mean([item.suppressed_share for item in results]):.2%}, furthest pair "
+            f"{np.mean([item.left_out for item in results]):.2%}, furthest pair "
             f"{furthest:.3f}, a ledger admits {n_admitted}, {seconds:.1f} s"
         )
         yield Fact(
@@ -131,7 +118,7 @@ def run():
 
 def times(table, made):
     """Seconds to release a table and to verify the release; the best of five."""
-    releases = [timed(lambda: release(table, made, on_failure="coarsen-suppress")) for _ in range(5)]
+    releases = [timed(lambda: release(table, made, leave_out=True)) for _ in range(5)]
     checks = [timed(lambda: verify(releases[0][1], made))[0] for _ in range(5)]
     return min(seconds for seconds, _ in releases), min(checks)
 
@@ -147,15 +134,10 @@ def through_a_ledger(model, limit, share=0.6, n_draws=4):
     for draw in range(n_draws):
         terms, smallest = made.terms, SmallestShares.none(made.n_classes, model.schema.n_values)
         for table in tables[2 * draw : 2 * draw + 2]:
-            item = fit(
-                by_class(made, model, table),
-                terms,
-                made.hull_loss,
-                on_failure="coarsen-suppress",
-            )
+            item = publish_one(made, by_class(made, model, table), terms)
             smallest = smallest.joined(item.certificate.counts, item.grouping)
             left = made.terms.closeness.with_others(smallest, Fraction(str(limit)))
             terms = replace(made.terms, closeness=left)
             losses.append(item.loss)
-            classes.append(item.n_published)
+            classes.append(item.certificate.n_published)
     return np.mean(losses), np.mean(classes)

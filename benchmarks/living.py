@@ -80,7 +80,7 @@ def lived(name, panel):
             living = ed.Living(home / f"state_{period}.parquet", since=since)
             made = ed.release(
                 table, plan, to=home / f"{period}.parquet", person="person", living=living,
-                ledger=ed.Ledger(home / "ledger", name), on_failure="coarsen",
+                ledger=ed.Ledger(home / "ledger", name),
             ).manifest  # fmt: skip
             in_class = _classes(made, table, known)
             naive, before = isolated(before, in_class), in_class

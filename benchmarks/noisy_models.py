@@ -1,16 +1,15 @@
 """What a plan from a noisy model costs: the mean loss of real owners, relative to one from the exact model.
 
-Owners are drawn from the exact counts (bootstrap) and coarsened under each plan; loss is the NCP of what they
+Owners are drawn from the exact counts (bootstrap) and publish under each plan; loss is the NCP of what they
 publish, over their own records, plus what they leave out. Adult has 54,208 cells for 30,000 records, military
 3,696 for 1.4 million. Ratios: relative loss divided by its aim.
 """
 
 import numpy as np
 import pyarrow as pa
-from elldelta.core.coarsen import fit
 
 from benchmarks._adult import ADULT, adult_model, owners
-from elldelta.core.hull_loss import HullLoss
+from benchmarks._publishing import by_class, publish
 from elldelta.model.model import Model, estimate
 from elldelta.model.noise import protected
 from elldelta.plan.planner import plan
@@ -36,16 +35,7 @@ def models():
 
 def loss(made, model, tables):
     """The mean over owners, each weighed by its own records."""
-    class_of, hulls, losses = made.class_of(model.ranks), made.hull_loss, []
-    for table in tables:
-        base = np.zeros((made.n_classes, table.shape[1]), dtype=np.int64)
-        np.add.at(base, class_of, table)
-        fitted = fit(base, made.terms, hulls, on_failure="coarsen-suppress")
-        mass = base.sum(axis=1).astype(float)
-        out = mass[fitted.suppressed[fitted.grouping.class_of]].sum() / mass.sum()
-        own = HullLoss(hulls.lows, hulls.highs, hulls.sizes, mass)
-        losses.append(own.ncp(fitted.grouping, fitted.suppressed) * (1.0 - out) + out)
-    return np.mean(losses)
+    return np.mean([publish(made, by_class(made, model, table)).loss for table in tables])
 
 
 def run(size):

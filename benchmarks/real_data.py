@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from elldelta.core.coarsen import fit
 
 from benchmarks._adult import ADULT, adult_model
 from benchmarks._processes import run_peer
+from benchmarks._publishing import by_class, publish
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.releases import ForeignColumns, read_release
 from elldelta.engines.duckdb import connect
@@ -30,7 +30,6 @@ COLUMNS = ("age", "education", "marital-status", "sex")
 SENSITIVE = "occupation"
 ELLS, RELEASES = (2, 3, 5, 8), (2, 3, 5)
 N_COMMON = 8_000
-WAITING_RISK = 0.1
 
 
 def peer_releases(tables, columns, sensitive, ell):
@@ -72,19 +71,17 @@ def peer_left(releases, people, columns, sensitive):
 def our_left(model, tables, people, ell, n_releases):
     """The same under one certified plan; 0 for people whom a release leaves out."""
     n_records = min(len(table) for table in tables)
-    made = plan(model, ell=ell, releases=n_releases, records=n_records, merge_risk=WAITING_RISK)
+    made = plan(model, ell=ell, releases=n_releases, records=n_records)
     class_of_rank = made.class_of
     left, n_out, n_classes = None, [], []
     for table in tables[:n_releases]:
         own = estimate(pa.Table.from_pandas(table, preserve_index=False), model.schema)
-        base = np.zeros((made.n_classes, model.schema.n_values), dtype=np.int64)
-        np.add.at(base, class_of_rank(own.ranks), own.counts.dense())
-        done = fit(base, made.terms, made.hull_loss, on_failure="coarsen-suppress")
+        done = publish(made, by_class(made, own, own.counts.dense()))
         counts = done.certificate.counts
         shown = counts[done.grouping.class_of[class_of_rank(people)]] > 0
         left = shown if left is None else left & shown
-        n_out.append(done.suppressed_share)
-        n_classes.append(done.n_published)
+        n_out.append(done.left_out)
+        n_classes.append(done.certificate.n_published)
     return left.sum(axis=1), float(np.mean(n_out)), float(np.mean(n_classes))
 
 
