@@ -1,6 +1,7 @@
 """Theorem G and what follows from it, against oracles that count linked records and look at every set."""
 
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from elldelta.core.closeness import (
     linked_excess,
     values_lower,
 )
+from elldelta.core.closeness_kernels import Nearness, distance_moments, too_far_chance
+from elldelta.core.distribution import JointDistribution
+from elldelta.core.generalize.bounds import ClosenessBound
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError
 
@@ -151,3 +155,46 @@ def test_references_and_shares_are_checked():
         ClosenessTerms(np.ones((1, 2), dtype=np.int64), Fraction(1, 2), SmallestShares.none(2, 2))
     with pytest.raises(ParameterError, match="at least that"):
         SmallestShares(np.array([[2, 1]]), np.array([[1, 1]]))
+
+
+@pytest.mark.parametrize("concentration", [0.3, 2.0])
+@pytest.mark.parametrize("n_expected", [40, 200, 1000])
+def test_the_tail_of_the_distance_is_about_right_and_that_of_a_normal_is_not(n_expected, concentration):
+    """Classes drawn 100,000 times: how often they are further away than in one of 1,000 of these.
+
+    One of 1,000 is known to a tenth (one standard error) from so many draws; the estimate may be half of it,
+    or four times as large. A normal tail is less than half.
+    """
+    rng = np.random.default_rng([n_expected, int(10 * concentration)])
+    n_records, draws = 30_000, 100_000
+    shares = rng.dirichlet(np.full(14, concentration))
+    sizes = np.maximum(1, rng.binomial(n_records, n_expected / n_records, draws))
+    drawn = rng.multinomial(sizes, shares)
+    distances = 0.5 * np.abs(drawn / sizes[:, np.newaxis] - shares).sum(axis=1)
+    limit = float(np.quantile(distances, 0.999))
+    nothing = np.zeros(0)
+    nothing.setflags(write=False)
+    near = Nearness(limit, float(n_records), nothing, nothing)
+    estimated = too_far_chance(shares, 1.0, float(n_expected), near)
+    assert 0.0005 < estimated < 0.004
+    mean, variance = distance_moments(shares, 1.0, float(n_expected), near)
+    assert mean == pytest.approx(distances.mean(), rel=0.02)
+    assert variance == pytest.approx(distances.var(), rel=0.08)
+    assert NormalDist(mean, variance**0.5).cdf(limit) > 1.0 - 0.0005
+
+
+def test_references_that_are_away_from_the_class_cost_chances():
+    classes = JointDistribution.from_probabilities([[0.3, 0.1, 0.1], [0.1, 0.2, 0.2]])
+    own = np.array([[0.6, 0.2, 0.2], [0.2, 0.4, 0.4]])
+    bound = ClosenessBound(0.1)
+    same = bound.chances(classes, 400)
+    assert bound.chances(classes, 400, own) == pytest.approx(same, rel=0.1)
+    moved = bound.chances(classes, 400, own + np.array([[-0.08, 0.08, 0.0], [0.0, 0.0, 0.0]]))
+    assert moved[0] > 5 * same[0]
+    assert moved[1] == pytest.approx(same[1], rel=0.1)
+    beyond = bound.chances(classes, 4000, own + np.array([[-0.2, 0.2, 0.0], [0.0, 0.0, 0.0]]))
+    assert beyond[0] > 0.99
+    # What is away by itself, and never varies.
+    certain = JointDistribution.from_probabilities([[1.0, 0.0]])
+    assert bound.chances(certain, 50, np.array([[0.8, 0.2]])).tolist() == [1.0]
+    assert bound.chances(certain, 50, np.array([[0.95, 0.05]])).tolist() == [0.0]

@@ -42,6 +42,7 @@ SensitiveNulls = Literal["suppress", "refuse", "category"]
 
 TWICE = "The same content twice"
 PROMISED = "Closeness is promised"
+GROWN = "Subtraction: if"
 _MISSING = "Missing sensitive values"
 MISSING_COUNTS = f"{_MISSING} count as a value here, because somebody said so."
 
@@ -479,8 +480,8 @@ def counted_missing(assumptions: Iterable[str]) -> str:
 
 
 def said_aloud(assumptions: Iterable[str]) -> tuple[str, ...]:
-    """What nobody should overlook: missing values, releases given twice, promises."""
-    return tuple(said for said in assumptions if said.startswith((_MISSING, TWICE, PROMISED)))
+    """What nobody should overlook: missing values, releases given twice, promises, subtraction."""
+    return tuple(said for said in assumptions if said.startswith((_MISSING, TWICE, PROMISED, GROWN)))
 
 
 def _told(column: LabelColumn) -> str:

@@ -38,7 +38,7 @@ PER_PART = 0.75
 """The most parts of a reference for every past record of its class."""
 
 FEWEST_PAST = 10
-"""Classes of fewer past records have the reference of another class: theirs would tell of single people."""
+"""No class is made of fewer past records: its reference would tell of single people."""
 
 MOST_PARTS = 1000
 """The finest reference, in parts."""
@@ -269,8 +269,8 @@ def public_references(counts: ArrayLike, smoothing: float = SMOOTHING) -> NDArra
 
     As many records as `smoothing` says, spread like all records, are added to every class. Then shares are
     rounded to parts, of which there are at most `PER_PART` for every past record, and at most `MOST_PARTS`.
-    How many parts there are tells the size of a class to about a fifth. Classes of fewer than `FEWEST_PAST`
-    records should be given the reference of another class.
+    How many parts there are tells the size of a class to about a fifth. No class should have fewer than
+    `FEWEST_PAST` records.
 
     >>> public_references([[30, 10, 0], [0, 10, 10]]).tolist()
     [[22, 8, 0], [1, 7, 7]]

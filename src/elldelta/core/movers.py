@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.distribution import JointDistribution, SparseRows, take_rows
-from elldelta.core.generalize.bounds import SharpPlan
 from elldelta.core.generalize.boxes import EFFORT, boxes, loss_of_boxes, position_weights
 from elldelta.core.occupancy import ClassFailures, class_failures_upper
 from elldelta.core.tiling import clean_cut
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from elldelta.core.box_tree import BoxTree
     from elldelta.core.distribution import MassTable
-    from elldelta.core.generalize.bounds import SharpBound
+    from elldelta.core.generalize.bounds import SharpBound, SharpPlan
     from elldelta.core.partition import Partition
     from elldelta.core.tiling import CutTree
 
@@ -98,8 +97,7 @@ class CommonWitnesses:
         values_of = [self.values[number] for number in self.range_of.tolist()]
         lengths = np.array([len(values) for values in values_of], dtype=np.int32)
         witnesses = np.fromiter(chain.from_iterable(values_of), np.int32, int(lengths.sum()))
-        found = ClassFailures(failures, lengths, witnesses)
-        return SharpPlan(bound, found, bound.total(failures))
+        return bound.promised(ClassFailures(failures, lengths, witnesses), classes)
 
 
 def common_witnesses(

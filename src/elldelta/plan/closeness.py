@@ -18,6 +18,7 @@ from elldelta.core.closeness import (
     public_references,
     total_reference,
 )
+from elldelta.core.distribution import JointDistribution
 from elldelta.core.generalize.bounds import ClosenessBound
 from elldelta.errors import ParameterError
 
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from elldelta.core.distribution import JointDistribution
+    from elldelta.core.generalize.bounds import SharpPlan
     from elldelta.core.partition import Partition
-    from elldelta.plan.classes import Classes
-    from elldelta.plan.planner import Planner
     from elldelta.plan.wish import Wish
 
 _DIGITS = 3
@@ -60,53 +59,70 @@ class Closeness:
         to: What the references are: the distribution of each class, or that of everybody.
         references: Whole numbers in proportion to the shares of all values: a row per class, or one for all.
         masses: About what share of all records each class has, at most.
+        risk: The estimated chance that a release with the plan's records is refused because a class is too
+            far from its reference; where classes move, because all of them together are.
     """
 
     limit: float
     to: ClosenessTo
     references: tuple[tuple[int, ...], ...]
     masses: tuple[float, ...]
+    risk: float = 0.0
 
     @classmethod
-    def of(
-        cls,
-        limit: float,
-        to: ClosenessTo,
-        classes: JointDistribution,
-        hulls: tuple[NDArray[np.int64], NDArray[np.int64]],
-    ) -> Closeness:
+    def of(cls, limit: float, to: ClosenessTo, classes: JointDistribution) -> Closeness:
         """References and masses from the past records of classes, rounded so that they tell no number.
 
         Args:
             limit: T.
             to: What to be close to.
             classes: The past records by class and value.
-            hulls: The lowest and highest positions of every class, from which neighbours are known.
         """
         table = np.concatenate([np.asarray(block) for _, block in classes.dense_blocks()])
-        references = total_reference(table) if to == "overall" else _of_neighbours(table, *hulls)
+        references = total_reference(table) if to == "overall" else public_references(table)
         masses = _down(table.sum(axis=1) / classes.total)
         rows = tuple(tuple(map(int, row)) for row in references)
         return cls(limit, to, rows, tuple(map(float, masses)))
 
     @classmethod
-    def promised(cls, planner: Planner, partition: Partition, classes: Classes) -> Closeness | None:
+    def promised(cls, wish: Wish, classes: JointDistribution) -> Closeness | None:
         """The closeness of a plan, if its wish asks for that.
 
         Args:
-            planner: The planner, with its wish.
-            partition: The class of every row of the model.
-            classes: The same classes over all combinations.
+            wish: The wish.
+            classes: The past records by class and value.
         """
-        wish = planner.wish
         if wish.closeness is None:
             return None
-        return cls.of(
-            float(as_limit(wish.closeness)),
-            wish.closeness_to,
-            planner.distribution.generalized(partition),
-            classes.hulls(planner.model.schema),
-        )
+        return cls.of(float(as_limit(wish.closeness)), wish.closeness_to, classes)
+
+    def judged(self, sharp: SharpPlan, classes: JointDistribution) -> SharpPlan:
+        """What classes promise and what is expected of them, with these references and masses.
+
+        Args:
+            sharp: What they promise of values.
+            classes: P of the classes.
+        """
+        if sharp.bound.closeness is None:
+            return sharp
+        rows = np.broadcast_to(self.shares, (classes.n_quasi_identifiers, self.shares.shape[1]))
+        near = ClosenessBound(sharp.bound.closeness.limit)
+        far = near.chances(classes, sharp.bound.whole_records, rows)
+        return sharp.with_far(far).with_masses(np.array(self.masses))
+
+    def root_risk(self, whole: JointDistribution, releases: int, n_records: int) -> float:
+        """The estimated chance that one class of everything is too far from any of the references.
+
+        Args:
+            whole: P of that class.
+            releases: t.
+            n_records: N.
+        """
+        rows = np.unique(self.shares, axis=0)
+        cells = np.concatenate([np.asarray(block, dtype=np.float64) for _, block in whole.dense_blocks()])
+        same = JointDistribution(np.repeat(cells / whole.total, len(rows), axis=0), 1.0)
+        near = ClosenessBound(float(self.exact_limit / releases))
+        return min(1.0, float(near.chances(same, n_records, rows).sum()))
 
     def check(self, n_classes: int, n_values: int) -> None:
         """Refuses what does not fit the classes and values of a plan."""
@@ -118,7 +134,7 @@ class Closeness:
             or any(n < 0 for row in self.references for n in row)
             or any(sum(row) >= _MOST for row in self.references)
             or len(self.masses) != n_classes
-            or not all(0.0 <= mass <= 1.0 for mass in self.masses)
+            or not all(0.0 <= share <= 1.0 for share in (*self.masses, self.risk))
         ):
             raise ParameterError("Every class of a plan for closeness needs its reference and its mass.")
 
@@ -181,46 +197,26 @@ class Closeness:
             "to": self.to,
             "references": [list(row) for row in self.references],
             "masses": list(self.masses),
+            "risk": self.risk,
         }
 
 
-def closeness_bound(
-    wish: Wish, marginal: NDArray[np.float64], n_records: int, risk: float | None
-) -> ClosenessBound | None:
+def closeness_bound(wish: Wish, past: JointDistribution) -> ClosenessBound | None:
     """What classes must keep for a wish, while they are made; None if it asks for no closeness.
 
     Args:
         wish: The wish.
-        marginal: How likely each value is.
-        n_records: The records of a release.
-        risk: The largest chance that a class is too far from its reference; None for plans without closeness.
+        past: The past records.
     """
-    if wish.closeness is None or risk is None:
+    if wish.closeness is None:
         return None
+    marginal, is_overall = past.value_marginal, wish.closeness_to == "overall"
     return ClosenessBound(
         float(as_limit(wish.closeness) / wish.releases),
-        n_records,
-        reference=marginal if wish.closeness_to == "overall" else None,
+        reference=marginal if is_overall else None,
         prior=SMOOTHING * marginal,
-        risk=risk,
+        least_mass=0.0 if is_overall else min(1.0, FEWEST_PAST / past.total),
     )
-
-
-def _of_neighbours(
-    table: NDArray[np.float64], lows: NDArray[np.int64], highs: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """References of classes; one with few past records has that of the nearest class with enough of them."""
-    references = public_references(table)
-    has_few = table.sum(axis=1) < FEWEST_PAST
-    enough = np.flatnonzero(~has_few)
-    if not enough.size:
-        return np.broadcast_to(total_reference(table), table.shape)
-    spans = np.maximum(1, highs.max(axis=0) - lows.min(axis=0))
-    for row in np.flatnonzero(has_few).tolist():
-        gaps = np.maximum(0, np.maximum(lows[row] - highs[enough], lows[enough] - highs[row])) / spans
-        apart = np.abs(lows[row] + highs[row] - lows[enough] - highs[enough]) / spans
-        references[row] = references[enough[np.argmin((gaps + 1e-3 * apart).sum(axis=1))]]
-    return references
 
 
 def _down(numbers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elldelta.core.class_size import shortfalls_upper
 from elldelta.core.distribution import JointDistribution, SparseRows
-from elldelta.core.generalize.bounds import FEWEST_EXPECTED, SharpBound
+from elldelta.core.generalize.bounds import SharpBound
 from elldelta.core.occupancy import class_failures_upper, count_chances
 from elldelta.core.sample_size import union_bound
 from elldelta.errors import ParameterError
 from elldelta.plan.movers import common_of
 from elldelta.plan.root import root_failure_upper
-from elldelta.plan.wish import checked_by
+from elldelta.plan.wish import asked_k, checked_by
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,10 +33,16 @@ _MOST_DENSE = 1 << 22
 """Cells of a table that are written out; of larger ones only those of witnesses."""
 
 
-def contradiction(plan: Plan) -> str | None:
-    """What in a plan does not follow from the rest, in words; None if all of it does."""
+def contradiction(plan: Plan, k: int | None = None) -> str | None:
+    """What in a plan does not follow from the rest, in words; None if all of it does.
+
+    Args:
+        plan: The plan.
+        k: The fewest records of a class, where no column implies it; by default as the plan says.
+    """
+    k = asked_k(plan.k, max(plan.ells), plan.min_records) if k is None else k
     if plan.schema.also_sensitive:  # every sensitive column by itself
-        return next((wrong for face in plan.faces if (wrong := contradiction(face)) is not None), None)
+        return next((wrong for face in plan.faces if (wrong := contradiction(face, k)) is not None), None)
     total = float(plan.witness_arrays[2].sum())
     if total > 1.0 + _SLACK:
         return f"Its witness cells add up to {total:.4g}, and probabilities to at most 1."
@@ -48,11 +55,14 @@ def contradiction(plan: Plan) -> str | None:
     wrong = (
         _wrong_terms(plan)
         or _wrong_closeness(plan)
-        or (_by_cells(plan) if plan.kind == "paper" else _sharp(plan))
+        or (_by_cells(plan) if plan.kind == "paper" else _sharp(plan, k))
     )
-    if wrong is None and plan.failure_upper > plan.n_planned * plan.delta * _UP:
+    failure = plan.failure_upper
+    if plan.closeness is not None:
+        failure += plan.n_planned * plan.closeness.risk
+    if wrong is None and failure > plan.n_planned * plan.delta * _UP:
         return (
-            f"Its failure probability is {plan.failure_upper:.4g}, more than {plan.n_planned} releases of "
+            f"Its failure probability is {failure:.4g}, more than {plan.n_planned} releases of "
             f"{plan.delta:g} each allow."
         )
     return wrong
@@ -88,16 +98,30 @@ def _wrong_closeness(plan: Plan) -> str | None:
         return "Its closeness belongs to a plan for a number of releases."
     if sum(plan.closeness.masses) > 1.0 + _SLACK:
         return "The shares of its classes add up to more than 1."
+    if plan.moving is not None and plan.records < plan.k:
+        return f"A release of {plan.records} records cannot show {plan.k}."
     return None
 
 
-def sharp_failures(plan: Plan) -> tuple[float, float]:
-    """What the sharp bound says of the witness cells of a plan: its failure, and that of its worst class.
+def sharp_failures(plan: Plan, k: int = 1) -> tuple[float, float]:
+    """What the numbers of a plan say of its failure and of that of its worst class, without closeness.
 
-    A plan fails if one of its classes does; if they move up its tree, if all of them together do.
+    A plan fails if one of its classes does; if they move up its tree, if all of them together do. Of k
+    records all classes together, which hold everybody, are sure.
     """
+    parts, n_releases = plan.min_records, plan.n_planned
+    short = shortfalls_upper(plan.masses_lower, plan.records // parts * parts, k)
+    total, failures = _values_failures(plan)
+    if plan.moving is None:
+        total += n_releases * float(short.sum())
+    times = 1 if checked_by(plan) == "owner" else n_releases
+    return min(1.0, total), float((failures * parts + times * short).max())
+
+
+def _values_failures(plan: Plan) -> tuple[float, NDArray[np.float64]]:
+    """What the sharp bound says of the witness cells of a plan: its failure, and that of every class."""
     if not plan.promises_values:
-        return 0.0, 0.0
+        return 0.0, np.zeros(1)
     # r records of a value are one in each of r parts of a release, as in planning.
     bound = SharpBound(
         plan.ell,
@@ -109,7 +133,7 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
     if common is not None:
         made = common.evaluate(JointDistribution(_table(plan), 1.0), bound)
         total = made.failure_upper if plan.moving is None else root_failure_upper(plan, bound)
-        return min(1.0, total), float(made.classes.failures_upper.max()) * plan.min_records
+        return total, made.classes.failures_upper
     found = class_failures_upper(
         _table(plan), bound.ell, bound.n_records, bound.releases, checked_by=bound.checked_by
     )
@@ -120,9 +144,7 @@ def sharp_failures(plan: Plan) -> tuple[float, float]:
         for row in np.flatnonzero(found.n_witnesses != n_written).tolist():
             failures[row] = _failure_as_written(np.array(plan.witness_cells[row]), bound)
     total = bound.total(failures) if plan.moving is None else root_failure_upper(plan, bound)
-    if plan.closeness is not None:  # the smallest classes may be given up
-        failures = failures[np.array(plan.closeness.masses) * plan.records > FEWEST_EXPECTED]
-    return min(1.0, total), float(failures.max(initial=0.0)) * plan.min_records
+    return total, failures
 
 
 def _failure_as_written(cells: NDArray[np.float64], bound: SharpBound) -> float:
@@ -138,8 +160,8 @@ def _failure_as_written(cells: NDArray[np.float64], bound: SharpBound) -> float:
     )
 
 
-def _sharp(plan: Plan) -> str | None:
-    failure, worst = sharp_failures(plan)
+def _sharp(plan: Plan, k: int) -> str | None:
+    failure, worst = sharp_failures(plan, k)
     if not _is_about(plan.failure_upper, failure, failure):
         return _wrong(plan, f"{failure:.4g}")
     if plan.moving is not None and worst > plan.moving.merge_risk * _UP:

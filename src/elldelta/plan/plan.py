@@ -231,15 +231,22 @@ class Plan(Shown):
     @cached_property
     def hull_loss(self) -> HullLoss:
         """Where the classes lie, weighed by what the plan expects in them, not by an owner's records."""
-        import numpy as np
-
         from elldelta.core.hull_loss import HullLoss
 
         lows, highs = self.classes.hulls(self.schema)
-        mass = np.array(
-            [sum(cells) for cells in self.witness_cells] if self.closeness is None else self.closeness.masses
-        )
-        return HullLoss(lows, highs, self.schema.sizes, mass)
+        return HullLoss(lows, highs, self.schema.sizes, self.masses_lower)
+
+    @property
+    def masses_lower(self) -> NDArray[np.float64]:
+        """How probable each class is at least: as its witnesses are together, or as closeness tells."""
+        import numpy as np
+
+        if self.closeness is not None:
+            return np.array(self.closeness.masses)
+        offsets, _, cells = self.witness_arrays
+        classes = np.repeat(np.arange(self.n_classes), np.diff(offsets))
+        masses: NDArray[np.float64] = np.bincount(classes, cells, self.n_classes).astype(np.float64)
+        return masses
 
     def utility(self, model: Model) -> Utility:
         """How much information the classes keep, measured on a model: a forecast for the plan's records."""

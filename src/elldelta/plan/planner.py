@@ -192,6 +192,7 @@ class Planner:
     ) -> None:
         self.model, self.wish = model, wish
         self.progress, self.effort = progress, effort
+        self.k = wish.asked_k
         self.movers = movers_of(wish, model.schema)
         self.distribution, self._groups = plan_groups(model, wish)
         if model.schema.also_sensitive:
@@ -203,7 +204,9 @@ class Planner:
     def _column(self, place: int) -> Planner:
         """The planner of one of several sensitive columns."""
         wish = wish_of(self.wish, self.model.schema, place)
-        return Planner(self.model.face(place), wish, effort=self.effort)
+        planner = Planner(self.model.face(place), wish, effort=self.effort)
+        planner.k = self.k  # the largest ell of any column implies it for all
+        return planner
 
     def made(self) -> Plan:
         """The plan that the wish asks for, whichever of the three ways it takes to say how many records."""
@@ -269,13 +272,18 @@ class Planner:
                 column._promised(n_records, partition, classes, common and common[place : place + 1])
                 for place, column in enumerate(self.columns)
             ]
-            return together(self.model, made, near=self.wish.closeness is not None)
+            return together(self.model, made)
         masses, whole = self._told(partition), self._column_bound(n_records)
         sharp = whole.evaluate(masses) if common is None else common[0].evaluate(masses, whole)
+        past = self.distribution.generalized(partition)
+        near = Closeness.promised(self.wish, past)
+        if near is not None:
+            sharp = near.judged(sharp, past)
+            risk = float(sharp.far.sum()) if self._risk is None else self._root_risk(near, n_records)
+            near = replace(near, risk=min(1.0, risk))
         excess = self._excess(sharp)
         if excess > 1.0:
             return None, excess
-        near = Closeness.promised(self, partition, classes)
         kind, failure = self.wish.kind, sharp.failure_upper
         found = self._finished(kind, n_records, classes, masses, sharp.witnesses, failure, None, near)
         if found.moving is not None:  # refused only if all classes together fail
@@ -284,11 +292,29 @@ class Planner:
             excess = max(excess, found.failure_upper / self.wish.budget)
         return found, excess
 
+    def _root_risk(self, near: Closeness, n_records: int) -> float:
+        """The estimated chance that a plan whose classes move has to refuse: not even all together are close.
+
+        Raises:
+            RefusedError: It is more than was allowed.
+        """
+        whole = self.distribution.generalized(Partition.single(self.distribution.n_quasi_identifiers))
+        risk = near.root_risk(whole, self.wish.releases, n_records)
+        if risk > self.wish.delta:
+            raise RefusedError(
+                "Classes that move up must stay close to the reference of every class that they hold, and "
+                "all of them together would not.",
+                found=f"A release whose classes have moved up that far is refused with a chance of about "
+                f"{risk:.2g}; {self.wish.delta:g} is allowed.",
+                remedy="Leave the merge risk out: fixed classes. Or compare with everybody (closeness to "
+                "overall), or allow a larger closeness.",
+            )
+        return risk
+
     @property
     def _risk(self) -> float | None:
         """What each class may fail with; None if it is what all of them may."""
-        wish = self.wish
-        return wish.delta if wish.merge_risk is None and wish.closeness is not None else wish.merge_risk
+        return self.wish.merge_risk
 
     def _bound(self, n_records: int, share: float = 1.0, *, fixed: bool = False) -> SharpBound | JointBound:
         """What sharp classes must promise, with a share of the failure that is allowed.
@@ -316,14 +342,16 @@ class Planner:
             wish.budget * share if risk is None else risk / parts,
             per_class=risk is not None,
             checked_by=checked_by(wish),
-            closeness=closeness_bound(wish, self.distribution.value_marginal, n_records, risk),
+            closeness=closeness_bound(wish, self.distribution),
+            k=self.k,
+            n_parts=parts,
         )
 
     def _excess(self, sharp: SharpPlan) -> float:
         """By what factor classes exceed what the wish allows; at most 1 is within."""
         if self._risk is None:
-            return sharp.failure_upper / self.wish.budget
-        return max(sharp.reached * self.wish.min_records / self._risk, sharp.strain)
+            return sharp.reached / self.wish.budget
+        return sharp.reached * self.wish.min_records / self._risk
 
     def classes(self, bound: SharpBound | JointBound) -> tuple[Partition, Classes]:
         """Boxes that keep a bound: over the rows of the model, over everything.

@@ -100,7 +100,7 @@ def wish_of(wish: Wish, schema: Schema, place: int) -> Wish:
     """
     names = schema.sensitive_names
     own = {name: own_of(name, getattr(wish, name), names)[place] for name in ("ell", "closeness")}
-    return replace(wish, **own)
+    return replace(wish, **own, k=wish.least_records if wish.is_certified else None)
 
 
 def check_choices(wish: Wish, names: Sequence[str]) -> None:
@@ -128,15 +128,12 @@ def own_of(what: str, value: Any, names: Sequence[str]) -> list[Any]:  # noqa: A
     return [value[name] for name in names]
 
 
-def together(
-    model: Model, made: Sequence[tuple[Plan | None, float]], *, near: bool
-) -> tuple[Plan | None, float]:
+def together(model: Model, made: Sequence[tuple[Plan | None, float]]) -> tuple[Plan | None, float]:
     """The plan of all columns, if each has one, and by what factor they exceed what is allowed.
 
     Args:
         model: The model of all columns.
         made: The plan of each column, if it keeps what is allowed, and its own factor.
-        near: Whether distances are promised: they do not add up, every column keeps its own. Failures do.
     """
     faces = [face for face, _ in made if face is not None]
     excess = sum(own for _, own in made)
@@ -150,4 +147,4 @@ def together(
         promise="",
         conditions=(),
     )
-    return joined, max(own for _, own in made) if near else excess
+    return joined, excess

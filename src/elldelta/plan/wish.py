@@ -238,6 +238,11 @@ class Wish:
         return max(usual if self.k is None else self.k, self.largest_ell * self.min_records)
 
     @property
+    def asked_k(self) -> int:
+        """The k that asks for more than the promise of values implies; otherwise 1, which asks nothing."""
+        return asked_k(self.least_records, self.largest_ell, self.min_records)
+
+    @property
     def n_planned(self) -> int:
         """How many releases the plan is made for: those that may be linked, or one of every owner."""
         return self.owners or self.releases
@@ -298,6 +303,11 @@ def promised_ell(
             "within 20 percentage points of what the plan says.",
         )
     return 1 if ell is None else ell
+
+
+def asked_k(k: int, ell: int, min_records: int) -> int:
+    """The k that asks for more than ell values of so many records each; otherwise 1, which asks nothing."""
+    return k if k > ell * min_records else 1
 
 
 def check_noisy(wish: Wish) -> None:

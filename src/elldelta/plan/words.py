@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from elldelta.core.generalize.bounds import FEWEST_EXPECTED
 from elldelta.plan.closeness import Closeness
 from elldelta.plan.several import slicing_conditions
 
@@ -29,6 +28,8 @@ DO_NOT_SHARE = (
 def promise_of(plan: Plan) -> str:
     """What a plan promises."""
     told = dict.fromkeys(part for face in plan.faces for part in _sentences(face))
+    if plan.is_certified and plan.k > max(plan.ells) * plan.min_records:
+        told[f"No published class holds fewer than {plan.k} records."] = None
     return " ".join((*told, *(_chances_of_passing(plan) if plan.is_certified else ())))
 
 
@@ -71,22 +72,28 @@ def _chances_of_passing(plan: Plan) -> list[str]:
     failure = sum(face.failure_upper for face in plan.faces)
     if plan.moving is None:
         return [_chance_of_fixed(plan, failure)]
-    moving, shows = plan.moving, "shows too few values"
-    if any(face.closeness is not None for face in plan.faces):
+    moving, shows, at_most = plan.moving, "shows too few values", "with probability at most"
+    if plan.k > max(plan.ells) * plan.min_records:
         shows = "does not pass"
+    if plan.closeness is not None:
+        shows, at_most = "is estimated not to pass", "with a chance of at most"
     each = f"In a release of at least {plan.records} records a class {shows}"
     if plan.owners is not None:
         each = f"If {plan.owners} owners publish {plan.records} records each, a class of one of them {shows}"
     return [
-        f"{each} with probability at most {moving.merge_risk:g}. It is then published together with its "
+        f"{each} {at_most} {moving.merge_risk:g}. It is then published together with its "
         "neighbour in the tree of this plan, and some others are by chance (decoys), so that a merged class "
         "does not tell why it was merged.",
         "To somebody who reads one release, and knows who is in which class but nobody's value, it moves the "
         "odds of any two tables that differ inside one pair of merged classes by a factor of at most "
         f"K_1 = {rounded_up(moving.k1)}; every further step up the tree multiplies it by {1.0 / moving.q:g}, "
         "and the factors of several merged classes, and of several releases, multiply.",
-        "A release is refused if not even all classes together pass: with probability at most "
-        f"{rounded_up(max(NEGLIGIBLE, failure / plan.n_planned))}.",
+        "A release is refused if not even all classes together pass: "
+        + (
+            f"with probability at most {rounded_up(max(NEGLIGIBLE, failure / plan.n_planned))}."
+            if plan.closeness is None
+            else f"estimated, with a chance of about {chance_of_refusal(plan):.1g}."
+        ),
     ]
 
 
@@ -94,9 +101,8 @@ def _chance_of_fixed(plan: Plan, failure: float) -> str:
     refused = "refused, or leaves out the classes that do not pass and says so"
     if plan.closeness is not None:
         return (
-            f"With {plan.records} records each class with more than {FEWEST_EXPECTED} of them is "
-            f"estimated to fail with a chance of at most {plan.delta:g}; a release with one that does is "
-            f"{refused}."
+            f"A release of at least {plan.records} records is estimated to pass, except with a chance of "
+            f"about {chance_of_refusal(plan):.1g}; one that does not is {refused}."
         )
     if plan.owners is not None:
         return (
@@ -107,6 +113,12 @@ def _chance_of_fixed(plan: Plan, failure: float) -> str:
         f"A release of at least {plan.records} records passes, except with probability at most "
         f"{rounded_up(failure / plan.releases)}; one that does not is {refused}."
     )
+
+
+def chance_of_refusal(plan: Plan) -> float:
+    """How likely a release with the plan's records is refused: a bound, and with closeness an estimate."""
+    failure = sum(face.failure_upper for face in plan.faces) / plan.n_planned
+    return max(NEGLIGIBLE, failure + sum(face.closeness.risk for face in plan.faces if face.closeness))
 
 
 def conditions_of(plan: Plan) -> tuple[str, ...]:
@@ -128,16 +140,18 @@ def _same_values(plan: Plan) -> tuple[str, ...]:
 
 def _own_conditions(plan: Plan) -> tuple[str, ...]:
     distribution = "independent draws from the distribution of the model"
-    others = f" that shows fewer than {plan.ell} values" if plan.promises_values else " that shows one value"
+    others = f", or others with at least {plan.ell} values" if plan.promises_values else ""
     if plan.also:
-        others = " that shows fewer values of a column than are promised"
+        others = ", or others with at least as many values of each column as are promised"
     if plan.is_certified:
         return (
             "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
             f"At most {plan.releases} releases are linked, or one ledger has admitted all of them."
             if plan.owners is None
             else "Where several releases are linked, one ledger has admitted all of them.",
-            f"No release minus another may isolate a group{others}; 'elldelta audit' looks for such groups.",
+            "Subtracting releases shows no smaller group: where all people of classes in one "
+            f"release are in a class of another, that class holds nobody else{others}. 'elldelta audit' "
+            "looks for such groups.",
             *(() if plan.moving is None else (DO_NOT_SHARE,)),
             f"Only the chance of passing assumes that records are {distribution}.",
         )
@@ -145,8 +159,7 @@ def _own_conditions(plan: Plan) -> tuple[str, ...]:
         "All linked releases use this plan's classes, fixed before anybody's records were seen.",
         f"Each release's records are {distribution}.",
         f"Each release has at least {plan.records} records, a number not chosen by looking at them.",
-        "Releases may share people in any way, and may even be copies of each other, but no release minus "
-        f"another may isolate a group{others}.",
+        "Releases may share people in any way, and may even be copies of each other.",
     )
 
 

@@ -191,12 +191,11 @@ def _run(
         Path | None,
         typer.Option(help="Put what is left for each target into this .csv or .parquet."),
     ] = None,
-    contained: Annotated[
+    same_records: Annotated[
         list[str] | None,
         typer.Option(
-            help="Releases of which one's people are all in the other, such as a.csv,b.csv, or no if there "
-            "are none: what subtraction isolates is then found, not only possible. May be given several "
-            "times.",
+            help="Releases of the same records under different classes, such as a.csv,b.csv: what does "
+            "subtraction isolate? May be given several times.",
         ),
     ] = None,
     series: Annotated[
@@ -225,8 +224,7 @@ def _run(
 
     given = releases or []
     asked: dict[str, Any] = {"ell": ell, "closeness": closeness, "closeness_to": closeness_to}
-    asked["contained"] = _contained(contained)
-    _check(before, targets, targets_output, shown)
+    _check(before, targets, targets_output, shown, same_records)
     with tables.reading("Linking") as read:
         read |= {"schema": schema, "foreign": columns.described(missing)}
         if explain:
@@ -243,6 +241,7 @@ def _run(
             given,
             **asked,
             model=model,
+            same_records=[options.names(text) for text in same_records or ()],
             series=[options.names(text) for text in series or ()],
             targets=targets,
             targets_output=targets_output,
@@ -256,23 +255,18 @@ def _run(
     raise typer.Exit(0 if result.holds else 3)
 
 
-def _contained(texts: list[str] | None) -> list[list[str]] | None:
-    """Which populations are said to be contained in which; None if nothing is said."""
-    from elldelta.audit.subtraction import contained_of
-
-    return contained_of(texts)
-
-
 def _check(
     before: Path | None,
     targets: Path | None,
     targets_output: Path | None,
     shown: ReportOptions,
+    same_records: list[str] | None,
 ) -> None:
     """Refuses options that do not go together, before anything is read."""
     for name, value in (
         ("--targets", targets),
         ("--report", shown.report),
+        ("--same-records", same_records),
     ):
         if before is not None and value:
             raise ParameterError(
@@ -345,7 +339,7 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
     from elldelta.pages.page import percent
 
     yield from map(output.as_options, said_aloud(found["assumptions"]))
-    ell, people = found["ell"], found["targets"]
+    ell, subtracted, people = found["ell"], found["differencing"], found["targets"]
     everywhere = "the release" if len(found["releases"]) == 1 else "all releases"
     if found["diversity_min"] is None:
         yield f"Nobody can be in {everywhere}."
@@ -356,8 +350,12 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
             f"records there, on average. {found['reference'][0].upper()}{found['reference'][1:]}: at most "
             f"{percent(found['baseline'])} for one value."
         )
-    if everywhere != "the release":
-        yield _subtraction_in_words(found["subtraction"])
+    if subtracted is not None:
+        yield (
+            f"Subtraction isolates {subtracted['groups']:,} groups that no release shows, "
+            f"{subtracted['groups_below']:,} of them with fewer than {ell} values"
+            + ("." if subtracted["declared"] else ", if the people of the subtracted classes are in both.")
+        )
     for owner in found.get("series", ()):
         yield from _series_in_words(owner, ell)
     if people is not None:
@@ -374,12 +372,6 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
             f"Of the records in {everywhere}, {percent(found['share_below'])} are in classes below {ell}, "
             f"{percent(found['share_exposed'])} in classes with a single value."
         )
-
-
-def _subtraction_in_words(found: dict[str, Any]) -> str:
-    n_below = found["groups_below"]
-    counted = f" Differences of classes that show so few values: {n_below:,}." if n_below else ""
-    return output.as_options(found["words"]) + counted
 
 
 def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:
@@ -416,7 +408,7 @@ def _closeness_in_words(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _print_gate(found: dict[str, Any]) -> None:
-    output.print_text(found["verdict"], _subtraction_in_words(found["subtraction"]))
+    output.print_text(found["verdict"])
     if "series" in found:
         output.print_text(*_series_in_words(found["series"], found["ell"]))
     if found["closeness"] is not None:

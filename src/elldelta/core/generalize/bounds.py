@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from statistics import NormalDist
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from elldelta.core.checks import MOST_RECORDS, check_ell, check_releases, check_whole
+from elldelta.core.class_size import least_mass, shortfalls_upper
 from elldelta.core.occupancy import class_failures_upper, no_witnesses
 from elldelta.core.partition import Partition
 from elldelta.errors import ParameterError, RefusedError
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from elldelta.core.distribution import JointDistribution
     from elldelta.core.occupancy import CheckedBy, ClassFailures
 
-
-FEWEST_EXPECTED = 10
-"""Classes in which no more records of a release are expected may be given up, where that loses less than a
-larger class around them: so few records cannot be close to anything but themselves."""
+K_SHARE = 0.1
+"""The share of what may fail that a search for classes leaves to those of fewer than k records."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,20 +30,19 @@ class ClosenessBound:
 
     Attributes:
         limit: The largest distance of one release, in total variation.
-        n_records: N.
         reference: The distribution that all classes are compared with; None: each has its own.
         prior: Mass that is added to a class before its own distribution becomes its reference.
-        risk: The largest chance, estimated, that a class is further away.
+        least_mass: The smallest probability of a class: the past records of a smaller one are too few for a
+            reference of its own.
     """
 
     limit: float
-    n_records: int
     reference: NDArray[np.float64] | None = None
     prior: NDArray[np.float64] | None = None
-    risk: float = 0.5
+    least_mass: float = 0.0
 
-    def nearness(self) -> Nearness:
-        """The same for compiled code."""
+    def nearness(self, n_records: int) -> Nearness:
+        """The same for compiled code, for releases of N records."""
         from elldelta.core.closeness_kernels import Nearness
 
         given = (self.reference, self.prior)
@@ -53,29 +50,28 @@ class ClosenessBound:
         for array in arrays:
             array.setflags(write=False)  # always, so that there is one compiled program
         reference, prior = arrays
-        quantile = NormalDist().inv_cdf(1.0 - self.risk)
-        return Nearness(self.limit, float(self.n_records), reference, prior, self.spare, quantile)
+        return Nearness(self.limit, float(n_records), reference, prior)
 
-    @property
-    def spare(self) -> float:
-        """The largest probability of a class that may be given up; 0 if none may."""
-        return 0.0 if self.prior is None else FEWEST_EXPECTED / self.n_records
+    def chances(
+        self, classes: JointDistribution, n_records: int, references: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """The estimated chance of every class to be further away than the limit.
 
-    def is_spared(self, masses: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Whether classes of these probabilities may be given up: owners leave out or merge what is there."""
-        spared: NDArray[np.bool_] = masses <= self.spare * (1.0 + 1e-9)
-        return spared
+        Args:
+            classes: P of the classes.
+            n_records: N.
+            references: What each class is compared with, where that is known; otherwise what this says.
+        """
+        from elldelta.core.closeness_kernels import each_too_far_chance
 
-    def strain(self, classes: JointDistribution) -> float:
-        """How far beyond the limit the worst class is likely to be; at most 1 is within."""
-        from elldelta.core.closeness_kernels import each_likely_distance
-
-        near, worst = self.nearness(), 0.0
-        for _, block in classes.dense_blocks():
-            distances = each_likely_distance(block, 1.0 / classes.total, near)
-            spared = self.is_spared(block.sum(axis=1) / classes.total)
-            worst = max(worst, float(distances[~spared].max(initial=0.0)))
-        return (worst / self.limit) ** 2
+        near, found = self.nearness(n_records), np.empty(classes.n_quasi_identifiers)
+        for start, block in classes.dense_blocks():
+            stop = start + len(block)
+            own = np.empty((0, 0)) if references is None else references[start:stop].copy()
+            own.setflags(write=False)  # as the other arrays of compiled code are
+            table = np.ascontiguousarray(block, dtype=np.float64)
+            found[start:stop] = each_too_far_chance(table, 1.0 / classes.total, near, own)
+        return found
 
 
 @dataclass(frozen=True)
@@ -91,6 +87,9 @@ class SharpBound:
         per_class: Whether the limit is for each class: how often the owner of a certified release must wait.
         checked_by: Who makes sure that enough values are left, and so what the failure of a class is.
         closeness: How close classes must stay to their references besides; ell = 1 then asks for nothing.
+        k: The fewest records of a class, where that is not implied by the values it shows; 1 asks nothing.
+        n_parts: r: a release is thought of as so many parts of N records each, t releases as r t of them.
+            That a class is too small or too far away is about the whole release.
     """
 
     ell: int
@@ -100,6 +99,8 @@ class SharpBound:
     per_class: bool = False
     checked_by: CheckedBy = "nobody"
     closeness: ClosenessBound | None = None
+    k: int = 1
+    n_parts: int = 1
 
     def __post_init__(self) -> None:
         check_whole("the number of records", self.n_records)
@@ -121,6 +122,29 @@ class SharpBound:
         """Whether distinct values are promised: closeness leaves one by itself."""
         return self.closeness is None or self.ell > 1
 
+    @property
+    def whole_records(self) -> int:
+        """The records of a whole release."""
+        return self.n_records * self.n_parts
+
+    @property
+    def weight(self) -> float:
+        """How much the failure of a whole release counts beside those that are added up for a limit."""
+        if self.checked_by == "owner":
+            return 1.0 / self.n_parts
+        return self.releases / (self.n_parts**2 if self.per_class else self.n_parts)
+
+    @property
+    def least_mass(self) -> float:
+        """The smallest probability of a class while classes are made: smaller ones hold k too seldom."""
+        own = 0.0 if self.closeness is None else self.closeness.least_mass
+        if self.limit is None:
+            return own
+        limit = K_SHARE * self.limit / self.weight
+        if self.checked_by == "owner" and not self.per_class:
+            limit /= self.releases
+        return max(own, least_mass(self.whole_records, self.k, limit, per_class=self.per_class))
+
     def total(self, failures: NDArray[np.float64]) -> float:
         """The failure of all classes, where it is per release of all of them together. Errs upwards."""
         times = self.releases if self.checked_by == "owner" else 1
@@ -140,18 +164,26 @@ class SharpBound:
             if self.asks_values
             else no_witnesses(classes.n_quasi_identifiers)
         )
-        failure = self.total(found.failures_upper)
+        made = self.promised(found, classes)
         if self.closeness is None:
-            return SharpPlan(self, found, failure)
-        if self.closeness.spare > 0.0:
-            spared = self.closeness.is_spared(classes.quasi_identifier_marginal)
-            found = replace(found, failures_upper=np.where(spared, 0.0, found.failures_upper))
-        return SharpPlan(self, found, failure, strain=self.closeness.strain(classes))
+            return made
+        return made.with_far(self.closeness.chances(classes, self.whole_records))
+
+    def promised(self, found: ClassFailures, classes: JointDistribution) -> SharpPlan:
+        """What classes with these witnesses promise: that they show enough values, and k records. Errs up.
+
+        A class is known to be as probable as its witnesses are together, or as P says where there are none.
+        """
+        if self.k <= 1:
+            return SharpPlan(self, found)
+        masses = classes.quasi_identifier_marginal
+        if self.asks_values and self.closeness is None:
+            masses = witness_masses(found, classes)
+        return SharpPlan(self, found).with_masses(masses)
 
     def with_records(self, n_records: int) -> SharpBound:
         """The same for releases of another size."""
-        closeness = None if self.closeness is None else replace(self.closeness, n_records=n_records)
-        return replace(self, n_records=n_records, closeness=closeness)
+        return replace(self, n_records=n_records)
 
 
 @dataclass(frozen=True)
@@ -220,16 +252,39 @@ class SharpPlan:
     Attributes:
         bound: What the bound assumes.
         classes: Witnesses and failure of each class.
-        failure_upper: Bound on the chance that some class fails, in any of the releases. May exceed 1 where
-            classes were evaluated, not made.
-        strain: How far the worst class is likely to be from its reference, over what is allowed, squared; 0
-            where that is not estimated.
+        short: Bound on the chance that a class holds fewer than k records of one release, one per class.
+        far: The estimated chance that it is too far from its reference in one release, one per class.
     """
 
     bound: SharpBound
     classes: ClassFailures
-    failure_upper: float
-    strain: float = 0.0
+    short: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
+    far: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
+
+    def with_masses(self, masses: NDArray[np.float64]) -> SharpPlan:
+        """The same where classes are known to be at least so probable."""
+        return replace(self, short=shortfalls_upper(masses, self.bound.whole_records, self.bound.k))
+
+    def with_far(self, chances: NDArray[np.float64]) -> SharpPlan:
+        """The same with these chances of being too far from the references."""
+        return replace(self, far=chances)
+
+    @property
+    def failure_upper(self) -> float:
+        """Bound on the chance that some class shows too few values or records, in any of the releases.
+
+        May exceed 1 where classes were evaluated, not made.
+        """
+        n_releases = self.bound.releases // self.bound.n_parts
+        return self.bound.total(self.classes.failures_upper) + n_releases * float(self.short.sum())
+
+    @property
+    def failures(self) -> NDArray[np.float64]:
+        """What counts against a limit for each class, with what is estimated."""
+        failures: NDArray[np.float64] = self.classes.failures_upper + self.bound.weight * (
+            self.short + self.far
+        )
+        return failures
 
     @property
     def witnesses(self) -> tuple[tuple[int, ...], ...]:
@@ -239,13 +294,12 @@ class SharpPlan:
     @property
     def reached(self) -> float:
         """What has a limit: the failure of the worst class, or of all classes together."""
-        worst = float(self.classes.failures_upper.max())
-        return worst if self.bound.per_class else self.failure_upper
+        return float(self.failures.max()) if self.bound.per_class else self.bound.total(self.failures)
 
     @property
     def holds(self) -> bool:
         """Whether the classes keep the limit."""
-        return self.bound.limit is not None and self.reached <= self.bound.limit and self.strain <= 1.0
+        return self.bound.limit is not None and self.reached <= self.bound.limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,20 +318,37 @@ class JointPlan:
     def reached(self) -> float:
         """What has a limit: the failure of the worst class, or of all classes together."""
         if not self.bound.per_class:
-            return sum(part.failure_upper for part in self.parts)
-        import numpy as np
-
-        return float(np.sum([part.classes.failures_upper for part in self.parts], axis=0).max())
+            return sum(part.reached for part in self.parts)
+        return float(np.sum([part.failures for part in self.parts], axis=0).max())
 
     @property
-    def strain(self) -> float:
-        """How far the worst class of any column is likely to be from its reference (`SharpPlan.strain`)."""
-        return max(part.strain for part in self.parts)
+    def short(self) -> NDArray[np.float64]:
+        """Bound on the chance of every class to hold fewer than k records, added up over the columns."""
+        chances: NDArray[np.float64] = np.sum([part.short for part in self.parts], axis=0)
+        return chances
+
+    @property
+    def far(self) -> NDArray[np.float64]:
+        """The estimated chance of every class to be too far from its reference in some column."""
+        chances: NDArray[np.float64] = np.sum([part.far for part in self.parts], axis=0)
+        return chances
 
     @property
     def holds(self) -> bool:
         """Whether the classes keep the limit."""
-        return self.bound.limit is not None and self.reached <= self.bound.limit and self.strain <= 1.0
+        return self.bound.limit is not None and self.reached <= self.bound.limit
+
+
+def witness_masses(found: ClassFailures, classes: JointDistribution) -> NDArray[np.float64]:
+    """The probability of the witnesses of every class together."""
+    offsets = np.concatenate(([0], np.cumsum(found.n_witnesses, dtype=np.int64)))
+    masses = np.zeros(classes.n_quasi_identifiers)
+    for start, block in classes.dense_blocks():
+        stop = start + len(block)
+        rows = np.repeat(np.arange(len(block)), found.n_witnesses[start:stop])
+        cells = np.asarray(block)[rows, found.values[offsets[start] : offsets[stop]]]
+        masses[start:stop] = np.bincount(rows, cells, len(block))
+    return masses / classes.total
 
 
 def keeps(distribution: JointDistribution, partition: Partition, criterion: Criterion) -> bool:
@@ -337,12 +408,19 @@ def refusal(distribution: JointDistribution, single: SharpPlan | JointPlan) -> R
         remedy = f"Wait for {needed} records per release, or lower ell or the number of releases."
     except RefusedError as error:
         found = f"{found} {error.found}"
-    if bound.closeness is not None and single.strain > 1.0:
+    if bound.closeness is not None and float(single.far.sum()) > 0.5 * min(1.0, single.reached):
         return RefusedError(
             f"No classes of releases of {bound.n_records} records stay within {bound.closeness.limit:g} of "
             "their references.",
             found="Even one class of everything is likely to be further away.",
             remedy=remedy.replace("lower ell", "allow a larger closeness, or lower ell"),
+        )
+    k = max(part.k for part in bound.parts)
+    if k > 1 and float(single.short.max()) > 0.5 * min(1.0, single.reached):
+        return RefusedError(
+            f"A release of {bound.n_records} records is too small for classes of at least {k} records.",
+            found=found,
+            remedy=remedy.replace("lower ell", "ask for a smaller k, or lower ell"),
         )
     return RefusedError(
         f"No classes keep {bound.releases} linked releases of {bound.n_records} records "

@@ -18,7 +18,7 @@ import numpy as np
 from elldelta.core.box_tree import BoxTree
 from elldelta.core.checks import check_whole
 from elldelta.core.distribution import take_rows, with_floats
-from elldelta.core.generalize.bounds import ClosenessBound, keeps, refuse_if_impossible
+from elldelta.core.generalize.bounds import K_SHARE, ClosenessBound, keeps, refuse_if_impossible
 from elldelta.core.partition import Partition, hulls_by_group
 from elldelta.core.tiling import check_positions
 from elldelta.errors import InternalError, ParameterError
@@ -166,10 +166,6 @@ class _Search:
         self.sizes = sizes
         self.criterion = criterion
         self.budget = None if criterion.per_class else criterion.limit  # what all classes share, if they do
-        self.spare = 0.0
-        # Several sensitive columns would be given up together: none is.
-        if criterion.closeness and len(distribution.slices) == 1:
-            self.spare = criterion.closeness.spare
         marginal, weights = weighed or (distribution.quasi_identifier_marginal, position_weights(sizes))
         self.occupied = np.flatnonzero(marginal > 0.0)
         every = self.occupied.size == marginal.size
@@ -240,9 +236,6 @@ class _Search:
         if self.many:  # there is no other search to compare with
             return _Found(box_of, attributes, places, 0.0, trade_off)
         loss = loss_of_boxes(box_of, self.grid.positions, self.grid.row_mass, self.grid.weights)
-        if self.spare > 0.0:  # what is given up costs its mass
-            masses = np.bincount(box_of, self.grid.row_mass)
-            loss += float(masses[masses <= self.spare].sum())
         return _Found(box_of, attributes, places, loss, trade_off)
 
     def _cut(
@@ -309,11 +302,11 @@ class _Search:
         shared: tuple[Any, ...] = (floor, power, FEW_TRIES if self.many else 1 << 30)
         nothing = np.empty((0, 2), dtype=np.float64)  # Lemma B gains next to nothing here
         limit = (criterion.limit or 0.0) * (1.0 - slack)
+        # Every column leaves its share to classes of fewer than k records, if that is asked of it.
+        limit *= 1.0 - K_SHARE * sum(part.k > 1 for part in criterion.parts)
         if self.budget is not None and criterion.checked_by == "owner":
             limit /= criterion.releases
-        mode, threshold = kernels.EACH if criterion.per_class else kernels.TOTAL, 0.0
-        if criterion.per_class and any(part.closeness is not None for part in criterion.parts):
-            mode, limit, threshold = kernels.NEAR, 1.0 - slack, math.log(limit / len(criterion.parts))
+        mode = kernels.EACH if criterion.per_class else kernels.TOTAL
         return tuple(
             kernels.Rule(
                 values.start,
@@ -321,13 +314,14 @@ class _Search:
                 mode,
                 limit,
                 1.0 / distribution.total,
-                threshold,
+                part.least_mass,
+                part.weight,
                 float(part.n_records),
                 nothing,
                 part.ell if part.asks_values else 0,
                 part.releases,
                 kernels.CHECKS[part.checked_by],
-                (part.closeness or ClosenessBound(0.0, 1)).nearness()._replace(spare=self.spare),
+                (part.closeness or ClosenessBound(0.0)).nearness(part.whole_records),
                 *shared,
             )
             for part, values in zip(criterion.parts, distribution.slices, strict=True)

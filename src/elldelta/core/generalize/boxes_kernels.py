@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from elldelta.core.generalize.cuts_kernels import Grid, best_cut
-from elldelta.core.generalize.strain_kernels import EACH, NEAR, TOTAL, Rule, Scratch, strain_of
+from elldelta.core.generalize.strain_kernels import EACH, TOTAL, Rule, Scratch, strain_of
 from elldelta.core.kernels import add_row, compiled, n_processors
 from elldelta.core.occupancy_kernels import CHECKS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CHECKS", "EACH", "NEAR", "TOTAL", "Grid", "Rule", "n_processors"]
+__all__ = ["CHECKS", "EACH", "TOTAL", "Grid", "Rule", "n_processors"]
 
 START, STOP, ATTRIBUTE, SIDES, NUMBER = range(5)
 """Of every record: its rows, the attribute of its best cut or -1, the first record of the two sides of that

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from elldelta.core.generalize.strain_kernels import EACH, NEAR, TOTAL, Rule, Scratch, strain_of
+from elldelta.core.generalize.strain_kernels import TOTAL, Rule, Scratch, strain_of
 from elldelta.core.kernels import add_row, compiled, n_stored
 
 if TYPE_CHECKING:
@@ -304,10 +304,7 @@ def score_of(gain: float, added: float, below: float, above: float, strain: floa
     """
     if rule.mode == TOTAL:
         return float(gain / max(added, rule.floor) ** rule.power)
-    if rule.mode == EACH:
-        kept = (log(below) + log(above)) / log(strain)
-    else:
-        kept = (1.0 / below + 1.0 / above) * strain
+    kept = (log(below) + log(above)) / log(strain)
     return float(gain * kept**rule.power)
 
 
@@ -371,8 +368,6 @@ def best_cut(
     strains = np.empty(2, dtype=np.float64)
     best = 0.0
     best_attribute = -1
-    if rule.mode == NEAR and strain > rule.limit:
-        return best_attribute  # it was given up
     for _ in range(min(n_cuts, rule.most_tries)):
         # Few are tried as a rule, so the largest is searched each time instead of sorting all.
         cut = 0
@@ -412,13 +407,6 @@ def best_cut(
                 passes = spent + added <= rule.limit and gain / max(added, rule.floor) ** rule.power > best
             else:
                 passes = strains[side] <= rule.limit
-            if not passes and rule.mode == NEAR and rule.near.spare > 0.0:
-                # What is given up costs its mass, which must be less than what it spares the other side.
-                mass = 0.0
-                for value in range(n_values):
-                    mass += cells[value] * rule.scale
-                gain -= mass
-                passes = mass <= rule.near.spare and gain > 0.0
             if not passes:
                 break
             side = 1 - side
