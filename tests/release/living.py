@@ -73,7 +73,6 @@ class World:
             person="who",
             living=living,
             ledger=ed.Ledger(self.folder / "ledger", owner),
-            on_failure="coarsen-suppress",
         )
         self.period[owner] += 1
         self.releases[owner].append(made.manifest)

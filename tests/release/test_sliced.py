@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.coins import COINS
 
 import elldelta as ed
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import seal
-from elldelta.ledger import begin_ledger, verify_ledger
+from elldelta.ledger import verify_ledger
 from elldelta.plan.plan import Plan
 from elldelta.release.row_checks import is_sliced
 from elldelta.release.rows import ReleaseRows
@@ -51,7 +52,7 @@ def past():
 def plan(past):
     schema = Schema.infer(past, ["age", "sex"], ["disease", "income"], widen={"age": "no"})
     model = ed.estimate(past[["age", "sex", "disease", "income"]], schema)
-    return ed.plan(model, ell={"disease": 3, "income": 2}, releases=2, records=2500, merge_risk=0.05)
+    return ed.plan(model, ell={"disease": 3, "income": 2}, releases=2, records=2500)
 
 
 def survivors(tables, columns):
@@ -195,7 +196,7 @@ def test_linked_releases_leave_ell_values_of_every_column(plan):
     rng = np.random.default_rng(4)
     shown = []
     for _ in range(2):
-        table = ed.release(drawn(rng), plan, on_failure="suppress").table
+        table = ed.release(drawn(rng), plan, leave_out=True).table
         table["class"] = table["age"] + "|" + table["sex"]
         shown.append(table)
     both = set(shown[0]["class"]) & set(shown[1]["class"])
@@ -228,12 +229,14 @@ def test_a_column_may_be_shown_without_a_promise(past):
     assert made.table["sex"].value_counts().to_dict() == table["sex"].value_counts().to_dict()
 
 
-def test_classes_are_merged_until_every_column_passes(plan):
-    """Few records: many classes fail, and a union must satisfy both columns."""
-    made = ed.release(drawn(np.random.default_rng(6), 300), plan, on_failure="coarsen-suppress")
-    certificate = made.manifest.coarsening
-    assert certificate["base_classes_failing"] > 0
-    assert ed.verify(made, plan).is_certified
+def test_classes_move_up_until_every_column_passes(past, plan):
+    """Few records: many classes fail, and a node must satisfy both columns."""
+    model = ed.estimate(past[["age", "sex", "disease", "income"]], plan.schema)
+    moves = ed.plan(model, ell={"disease": 3, "income": 2}, releases=2, records=2500, merge_risk=0.05)
+    made = ed.release(drawn(np.random.default_rng(6), 300), moves, **COINS)
+    assert made.manifest.moving["classes_together"] > 0.3 * moves.n_classes
+    assert ed.verify(made, moves).is_certified
+    assert not made.manifest.records_left_out
     assert made.manifest.diversity >= 3
     assert made.manifest.also[0]["diversity"] >= 2
 
@@ -241,13 +244,13 @@ def test_classes_are_merged_until_every_column_passes(plan):
 def test_groups_of_like_values_count_in_the_column_that_has_them(past):
     """A composite column beside another one: ell diseases, whatever their stages."""
     schema = Schema.infer(past, ["age", "sex"], ["disease+stage", "income"], widen={"age": "no"})
-    wish = {"releases": 2, "records": 2500, "merge_risk": 0.1}
+    wish = {"releases": 2, "records": 2500}
     plan = ed.plan(ed.estimate(past, schema), ell={"disease+stage": 3, "income": 2}, **wish)
     assert Plan.from_dict(plan.to_dict()) == plan
     assert "at least 3 groups of values of 'disease+stage'" in plan.promise
     names = [value.split(" + ")[0] for value in schema.sensitive.domain.values]
     assert all(len({names[value] for value in values}) == len(values) for values in plan.witnesses)
-    made = [ed.release(drawn(np.random.default_rng(seed)), plan, on_failure="suppress") for seed in (1, 2)]
+    made = [ed.release(drawn(np.random.default_rng(seed)), plan, leave_out=True) for seed in (1, 2)]
     assert all(ed.verify(each, plan).is_certified for each in made)
     assert made[0].manifest.diversity <= 6
     tables = [each.table.assign(**{"class": each.table["age"] + "|" + each.table["sex"]}) for each in made]
@@ -270,12 +273,12 @@ def test_what_several_columns_do_not_go_with_is_refused(past):
 
 
 def test_a_ledger_takes_releases_that_fit_in_every_column_and_leave_their_promises(plan, tmp_path):
-    """More releases than the plan is for, coarsened until the ledger admits them; each column is linked."""
+    """More releases than the plan is for; what the ledger has no room for is left out. Columns are linked."""
     ledger, rng, shown = tmp_path / "releases.ledger", np.random.default_rng(7), []
     for number in range(4):
         book = ed.Ledger(ledger, f"owner {number}")
         to = tmp_path / f"{number}.parquet"
-        ed.release(drawn(rng, 1500), plan, to=to, ledger=book, on_failure="coarsen-suppress")
+        ed.release(drawn(rng), plan, to=to, ledger=book, leave_out=True)
         shown.append(to)
     told = verify_ledger(ledger, plan_digest=plan.digest, terms=plan.all_terms).to_dict()
     assert [column["name"] for column in told["columns"]] == ["disease", "income"]
@@ -284,31 +287,21 @@ def test_a_ledger_takes_releases_that_fit_in_every_column_and_leave_their_promis
     assert audit.also[0].diversity_min_any >= 2
 
 
-def test_owners_to_come_are_refused_with_several_columns(plan, tmp_path):
-    book = ed.Ledger(tmp_path / "releases.ledger", "A", to_come=2)
-    with pytest.raises(ParameterError, match="one sensitive column"):
-        ed.release(drawn(np.random.default_rng(8)), plan, to=tmp_path / "a.parquet", ledger=book)
-    one = replace(plan, releases=1, also=tuple(replace(face, releases=1) for face in plan.also))
-    with pytest.raises(ParameterError, match="one sensitive column"):
-        begin_ledger(tmp_path / "ahead.ledger", one, 3)
-    assert not (tmp_path / "a.parquet").exists()
-
-
 def test_every_row_of_a_class_is_another_value_of_a_person_in_every_column(past, plan, tmp_path):
     """Patients with three records each: no person is behind a value of a column twice."""
     rng = np.random.default_rng(9)
-    patients = drawn(rng, 1500).assign(who=[f"patient {n}" for n in range(1500)])
+    patients = drawn(rng, 2500).assign(who=[f"patient {n}" for n in range(2500)])
     visits = pd.concat([patients, patients.assign(disease=rng.permutation(patients["disease"])), patients])
-    made = ed.release(visits, plan, to=tmp_path / "a.parquet", person="who", on_failure="coarsen-suppress")
+    made = ed.release(visits, plan, to=tmp_path / "a.parquet", person="who", leave_out=True)
     kept = {
         (who, disease, income): None
         for who, own in visits.groupby("who")
         for disease, income in first_of_each(own, plan.schema.sensitive.domain.values)
     }
     manifest = made.manifest
-    assert manifest.persons["persons"] == 1500 - manifest.records_left_out
-    assert manifest.records_read == 4500
-    assert manifest.persons["records_repeated"] == 4500 - len(kept)
+    assert manifest.persons["persons"] == 2500 - manifest.records_left_out
+    assert manifest.records_read == 7500
+    assert manifest.persons["records_repeated"] == 7500 - len(kept)
     assert manifest.persons["persons_per_class"] >= 3
     shown = pd.read_parquet(tmp_path / "a.parquet")
     if not manifest.records_left_out:
@@ -337,7 +330,7 @@ def moving(past):
     """A plan for people who grow older; men and women stay what they are."""
     schema = Schema.infer(past, ["age", "sex"], ["disease", "income"], widen={"age": "no"}, changes=["age"])
     model = ed.estimate(past[["age", "sex", "disease", "income"]], schema)
-    return ed.plan(model, ell={"disease": 3, "income": 2}, releases=2, records=2500, merge_risk=0.2)
+    return ed.plan(model, ell={"disease": 3, "income": 2}, releases=2, records=2500)
 
 
 def fewest_for_movers(tables, column):
@@ -362,7 +355,7 @@ def test_columns_of_people_who_move_have_witnesses_in_common(moving, tmp_path):
     rng, tables = np.random.default_rng(10), []
     for number in range(3):
         book, to = ed.Ledger(tmp_path / "releases.ledger", f"owner {number}"), tmp_path / f"{number}.parquet"
-        ed.release(drawn(rng, 900), moving, to=to, ledger=book, on_failure="coarsen-suppress")
+        ed.release(drawn(rng), moving, to=to, ledger=book, leave_out=True)
         tables.append(pd.read_parquet(to))
     told = verify_ledger(
         tmp_path / "releases.ledger", plan_digest=moving.digest, terms=moving.all_terms

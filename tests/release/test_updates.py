@@ -78,7 +78,7 @@ def test_publishing_naively_isolates_people(tmp_path):
     left = []
     for period in range(3):
         world.change("a", 4000 if period == 0 else 60, 0.01)
-        made = ed.release(world.tables["a"], world.plan, person="who", on_failure="coarsen")
+        made = ed.release(world.tables["a"], world.plan, person="who")
         left.append((world.tables["a"], made))
     joined = left[2][0][~left[2][0]["who"].isin(left[1][0]["who"])]
     assert joined.groupby(["age", "sex"])["value"].nunique().min() < world.plan.ell
@@ -115,7 +115,6 @@ def next_release(world, owner="a", **changes):
         person=changes.get("person", "who"),
         living=ed.Living(**options),
         ledger=ed.Ledger(world.folder / changes.get("ledger", "ledger"), changes.get("owner", owner)),
-        on_failure="coarsen-suppress",
     )
 
 
@@ -130,7 +129,7 @@ def test_states_that_are_not_the_last_one_are_refused(lived, tmp_path):
         next_release(lived, since=None)
     with pytest.raises(RefusedError, match="must tell what has changed"):
         ed.release(
-            lived.tables["a"], lived.plan, to=tmp_path / "r.parquet", person="who", on_failure="coarsen",
+            lived.tables["a"], lived.plan, to=tmp_path / "r.parquet", person="who",
             ledger=ed.Ledger(lived.folder / "ledger", "a"),
         )  # fmt: skip
     with pytest.raises(RefusedError, match="has not published under this plan"):
@@ -376,11 +375,11 @@ def test_a_plain_release_whose_file_is_lost_can_be_made_again(tmp_path):
     """Also where the ledger has little room: what is left out follows from what it knew at that time."""
     world = World(tmp_path, 3, owners=(), n_past=3000)
     for owner in "abcdefg":
-        table, place = world.born(300), tmp_path / f"{owner}.parquet"
+        table, place = world.born(world.plan.records), tmp_path / f"{owner}.parquet"
 
         def publish(rows, owner=owner, place=place):
             book = ed.Ledger(tmp_path / "ledger", owner)
-            made = ed.release(rows, world.plan, to=place, ledger=book, on_failure="suppress", overwrite=True)
+            made = ed.release(rows, world.plan, to=place, ledger=book, leave_out=True, overwrite=True)
             return made.manifest.to_dict()
 
         made = publish(table)

@@ -1,20 +1,26 @@
 """What an outsider's check must notice: manifests that were rewritten and sealed again by somebody else."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from tests.coins import COINS
 from tests.release.hospital_tables import people
 
 import elldelta as ed
 from elldelta.agency.registration import registration_of
+from elldelta.core.partition import Partition, sum_by_class
 from elldelta.errors import FileError, ParameterError, RefusedError
 from elldelta.files import as_bytes, seal
-from elldelta.release.content import content_digest
+from elldelta.plan.classes import Merged, class_labels
+from elldelta.release import Published, recomputed, verify_published
+from elldelta.release.content import content_digest, released_values
 from elldelta.release.manifest import FORMAT_VERSION, KIND, manifest_path
+from elldelta.release.manifest import moved as moves_of
 from elldelta.schema.schema import Schema
 
 
@@ -225,10 +231,7 @@ FORGED = {
     "utility": lambda claim: {**claim, "ncp": claim["ncp"] / 2},
     "utility by column": lambda claim: {**claim, "ncp_by_column": {"age": 0.0, "zip": 0.0}},
     "utility left out": lambda claim: None,
-    "coarsening": lambda claim: {**claim, "ncp_after": 0.0},
-    "coarsening merged": lambda claim: {**claim, "base_classes_merged": 3},
-    "coarsening suppressed": lambda claim: {**claim, "records_suppressed": 3},
-    "coarsening left out": lambda claim: None,
+    "records_left_out": lambda claim: 3,
     "utility too large": lambda claim: {**claim, "median_class": 10**400},
     "unknown": lambda claim: {"age": 3},
     "nulls": lambda claim: {"age": 3},
@@ -252,19 +255,103 @@ def test_what_nobody_can_compute_again_is_shown_as_the_owners_word(released):
     assert checked.claimed["records_read"] == 5000
     assert checked.claimed["records_quarantined"] == 2000
     assert any("owner's word" in said and "5,000" in said for said in checked.sentences)
-    assert "ncp_after" in ed.verify(path).claimed  # without the plan that is a claim, too
-    assert "ncp_after" not in checked.claimed
 
 
-@pytest.mark.parametrize(
-    "cost",
-    [5, "x", {}, [], {"ncp_after": 0.5}, "ncp_before", "base_classes_failing", "base_classes"],
-    ids=str,
-)
-def test_a_cost_that_is_none_is_refused_where_it_is_read(released, cost):
-    path, plan = released
-    own = json.loads(manifest_path(path).read_text())["coarsening"]
-    rewritten(path, coarsening={**own, cost: -1} if isinstance(cost, str) and cost in own else cost)
+@pytest.fixture
+def moved(model, tmp_path):
+    plan = ed.plan(model, ell=3, releases=2, records=3000, merge_risk=0.2)
+    path = tmp_path / "release.parquet"
+    made = ed.release(people(1500, 1), plan, to=path, **COINS).manifest.moving
+    assert 0 < made["classes_together"] <= plan.n_classes
+    assert ed.verify(path, plan).is_certified
+    assert ed.verify(path, plan).claimed["announced"] == COINS["announced"]
+    return path, plan
+
+
+MOVED = {
+    "rho": 0.5,
+    "q": 0.5,
+    "merge_risk": 0.1,
+    "k1": 2.0,
+    "odds_upper": 1.0,
+    "classes_planned": 3,
+    "classes_together": 0,
+}
+
+
+@pytest.mark.parametrize("name", [*MOVED, None])
+def test_how_classes_moved_is_computed_again(moved, name):
+    path, plan = moved
+    own = json.loads(manifest_path(path).read_text())["moving"]
+    assert own.keys() == {*MOVED, "announced"}
+    rewritten(path, moving=None if name is None else {**own, name: MOVED[name]})
+    with pytest.raises(FileError, match="is not the one its manifest describes"):
+        ed.verify(path, plan)
+
+
+@pytest.mark.parametrize("moving", [5, "x", {}, [], {"rho": 0.05}, {"rho": -1.0}], ids=str)
+def test_what_says_nothing_of_moves_is_refused_where_it_is_read(moved, moving):
+    path, plan = moved
+    own = json.loads(manifest_path(path).read_text())["moving"]
+    rewritten(path, moving={**own, **moving} if moving == {"rho": -1.0} else moving)
     for options in ((), (plan,)):
         with pytest.raises(FileError, match="changed or damaged"):
             ed.verify(path, *options)
+
+
+def grouped(plan, table, group_of):
+    """A release of other unions of the plan's classes, with the manifest that it would have."""
+    counts = estimated(plan, table)
+    classes = Merged(plan.classes, group_of)
+    shown = sum_by_class(counts, Partition(group_of))
+    digest = content_digest(class_labels(plan.schema, classes), released_values(plan.schema), shown)
+    bare = replace(plan, moving=None)  # nothing is said of moves, which need nodes
+    manifest = replace(recomputed(bare, classes, shown, digest), plan_digest=plan.digest)
+    return Published("forged", plan.schema, classes, shown, manifest)
+
+
+def estimated(plan, table):
+    model = ed.estimate(table, plan.schema)
+    return model.counts.by_class(plan.class_of(model.ranks), plan.n_classes)
+
+
+def test_only_nodes_of_the_tree_are_published_together(moved, model):
+    """Unions of neighbours that are no node, and unions under a plan whose classes are fixed."""
+    _, plan = moved
+    tree, table = plan.classes.tree, people(30_000, 3)
+    firsts, behind = tree.leaf_ranges
+    nodes = set(zip(firsts.tolist(), behind.tolist(), strict=True))
+    first = next(leaf for leaf in range(tree.n_leaves - 1) if (leaf, leaf + 2) not in nodes)
+    group_of = np.arange(tree.n_leaves) - (np.arange(tree.n_leaves) > first)
+    with pytest.raises(FileError, match="does not follow the plan"):
+        verify_published(grouped(plan, table, group_of), plan)
+    pair = next(first for first, behind in nodes if behind == first + 2)
+    group_of = np.arange(tree.n_leaves) - (np.arange(tree.n_leaves) > pair)
+    fixed = replace(plan, moving=None, promise="", conditions=())
+    verify_published(with_moves(grouped(plan, table, group_of), plan), plan)
+    with pytest.raises(FileError, match="does not follow the plan"):
+        verify_published(grouped(fixed, table, group_of), fixed)
+
+
+def with_moves(published, plan):
+    moving = moves_of(plan, published.classes, "a name")
+    return replace(published, manifest=replace(published.manifest, moving=moving))
+
+
+def test_a_fixed_release_that_leaves_records_out_must_say_so(released):
+    path, plan = released
+    rewritten(path, records_read=3003, records_left_out=3)
+    for options in ((), (plan,)):
+        with pytest.raises(FileError, match="records that are left out"):
+            ed.verify(path, *options)
+    rewritten(path, records_read=3003, records_left_out=3, leave_out=True)
+    assert ed.verify(path, plan).claimed["records_left_out"] == 3
+
+
+def test_a_class_below_k_is_noticed_without_the_plan(released):
+    path, plan = released
+    rewritten(path, k=10_000)
+    with pytest.raises(RefusedError, match="10000 records in every class"):
+        ed.verify(path)
+    with pytest.raises(FileError, match="disagree on k"):
+        ed.verify(path, plan)
