@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from tests.coins import COINS
 
 import elldelta as ed
 from elldelta.cli.main import execute
@@ -37,8 +38,8 @@ def made(tmp_path_factory):
     ed.write_plan(plan, folder / "plan.json")
     for seed, name in enumerate(("a", "b", "c"), start=1):
         ledger = ed.Ledger(folder / "plan.ledger", f"hospital {name}")
-        ed.release(people(300, seed), plan, to=folder / f"{name}.csv", ledger=ledger, on_failure="coarsen")
-    ed.release(people(300, 9), plan, to=folder / "never.csv", on_failure="coarsen")
+        ed.release(people(300, seed), plan, to=folder / f"{name}.csv", ledger=ledger, **COINS)
+    ed.release(people(300, 9), plan, to=folder / "never.csv", **COINS)
     lines = [json.loads(line) for line in (folder / "plan.ledger").read_text().splitlines()]
     assert lines[2]["misses"]
     return folder

@@ -96,7 +96,7 @@ def test_closeness_of_a_further_column_is_kept(path):
     entry = publish(path, certify(far, terms), terms=terms)
     assert entry.counts[0] == (0, *far[0].tolist())
     chain = verify_ledger(path, plan_digest=PLAN, terms=terms)
-    assert "16.6667 percentage points from what the plan says of 'income'" in chain.promise
+    assert "16.6667 percentage points of what the plan says of 'income'" in chain.promise
     other = FULL.copy()
     other[0, 4:] = [4, 8, 12]
     with pytest.raises(RefusedError, match="what the plan says of 'income' than was promised"):

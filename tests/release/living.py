@@ -25,7 +25,7 @@ class World:
         self.people = self.born(n_past)
         schema = ed.Schema.infer(self.people, ["age", "sex"], "value", widen={"age": "no"})
         model = ed.estimate(self.people, schema)
-        self.plan = ed.plan(model, ell=ell, releases=1, records=n_past // 2, merge_risk=0.2)
+        self.plan = ed.plan(model, ell=ell, releases=1, records=min(n_past // 2, 4000))
         self.tables = dict.fromkeys(owners, self.people.iloc[:0])
         self.period = dict.fromkeys(owners, -1)
         self.releases = defaultdict(list)
