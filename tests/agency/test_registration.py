@@ -537,7 +537,7 @@ class TestOtherPlans:
         agency.register(PLAN, make_registration(PLAN, first), "A")
         with pytest.raises(RefusedError, match="may isolate people") as refusal:
             agency.register(other, make_registration(other, second), "A")
-        assert refusal.value.found.endswith("in both: 1.")
+        assert refusal.value.found.endswith("in both: 2.")
         agency.register(other, make_registration(other, np.array(second) + 1), "A")
 
     def test_components_are_judged_one_by_one(self):

@@ -322,17 +322,20 @@ def test_the_same_records_under_other_classes_are_subtracted(engine):
 
     tables = [table({0: "0-1", 1: "0-1", 2: "2"}), table({0: "0", 1: "1-2", 2: "1-2"})]
     alone = audit(tables, ell=1, foreign=COLUMNS, engine=engine)
-    assert alone.differencing is None
+    assert (alone.subtraction.status, alone.subtraction.because) == ("possible", "unanswered")
+    assert alone.holds
     assert alone.diversity_min_any >= 1
-    found = audit(tables, ell=2, foreign=COLUMNS, same_records=[(0, 1)], engine=engine).differencing
-    [group] = found.smallest
-    assert (group.records, group.diversity, group.how) == (1, 1, "meet")
-    assert group.labels == ((("0-1", "p"),), (("1-2", "p"),))
-    assert found.groups_below == found.records_below == 1
-    result = audit(tables, ell=2, foreign=COLUMNS, same_records=[(0, 1)], engine=engine)
+    result = audit(tables, ell=2, foreign=COLUMNS, contained=[(0, 1)], engine=engine)
+    first, second = sorted(result.subtraction.smallest, key=lambda group: group.how)
+    assert (first.records, first.diversity, first.how) == (1, 1, "first minus second")
+    assert first.labels == ((("0-1", "p"),), (("0", "p"),))
+    assert (second.records, second.diversity, second.how) == (1, 1, "second minus first")
+    assert second.labels == ((("2", "p"),), (("1-2", "p"),))
+    assert {first.status, second.status} == {result.subtraction.status} == {"found"}
     assert not result.holds
-    with pytest.raises(DataError, match="same records"):
-        audit([tables[0], tables[1].slice(1)], ell=2, foreign=COLUMNS, same_records=[(0, 1)], engine=engine)
+    more = pa.concat_tables([tables[1].slice(1), tables[1].slice(6)])  # one flu less, one rash more
+    with pytest.raises(DataError, match="can be contained in the other"):
+        audit([tables[0], more], ell=2, foreign=COLUMNS, contained=[(0, 1)], engine=engine)
 
 
 def test_linking_is_compared_with_a_model_or_with_the_releases(engine):
@@ -364,7 +367,7 @@ def test_linking_is_compared_with_a_model_or_with_the_releases(engine):
 
 def test_the_public_document_has_no_label_and_no_small_count(engine):
     tables = [table_of(random_release(random.Random(seed), disjoint=True)) for seed in (3, 4)]
-    result = audit(tables, ell=3, foreign=COLUMNS, same_records=(), engine=engine)
+    result = audit(tables, ell=3, foreign=COLUMNS, engine=engine)
     full, public = result.to_dict(labels=True), result.to_dict(labels=True, public=True)
     assert full.keys() == public.keys()
     assert full["worst_classes"][0]["labels"]
@@ -401,7 +404,7 @@ def test_what_cannot_be_asked_is_refused(engine, tmp_path):
     assert not list(tmp_path.iterdir())
     overlapping = table_of(random_release(random.Random(2)))
     with pytest.raises(DataError, match="do not overlap"):
-        audit([overlapping] * 2, ell=2, foreign=COLUMNS, same_records=[(0, 1)], engine=engine)
+        audit([overlapping] * 2, ell=2, foreign=COLUMNS, contained=[(0, 1)], engine=engine)
 
 
 def test_table_2_of_the_paper(engine):

@@ -209,5 +209,7 @@ def test_a_table_that_has_grown_by_one_person_is_pointed_at(lived, tmp_path):
     for rows, file in zip((table.iloc[1:], table), files, strict=True):
         ed.release(rows, lived.plan, to=file, on_failure="coarsen")
     alone = audit(files)
-    assert any("are one owner's, subtracting them shows" in said for said in alone.assumptions)
+    assert (alone.holds, alone.subtraction.status) == (True, "possible")
+    assert alone.subtraction.diversity_min == 1
+    assert any("--series" in step for step in alone.next_steps)
     assert not audit(files, series=[files]).holds

@@ -107,13 +107,19 @@ def document(n_releases=3, *, public=False):
             }
         ]
         * 20,
-        "differencing": {
-            "pairs": 1, "groups": 7, "diversity_min": 1, "groups_below": 3, "records_below": 4,
-            "declared": True,
+        "subtraction": {
+            "status": "found", "because": "affirmed", "below": 5, "diversity_min": 1, "groups_below": 3,
+            "records_below": 4, "words": "What subtraction isolates. " * 6,
+            "pairs": [
+                {
+                    "releases": names[:2], "status": "found", "because": "affirmed", "groups_below": 3,
+                    "records_below": 4, "diversity_min": 1,
+                }
+            ],
             "smallest": [
                 {
                     "releases": names[:2], "how": "first minus second", "labels": [[label], [label] * 3],
-                    "records": 1, "diversity": 1,
+                    "records": 1, "diversity": 1, "status": "found",
                 }
             ],
         },

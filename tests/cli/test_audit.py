@@ -92,8 +92,9 @@ def test_a_label_with_two_meanings_is_refused_with_the_list(elldelta, tmp_path):
         ("--labels", "age=colour"),
         ("--labels", "age=number,text"),
         ("--labels", "disease=unknown"),
-        ("--same-records", "a.csv"),
-        ("--same-records", "a.csv,c.csv"),
+        ("--contained", "a.csv"),
+        ("--contained", "a.csv,c.csv"),
+        ("--contained", "no", "--contained", "a.csv,b.csv"),
         ("--targets", "people.csv"),
         ("--before", "new.csv", "--report", "page.html"),
     ],
@@ -161,11 +162,22 @@ def test_subtraction_fails_an_audit_that_linking_passes(elldelta, tmp_path):
         (tmp_path / name).write_text("\n".join(["age,disease", *rows, ""]), encoding="utf-8")
     command = ("audit", tmp_path / "a.csv", tmp_path / "b.csv", "--qi", "age", "--sensitive", "disease",
                "--ell", "3")  # fmt: skip
-    assert elldelta(*command, "--json").json["holds"]
-    found = elldelta(*command, "--same-records", "a.csv,b.csv", "--json", code=3).json
-    assert found["differencing"]["diversity_min"] == 1
-    assert found["differencing"]["groups_below"] == 1
-    assert "subtracting" in found["verdict"]
+    alone = elldelta(*command, "--json").json
+    assert (alone["holds"], alone["subtraction"]["status"]) == (True, "possible")
+    assert "But if everybody in" in alone["verdict"]
+    denied = elldelta(*command, "--contained", "no", "--json").json
+    assert [denied["subtraction"][name] for name in ("status", "because")] == ["possible", "denied"]
+    assert "But if" not in denied["verdict"]
+    found = elldelta(*command, "--contained", "a.csv,b.csv", "--json", code=3).json
+    assert found["subtraction"]["status"] == "found"
+    assert found["subtraction"]["diversity_min"] == 1
+    assert "minus" in found["verdict"]
+    said = elldelta(*command).out
+    assert "Subtraction: possible." in said
+    assert "(--contained)" in said
+    public = elldelta(*command, "--contained", "a.csv,b.csv", "--public", "--json", code=3).json
+    assert [public["subtraction"][name] for name in ("status", "groups_below")] == ["found", 10]
+    assert not public["subtraction"]["smallest"]
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from tests.oracles import exposure as oracle
-from tests.switch import quick_or_all
 
 from elldelta.core.bayes import posterior
-from elldelta.core.differencing import isolate
 from elldelta.core.diversity import (
     distances_to_overall,
     entropy_diversities,
@@ -29,7 +27,7 @@ from elldelta.core.exposure import (
 )
 from elldelta.core.linkage import ReleasedCounts, link
 from elldelta.core.partition import Partition
-from elldelta.errors import DataError, DistributionError
+from elldelta.errors import DistributionError
 
 tables = npst.arrays(np.int64, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.integers(0, 3))
 
@@ -204,162 +202,3 @@ def test_a_value_without_probability_is_refused_and_many_releases_do_not_underfl
     counts = [np.array([[1, 2]])] * 400
     found = posterior(np.ones((1, 2)), counts, [np.array([[1e-9, 2e-9]])] * 400)
     assert found == pytest.approx(np.array([[0.5, 0.5]]))
-
-
-# Differencing
-
-
-def two_releases(records, first, second):
-    """Both releases of one table of cells x values."""
-    return [ReleasedCounts.from_table(records, Partition(np.array(own))) for own in (first, second)]
-
-
-def test_the_worked_example_gives_the_middle():
-    records = np.array([[3, 2, 4], [1, 0, 0], [2, 5, 1]])
-    first, second = two_releases(records, [0, 0, 1], [0, 1, 1])
-    [found] = isolate(first, second)
-    assert found.how == "meet"
-    assert (found.first, found.second) == ((0,), (1,))
-    assert found.counts.tolist() == [1, 0, 0]
-    assert (found.records, found.diversity) == (1, 1)
-
-
-@settings(max_examples=quick_or_all(60, 120))
-@given(st.data())
-def test_what_is_isolated_is_true_and_no_determined_pair_is_missed(data):
-    n_cells, n_values = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 2))
-    # every cell holds every value, so that no pair of classes can be excluded by its values
-    records = data.draw(npst.arrays(np.int64, (n_cells, n_values), elements=st.integers(1, 3)))
-    numbers = st.lists(st.integers(0, 3), min_size=n_cells, max_size=n_cells)
-    classes = [np.unique(data.draw(numbers), return_inverse=True)[1] for _ in range(2)]
-    found = isolate(*two_releases(records, *classes))
-    pairs = sorted(set(zip(*(own.tolist() for own in classes), strict=True)))
-    inside = [(classes[0] == a) & (classes[1] == b) for a, b in pairs]
-    degree = [[sum(pair[side] == own for pair in pairs) for own in range(4)] for side in (0, 1)]
-    expected = {
-        (a, b) for a, b in oracle.determined_pairs(pairs, 4, 4) if degree[0][a] > 1 and degree[1][b] > 1
-    }
-    assert {(item.first[0], item.second[0]) for item in found if item.how == "meet"} == expected
-    for item in found:
-        if item.how == "meet":
-            mask = inside[pairs.index((item.first[0], item.second[0]))]
-        else:
-            outer = 0 if item.how == "first minus second" else 1
-            own, others = (item.first, item.second) if outer == 0 else (item.second, item.first)
-            assert len(own) == 1
-            assert others
-            mask = (classes[outer] == own[0]) & ~np.isin(classes[1 - outer], others)
-            assert mask.any()
-        assert item.counts.tolist() == records[mask].sum(axis=0).tolist()
-
-
-@given(st.data())
-def test_values_that_do_not_occur_only_sharpen_what_is_isolated(data):
-    n_cells = data.draw(st.integers(1, 8))
-    records = data.draw(npst.arrays(np.int64, (n_cells, 3), elements=st.integers(0, 2)))
-    numbers = st.lists(st.integers(0, 3), min_size=n_cells, max_size=n_cells)
-    classes = [np.unique(data.draw(numbers), return_inverse=True)[1] for _ in range(2)]
-    for item in isolate(*two_releases(records, *classes)):
-        if item.how == "meet":
-            mask = (classes[0] == item.first[0]) & (classes[1] == item.second[0])
-        else:
-            outer = 0 if item.how == "first minus second" else 1
-            own, others = (item.first, item.second) if outer == 0 else (item.second, item.first)
-            mask = (classes[outer] == own[0]) & ~np.isin(classes[1 - outer], others)
-        assert item.counts.tolist() == records[mask].sum(axis=0).tolist()
-
-
-def test_components_are_judged_one_by_one():
-    """Where the records are the same, subtraction gives them away, whatever the releases hold elsewhere."""
-    records = np.array([[3, 2, 4], [1, 0, 0], [2, 5, 1], [1, 1, 1]])
-    first, second = two_releases(records, [0, 0, 1, 2], [0, 1, 1, 2])
-    other = ReleasedCounts(second.partition, second.counts + np.array([[0], [0], [1]]))
-    with pytest.raises(DataError, match="cannot hold the same records"):
-        isolate(first, other)
-    [one, two] = isolate(first, other, declared=False)  # c1 ∪ c2 less c1, and c2 ∪ c3 less c3
-    assert one.counts.tolist() == two.counts.tolist() == [1, 0, 0]
-
-
-def test_a_pair_is_isolated_in_a_component_of_the_same_records_only():
-    """c2 meets c4 in the middle of a chain: no class lies inside another one there."""
-    records = np.array([[3, 2, 4], [2, 2, 2], [1, 0, 0], [3, 3, 3], [2, 5, 1]])
-    first, second = two_releases(records, [0, 0, 1, 1, 2], [0, 1, 1, 2, 2])
-    found = isolate(first, second, declared=False)
-    assert [item.counts.tolist() for item in found if item.how == "meet"] == [[1, 0, 0]]
-    more = ReleasedCounts(second.partition, second.counts + np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]]))
-    assert not [item for item in isolate(first, more, declared=False) if item.how == "meet"]
-
-
-@settings(max_examples=quick_or_all(150, 600))
-@given(st.data())
-def test_no_set_of_classes_inside_another_leaves_less_than_what_is_found(data):
-    """Releases of people who are not all the same, against all sets of classes that may be subtracted."""
-    n_cells, n_values = data.draw(st.integers(2, 7)), data.draw(st.integers(1, 4))
-    numbers = st.lists(st.integers(0, 4), min_size=n_cells, max_size=n_cells)
-    people = npst.arrays(np.int64, (n_cells, n_values), elements=st.integers(0, 3))
-    first, second = (
-        ReleasedCounts.from_table(
-            data.draw(people), Partition(np.unique(data.draw(numbers), return_inverse=True)[1])
-        )
-        for _ in range(2)
-    )
-    found = {}
-    for item in isolate(first, second, declared=False):
-        if item.how != "meet":
-            taken = item.second if item.outer[0] == 0 else item.first
-            found.setdefault(item.outer, {})[taken] = item.counts
-    for side, (own, other) in enumerate(((first, second), (second, first))):
-        for outer in range(len(own.counts)):
-            fitting = {
-                taken: own.counts[outer] - other.counts[list(taken)].sum(axis=0)
-                for taken in oracle.sets_inside(own, other, outer)
-            }
-            fitting = {taken: rest for taken, rest in fitting.items() if (rest >= 0).all()}
-            listed = found.pop((side, outer), {})
-            for taken, counts in listed.items():
-                assert counts.tolist() == fitting[taken].tolist()
-            for taken, rest in fitting.items():
-                # What is left by this set, or else by one more class: then it holds whole published classes.
-                assert any((counts <= rest).all() for counts in listed.values()) or any(
-                    set(taken) <= set(more) and not left.any() for more, left in fitting.items()
-                )
-    assert not found
-
-
-def test_a_class_that_shares_nobody_does_not_hide_what_the_others_leave():
-    """Once all classes inside were subtracted together: one that does not fit hid the person in between."""
-    outer, together = [[3, 3, 3, 1]], Partition(np.array([0, 0]))
-    apart = Partition(np.array([0, 1]))
-    for others in ([[3, 3, 3, 0], [0, 0, 2, 5]], [[3, 3, 3, 0], [0, 0, 2, 1]]):
-        found = isolate(
-            ReleasedCounts(together, np.array(outer)),
-            ReleasedCounts(apart, np.array(others)),
-            declared=False,
-        )
-        assert found[0].counts.tolist() == [0, 0, 0, 1]
-        assert found[0].second == (0,)
-
-
-def test_a_class_is_inside_another_one_if_the_rest_of_it_is_empty():
-    first = ReleasedCounts(Partition(np.array([0, 1, 1])), np.array([[0, 0, 0, 0], [3, 3, 3, 1]]))
-    second = ReleasedCounts(Partition(np.array([0, 0, 1])), np.array([[3, 3, 3, 0], [0, 0, 2, 1]]))
-    found = isolate(first, second, declared=False)
-    assert found[0].counts.tolist() == [0, 0, 0, 1]
-
-
-def test_many_classes_inside_one_are_tried_from_those_that_leave_least():
-    parts = np.vstack([np.eye(12, dtype=np.int64) * 2, np.full((1, 12), 3)])
-    whole = parts[:-1].sum(axis=0) + np.eye(12, dtype=np.int64)[0]
-    whole[-1] = 1  # so that the last small one does not fit, and neither do all the others together
-    first = ReleasedCounts(Partition(np.zeros(13, dtype=np.int64)), whole[np.newaxis])
-    second = ReleasedCounts(Partition(np.arange(13)), parts)
-    [found, *_] = isolate(first, second, declared=False)
-    assert found.counts.tolist() == [1, *[0] * 10, 1]
-
-
-def test_releases_of_different_records_are_refused():
-    records = np.array([[3, 2, 4], [1, 0, 0], [2, 5, 1]])
-    first, _ = two_releases(records, [0, 0, 1], [0, 1, 1])
-    _, second = two_releases(records + 1, [0, 0, 1], [0, 1, 1])
-    with pytest.raises(DataError, match="cannot hold the same records"):
-        isolate(first, second)

@@ -354,7 +354,7 @@ def foreign(bench: Bench) -> dict[str, Any]:
     if len(tables) > 1:
         gate = tried(lambda: ed.audit_before(tables[-1], tables[:-1], engine=bench.engine, **asked))
         found["gate"] = gate if isinstance(gate, str) else facts.of_gate(gate)
-        found["same"] = tried(lambda: bench.audit(tables, same_records=[[0, 1]], **asked)["differencing"])
+        found["same"] = tried(lambda: bench.audit(tables, contained=[[0, 1]], **asked)["subtraction"])
         order = list(range(len(tables)))
         found["series"] = tried(lambda: bench.audit(tables, series=[order], **asked)["series"])
     return found

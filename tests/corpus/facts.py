@@ -106,7 +106,7 @@ def of_audit(found: ed.Audit) -> dict[str, Any]:
     names = ("share_surest", "share_before", "share_after")
     facts["readings"] = [[reading[name] for name in names] for reading in told["readings"]]
     facts["members"] = list(told["memberships"].values())
-    for name in ("closeness", "differencing", "targets"):
+    for name in ("closeness", "subtraction", "targets"):
         if told[name] is not None:
             facts[name] = numbers_of(told[name])
     if "series" in told:

@@ -136,19 +136,27 @@ def determined_pairs(pairs, n_first, n_second):
     return found
 
 
-def sets_inside(own, other, outer):
-    """All sets of classes of another release that lie in one class: where they share a value with any class.
+def subtractions(own, other):
+    """All unions of classes of one release less a class or a union of the other, of which one is a class.
 
-    A class that meets one class of the other release only is that class again, and nothing lies in it.
+    Yields the classes of `own`, those of `other` that are subtracted, and what is left by value, wherever the
+    people of the subtracted classes can all be in the others: they share a value with no other class there,
+    and with those that they share one with they fit.
     """
-    cells = range(len(own.partition.class_of))
-    pairs = {(int(own.partition.class_of[cell]), int(other.partition.class_of[cell])) for cell in cells}
-    shares = {
-        (a, b)
-        for a, b in pairs
-        if any(min(x, y) > 0 for x, y in zip(own.counts[a], other.counts[b], strict=True))
-    }
-    inside = sorted(b for a, b in shares if a == outer and {c for c, d in shares if d == b} == {outer})
-    if sum(a == outer for a, _ in pairs) < 2:
-        return []
-    return [taken for n in range(1, len(inside) + 1) for taken in combinations(inside, n)]
+    pairs = set(zip(own.partition.class_of.tolist(), other.partition.class_of.tolist(), strict=True))
+    touched = [
+        {a for a, c in pairs if c == b and ((own.counts[a] > 0) & (other.counts[b] > 0)).any()}
+        for b in range(len(other.counts))
+    ]
+    for outer in _unions(len(own.counts)):
+        for inner in _unions(len(other.counts)):
+            near = set().union(*(touched[b] for b in inner))
+            if min(len(outer), len(inner)) > 1 or not near <= {*outer} or not all(touched[b] for b in inner):
+                continue
+            taken = other.counts[list(inner)].sum(axis=0)
+            if (own.counts[list(near)].sum(axis=0) >= taken).all():
+                yield outer, inner, (own.counts[list(outer)].sum(axis=0) - taken).tolist()
+
+
+def _unions(n_classes):
+    return [each for n in range(1, n_classes + 1) for each in combinations(range(n_classes), n)]

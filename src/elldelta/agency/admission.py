@@ -333,15 +333,13 @@ def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Reg
         ell = max(plan.ells[place], item.plan.ells[place])
         below = [
             group
-            for group in isolate(
-                *_side_by_side(item, plan, published, place, column.value_groups), declared=False
-            )
-            if group.diversity < ell
+            for group in isolate(*_side_by_side(item, plan, published, place, column.value_groups), below=ell)
+            if not group.is_of_equals
         ]
         if below:
             raise RefusedError(
                 "Subtracted from a release that is published, or yours, this one may isolate people.",
-                found=f"Their classes differ, and so many groups with fewer than {ell} values"
+                found=f"Their classes differ, and so many differences with fewer than {ell} values"
                 f"{plan.all_terms.parts[place].of_column} remain, if the people of the classes that are "
                 f"subtracted are in both: {len(below)}.",
                 remedy="Publish the same people under one plan with fixed classes only.",

@@ -57,7 +57,7 @@ def audit(
     schema: Schema | str | os.PathLike[str] | None = None,
     model: Model | str | os.PathLike[str] | None = None,
     foreign: ForeignColumns | None = None,
-    same_records: Sequence[Sequence[int | str]] = (),
+    contained: Sequence[Sequence[int | str]] | None = None,
     series: Sequence[Sequence[int | str]] = (),
     targets: Any = None,  # noqa: ANN401 (a file or a table in memory)
     targets_output: Path | None = None,
@@ -78,8 +78,10 @@ def audit(
         model: What linking is compared with instead of the reference: counts of past records.
         foreign: Which columns to link by and what their labels mean, for releases that neither a manifest
             nor a schema describes.
-        same_records: Sets of releases, by their places from 0 or their names, that hold the same records
-            under different classes; subtraction is tried on them.
+        contained: Whether one table's population is contained in another's: sets of releases, by their places
+            from 0 or their names, of which the people of one are all in the other, for any two of a set; an
+            empty list: of none. What subtraction isolates is then found, not only possible. Nobody has said
+            so by default.
         series: Releases of one owner in the order in which they were published, named in the same way: what
             subtracting each from the next shows. Those whose manifests name an owner and a line of a ledger
             are found without it.
@@ -99,7 +101,7 @@ def audit(
             )
         check_writable(targets_output, overwrite=overwrite)
     releases = each_once(releases)
-    same = [_places(group, releases, "same_records") for group in same_records]
+    inside = _contained(contained, releases)
     named = [_places(group, releases, "series") for group in series]
     check_series(named)
     known = None if model is None else loaded(model, Model, read_model)
@@ -128,7 +130,7 @@ def audit(
                 wanted,
                 model=known,
                 closeness=asked,
-                same_records=same,
+                contained=inside,
                 targets=totals,
                 owners=owners,
             ),
@@ -181,6 +183,7 @@ def audit_before(
     schema: SchemaOrPath | None = None,
     foreign: ForeignColumns | None = None,
     series: Sequence[int | str] = (),
+    contained: Sequence[Sequence[int | str]] | None = None,
     csv_format: CsvFormat | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -188,18 +191,21 @@ def audit_before(
     """Whether publishing a new release would take anybody below ell, or shares too far from a reference.
 
     If it is the next one of an owner (`series` names those before it, in their order, or their manifests say
-    so), also whether subtracting them would show too few values of those who came, went or stayed.
+    so), also whether subtracting them would show too few values of those who came, went or stayed. And
+    whether subtracting it from the others isolates people, if one population is contained in another
+    (`contained`).
     """
     asked = Asked.of(closeness, closeness_to)
     reading = Reading(schema, foreign, csv_format, engine, progress)
     given = [*each_once([*published, new])]
     named = [[*_places([*series, len(given) - 1], given, "series")]] if series else []
+    inside = _contained(contained, given)
     given = locate_all(given, engine)
     owners = owners_of(given, named)
     answers = []
     for place in reading.sensitive_places(given):
         evidence = replace(reading, place=place).gather(given, asked=asked)
-        answers.append(gate(evidence, _wanted(ell, evidence, asked), asked, owners))
+        answers.append(gate(evidence, _wanted(ell, evidence, asked), asked, owners, inside))
     # Every sensitive column must hold; the first that does not says why.
     return next((answer for answer in answers if not answer.holds), answers[0])
 
@@ -331,6 +337,12 @@ class Reading:
             )
         described.check([item.name for item in found])
         return described, known, given
+
+
+def _contained(
+    contained: Sequence[Sequence[int | str]] | None, releases: Sequence[Any]
+) -> list[list[int]] | None:
+    return None if contained is None else [_places(group, releases, "contained") for group in contained]
 
 
 def _places(names: Sequence[int | str], releases: Sequence[Any], option: str) -> list[int]:

@@ -12,7 +12,7 @@ from elldelta.audit.releases import counted_missing
 from elldelta.audit.result import LIMITS
 from elldelta.audit.series import measure_series
 from elldelta.audit.shares import measure_closeness
-from elldelta.audit.subtraction import isolated_groups
+from elldelta.audit.subtraction import subtract
 from elldelta.core.exposure import fewest_in_any_group, smallest
 from elldelta.core.like_values import n_groups_left
 from elldelta.errors import counted
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from elldelta.audit.evidence import Evidence
     from elldelta.audit.series import Owner, SeriesFound
     from elldelta.audit.shares import Asked, ClosenessFound
-    from elldelta.audit.subtraction import IsolatedGroup
+    from elldelta.audit.subtraction import Subtraction
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,7 @@ class Gate(Shown):
         ell: The number of values that must be left.
         diversity_min: The fewest values left for anybody in the new release, in any group that contains it.
         classes: The classes of the new release that fail, worst first.
-        isolated: Groups below ell that subtraction isolates between it and a release of the same plan with
-            other classes, if the people of the subtracted classes are in both; fewest values first.
+        subtraction: What subtracting it from the published releases, and these from it, isolates.
         assumptions: What was taken for granted, in words.
         closeness: How far from a reference shares can be for people in the new release, if that was asked.
         series: What subtracting the owner's last release from it shows, if it is not the owner's first.
@@ -75,7 +74,7 @@ class Gate(Shown):
     ell: int
     diversity_min: int | None
     classes: tuple[GateClass, ...]
-    isolated: tuple[IsolatedGroup, ...]
+    subtraction: Subtraction
     assumptions: tuple[str, ...]
     closeness: ClosenessFound | None = None
     series: SeriesFound | None = None
@@ -94,7 +93,7 @@ class Gate(Shown):
     @property
     def holds(self) -> bool:
         """Whether everything that was asked for would hold for everybody in the new release."""
-        return not self.classes and not self.isolated and not self._isolates
+        return not self.classes and self.subtraction.holds and not self._isolates
 
     @property
     def _isolates(self) -> bool:
@@ -123,19 +122,13 @@ class Gate(Shown):
             fewest = self.ell if self.diversity_min is None else self.diversity_min
             among = f"whoever is in {self.before} stays among at least {fewest} values ({self.ell} wanted)"
             kept = " and ".join([*([among] if self.ell > 1 or not close else []), *close])
-            return (
-                f"It may be published: {kept}, whichever of the published releases they are also in."
-            ) + counted_missing(self.assumptions)
+            yes = f"It may be published: {kept}, whichever of the published releases they are also in."
+            return yes + counted_missing(self.assumptions) + self.subtraction.proviso
         below = [item for item in self.classes if item.values_left < self.ell]
         if not self.classes and self._isolates and self.series is not None:
             return f"Do not publish: {self.series.words(self.ell)}."
         if not self.classes:
-            worst = self.isolated[0]
-            return (
-                f"Do not publish if {self.before} shares people with {worst.releases[0]}: subtracting one "
-                f"from the other isolates {len(self.isolated):,} groups with fewer than {self.ell} values, "
-                f"at worst {worst.diversity}."
-            )
+            return f"Do not publish: {self.subtraction.isolates}."
         told = []
         if below:
             told.append(
@@ -161,7 +154,7 @@ class Gate(Shown):
             "classes_below": sum(item.values_left < self.ell for item in self.classes),
             "classes_below_already": self.already_below,
             "records_below": self.records_below,
-            "groups_isolated": len(self.isolated),
+            "subtraction": self.subtraction.to_dict(labels=False),
             "closeness": None if self.closeness is None else self.closeness.to_dict(labels=False),
             **({} if self.series is None else {"series": self.series.to_dict(labels=False)}),
             "classes": [{**asdict(item), "labels": list(item.labels)} for item in self.classes],
@@ -173,12 +166,18 @@ class Gate(Shown):
             told = [f"somebody would be left with fewer than {self.ell} values"] if self.records_below else []
             told += [item.words for item in (self.closeness,) if item is not None and not item.holds]
             told += ["subtracting the last release shows too few values"] if self._isolates else []
-            told += ["subtracting a release that shares people isolates some"] if self.isolated else []
+            told += [] if self.subtraction.holds else [self.subtraction.isolates]
             document["verdict"] = f"Do not publish: {'; and '.join(told)}."
         return for_the_public(document, "gate")
 
 
-def gate(evidence: Evidence, ell: int, asked: Asked | None = None, owners: Sequence[Owner] = ()) -> Gate:
+def gate(
+    evidence: Evidence,
+    ell: int,
+    asked: Asked | None = None,
+    owners: Sequence[Owner] = (),
+    contained: Sequence[Sequence[int]] | None = None,
+) -> Gate:
     """Asks whether the last release may join the others.
 
     Every group of releases that contains the new one is looked at, exactly (see `fewest_in_any_group` and,
@@ -215,19 +214,11 @@ def gate(evidence: Evidence, ell: int, asked: Asked | None = None, owners: Seque
             )
             for row in order.tolist()
         ),
-        isolated=_isolated(evidence, new, ell),
+        subtraction=subtract(evidence, ell, contained, owners, member_of=new),
         series=series,
         assumptions=evidence.assumptions,
         closeness=closeness,
     )
-
-
-def _isolated(evidence: Evidence, new: int, ell: int) -> tuple[IsolatedGroup, ...]:
-    """What subtraction isolates between the new release and those of the same plan, below ell."""
-    pairs = [place for place in range(new) if evidence.is_disjoint and evidence.is_one_plan(place, new)]
-    groups = [item for place in pairs for item in isolated_groups(evidence, place, new, declared=False)]
-    below = [item for item in groups if item.diversity < ell]
-    return tuple(sorted(below, key=lambda item: (item.diversity, item.records)))
 
 
 def _fewest_by_row(rows: NDArray[np.intp], fewest: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:

@@ -13,9 +13,9 @@ from elldelta.audit.result import (
     ReleaseSummary,
     WorstClass,
 )
-from elldelta.audit.series import READ_FROM_COUNTS, grown_notes, measure_series
+from elldelta.audit.series import READ_FROM_COUNTS, measure_series
 from elldelta.audit.shares import MOST_WORST, led_by, measure_closeness
-from elldelta.audit.subtraction import differencing
+from elldelta.audit.subtraction import subtract
 from elldelta.core.diversity import k_anonymity, t_closeness
 from elldelta.core.exposure import (
     distinct_cells,
@@ -51,7 +51,7 @@ def summarize(
     *,
     model: Model | None = None,
     closeness: Asked | None = None,
-    same_records: Sequence[Sequence[int]] = (),
+    contained: Sequence[Sequence[int]] | None = None,
     targets: TargetTotals | None = None,
     owners: Sequence[Owner] = (),
 ) -> Audit:
@@ -88,13 +88,12 @@ def summarize(
         curve=exposure_curve(cells, ell, most_groups=most_groups),
         left_out=leave_one_out(cells, ell),
         worst=_worst(evidence, cells, fewest),
-        differencing=differencing(evidence, same_records, ell),
+        subtraction=subtract(evidence, ell, contained, owners),
         targets=targets,
         series=series,
         assumptions=(
             *evidence.assumptions,
             *_twice(evidence),
-            *grown_notes(evidence, owners, ell),
             *([READ_FROM_COUNTS] if any(s.told_by == "counts" for own in series for s in own.steps) else []),
         ),
         labels=evidence.labels,

@@ -162,16 +162,9 @@ def _linkability(record: Mapping[str, Any]) -> list[Block]:
         {"text": "Can records about one person in several tables be put together, and what does that show?"}
     ]
     for of, linked in _by_column(record):
-        subtracted = linked["differencing"]
-        taken = (
-            "Subtracting the releases from each other isolates no group that they do not show."
-            if subtracted is None
-            else f"Subtraction isolates {subtracted['groups']:,} groups; the fewest values in one are "
-            f"{subtracted['diversity_min']}."
-        )
         left = linked["diversity_min_any"]
         values = f"is left with at least {left} sensitive values ({linked['ell']} promised)."
-        blocks.append({"text": f"{of} {together} {values} {taken if n_releases > 1 else ''}".strip()})
+        blocks.append({"text": f"{of} {together} {values} {linked['subtraction']['words']}".strip()})
     return [
         *blocks,
         {

@@ -25,24 +25,26 @@ _COUNTS = {
     "series": {"groups_below", "people_below", "people_far"},
     "steps": {"classes", "changed"},
     **{key: {"groups", "people", "groups_below", "people_below"} for key in ("came", "went", "stayed")},
-    "differencing": {"groups", "groups_below", "records_below"},
+    "subtraction": {"groups_below", "records_below"},
+    "pairs": {"groups_below", "records_below"},
     "targets": {"targets", "in_all", "below", "exposed", "outside", "partly_known"},
-    "gate": {"classes_below", "classes_below_already", "records_below", "groups_isolated"},
+    "gate": {"classes_below", "classes_below_already", "records_below"},
 }
 """What is rounded up, per part of a document."""
 _SHARES = {"baseline", "guess_mean", "guess_mean_max", "surest_share", "distance", "bound"}
 _WORDS = {
     *("name", "column", "verdict", "surest", "condition", "source", "without", "before", "after", "told_by"),
-    *("public", "holds", "values_hold", "declared", "is_exact"),
+    *("status", "because"),
+    *("public", "holds", "values_hold", "is_exact"),
     *("reference", "words", "note", "is_complete", "sensitive", "software"),
 }
 _NUMBERS = {
     *("ell", "diversity", "diversity_min", "diversity_min_any", "releases", "groups", "groups_possible"),
-    *("allowed", "pairs", "values_min", "kinds", "in_all", "in_some_known", "in_some_unknown", "unknown"),
+    *("allowed", "below", "values_min", "kinds", "in_all", "in_some_known", "in_some_unknown", "unknown"),
 }
 _LISTS = {
     *("releases", "columns", "histogram", "readings", "curve", "left_out", "assumptions", "next_steps"),
-    *("published", "labels_understood", "plans", "series", "steps"),
+    *("published", "labels_understood", "plans", "series", "steps", "pairs"),
 }
 
 

@@ -42,7 +42,6 @@ SensitiveNulls = Literal["suppress", "refuse", "category"]
 
 TWICE = "The same content twice"
 PROMISED = "Closeness is promised"
-GROWN = "Subtraction: if"
 _MISSING = "Missing sensitive values"
 MISSING_COUNTS = f"{_MISSING} count as a value here, because somebody said so."
 
@@ -480,8 +479,8 @@ def counted_missing(assumptions: Iterable[str]) -> str:
 
 
 def said_aloud(assumptions: Iterable[str]) -> tuple[str, ...]:
-    """What nobody should overlook: missing values, releases given twice, promises, subtraction."""
-    return tuple(said for said in assumptions if said.startswith((_MISSING, TWICE, PROMISED, GROWN)))
+    """What nobody should overlook: missing values, releases given twice, promises."""
+    return tuple(said for said in assumptions if said.startswith((_MISSING, TWICE, PROMISED)))
 
 
 def _told(column: LabelColumn) -> str:

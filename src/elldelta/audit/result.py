@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from elldelta.audit.series import SeriesFound
     from elldelta.audit.shares import ClosenessFound, Led
-    from elldelta.audit.subtraction import Differencing, IsolatedGroup
+    from elldelta.audit.subtraction import Subtraction
     from elldelta.audit.targets import TargetTotals
     from elldelta.core.exposure import CurvePoint, Exposure, LeftOut
     from elldelta.core.linkage import Linkage
@@ -110,7 +110,8 @@ class Audit(Shown):
         curve: The exposure for every number of linked releases.
         left_out: The exposure without each of the releases.
         worst: The places where the fewest values are left.
-        differencing: What subtraction isolates, or may isolate within a plan; None if that is nothing.
+        subtraction: What subtracting the releases from each other isolates: found, possible, not found or not
+            tried, and why.
         targets: How the targets fare; None if none were given.
         assumptions: What was taken for granted, in words.
         labels: How labels were understood where nothing but the labels says so: column, label, meaning.
@@ -137,7 +138,7 @@ class Audit(Shown):
     curve: tuple[CurvePoint, ...]
     left_out: tuple[LeftOut, ...]
     worst: tuple[WorstClass, ...]
-    differencing: Differencing | None
+    subtraction: Subtraction
     targets: TargetTotals | None
     assumptions: tuple[str, ...]
     labels: tuple[tuple[str, str, str], ...]
@@ -213,7 +214,8 @@ class Audit(Shown):
         """Whether every promise that was asked for holds.
 
         That is: everybody is left among at least ell values, whichever of the releases they are in, also
-        after subtraction where it was declared; and shares stay close to the reference, if that was asked.
+        after subtraction where a population is said to be contained in another; and shares stay close to the
+        reference, if that was asked.
         """
         return self._own_holds and all(column.holds for column in self.also)
 
@@ -221,10 +223,8 @@ class Audit(Shown):
     def values_hold(self) -> bool:
         """Whether everybody is left among at least ell values, also after subtraction."""
         found = [self.diversity_min_any]
-        if self.differencing is not None:
-            found.append(self.differencing.diversity_min)
         found += [owner.diversity_min for owner in self.series]
-        return all(number is None or number >= self.ell for number in found)
+        return self.subtraction.holds and all(number is None or number >= self.ell for number in found)
 
     @property
     def verdict(self) -> str:
@@ -247,23 +247,19 @@ class Audit(Shown):
         alone = len(self.releases) == 1
         when = "the release is read" if alone else "releases are put side by side"
         broken = []
-        unless = ""
         if fewest < self.ell:
             broken.append(f"somebody is left with {fewest} of {self.ell} values when {when}")
         elif not self.values_hold and self._worst_series is not None:
             broken.append(self._worst_series.words(self.ell))
-        elif not self.values_hold and self.differencing is not None:
-            unless = "" if self.differencing.declared else " if the releases share people"
-            fewest = self.differencing.diversity_min
-            broken.append(f"subtracting releases isolates people with {fewest} of {self.ell} values")
+        elif not self.subtraction.holds:
+            broken.append(self.subtraction.isolates)
         if self.closeness is not None and not self.closeness.holds:
-            unless = ""
             broken.append(f"{self.closeness.words} when {when}" if not broken else self.closeness.words)
         if any(owner.people_far for owner in self.series):
             far = max(owner.distance or 0.0 for owner in self.series)
             broken.append(f"those who came, went or stayed are up to {percent(far)} from the reference")
         if broken:
-            return f"Not safe{unless}: {'; and '.join(broken)}."
+            return f"Not safe: {'; and '.join(broken)}."
         kept = [f"at least {fewest} values are left ({self.ell} wanted)"] if self._asks_for_values else []
         kept += [] if self.closeness is None else [self.closeness.words]
         sense = "shares" if not self._asks_for_values else "distinct values"
@@ -272,7 +268,7 @@ class Audit(Shown):
         safe = (
             f"Safe {'by itself' if alone else 'against linking'}, in {sense}: {where} {', and '.join(kept)}."
         )
-        return safe + counted_missing(self.assumptions)
+        return safe + counted_missing(self.assumptions) + self.subtraction.proviso
 
     @property
     def _worst_series(self) -> SeriesFound | None:
@@ -314,6 +310,7 @@ class Audit(Shown):
         )
         if self.holds:
             return [
+                *([self.subtraction.ask] if self.subtraction.is_open else []),
                 "Keep the classes as they are: the same people under other classes can be subtracted.",
                 before,
             ]
@@ -339,8 +336,11 @@ class Audit(Shown):
                     f"{self.releases[best.release].name} does the most harm: withdraw it, or publish it "
                     "again with larger classes."
                 )
-        if self.differencing is not None and self.differencing.groups_below:
-            steps.append("Publish the same records under one set of classes only: others can be subtracted.")
+        if not self.subtraction.holds:
+            steps.append(
+                "Publish only one of two tables of which one's people are all in the other: the one can be "
+                "subtracted from the other, under equal classes too."
+            )
         if self._worst_series is not None:
             steps.append(
                 "Publish a table that changes with a state of who is in it: a class "
@@ -408,12 +408,7 @@ class Audit(Shown):
                 "unknown": self.n_values,
             },
             "worst_classes": [_labelled(item, labels=labels) for item in self.worst],
-            "differencing": None
-            if self.differencing is None
-            else {
-                **asdict(self.differencing),
-                "smallest": [_labelled(item, labels=labels) for item in self.differencing.smallest],
-            },
+            "subtraction": self.subtraction.to_dict(labels=labels),
             **({"series": [owner.to_dict(labels=labels) for owner in self.series]} if self.series else {}),
             "targets": None if self.targets is None else asdict(self.targets),
             "assumptions": [*LIMITS, *self.assumptions],
@@ -482,7 +477,7 @@ def render_audit(document: Mapping[str, Any]) -> str:
     )
 
 
-def _labelled(item: WorstClass | IsolatedGroup, *, labels: bool) -> dict[str, Any]:
+def _labelled(item: WorstClass, *, labels: bool) -> dict[str, Any]:
     return {**asdict(item), "labels": _lists(item.labels) if labels else []}
 
 

@@ -15,12 +15,10 @@ these show it.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elldelta.audit.releases import GROWN
 from elldelta.audit.shares import MOST_WORST, references
 from elldelta.audit.subtraction import IsolatedGroup
 from elldelta.core.exposure import distinct_cells
@@ -44,7 +42,6 @@ READ_FROM_COUNTS = (
 """What is assumed where no manifest says how many came and went."""
 
 _KINDS = ("came", "went", "stayed")
-_MOST_PAIRS = 100
 
 
 @dataclass(frozen=True)
@@ -212,34 +209,6 @@ def measure_series(
         distance=distance,
         people_far=people_far,
     )
-
-
-def grown_notes(evidence: Evidence, owners: Sequence[Owner], ell: int) -> Iterator[str]:
-    """Pairs of releases of one plan that look like one table before and after a few people came or went.
-
-    Whose they are nobody says. What one holds more than the other, in a class where it holds no less of any
-    value, is then what these people have.
-    """
-    if not evidence.is_disjoint:
-        return
-    known = {pair for owner in owners for pair in combinations(sorted(owner.places), 2)}
-    cells = list(distinct_cells(evidence.releases))
-    pairs = [
-        pair
-        for pair in combinations(range(len(evidence.shown)), 2)
-        if pair not in known and evidence.is_one_plan(*pair)
-    ]
-    for pair in pairs[:_MOST_PAIRS]:
-        step = _Compared(cells, pair, None, ell, evidence.groups)
-        one_way = ~(step.came.any(axis=1) & step.went.any(axis=1))
-        more = n_groups_left((step.came + step.went) > 0, evidence.groups)
-        n_below = int((one_way & (more > 0) & (more < ell)).sum())
-        if n_below:
-            one, other = (evidence.names[place] for place in pair)
-            yield (
-                f"{GROWN}: {one} and {other} are one owner's, subtracting them shows people with fewer than "
-                f"{ell} values in {n_below:,} classes. Say so to have it judged (`series`)."
-            )
 
 
 class _Compared:

@@ -323,7 +323,7 @@ def _release_part(item: Published, path: str | os.PathLike[str], threshold: floa
 def _linked_part(found: Audit) -> dict[str, Any]:
     document = found.to_dict()
     names = ("verdict", "surest", "surest_share", "reference", "baseline", "readings",
-             "diversity_min", "diversity_min_any", "closeness", "differencing",
+             "diversity_min", "diversity_min_any", "closeness", "subtraction",
              "memberships", "histogram", "curve", "ell")  # fmt: skip
     part = {name: document[name] for name in names}
     if found.also:

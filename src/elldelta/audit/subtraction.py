@@ -1,10 +1,16 @@
-"""What subtracting releases from each other shows, which none of them shows by itself."""
+"""What subtracting releases from each other shows, which none of them shows by itself.
+
+Counts alone tell what one release minus another *can* isolate: the difference is a group of people where
+everybody who is subtracted is in both. Whether one table's population is contained in another's nobody sees
+in the counts (small classes nest by chance), so that is a question to people (`contained`), and the answer
+decides whether a group is found or possible.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from elldelta.audit.shares import MOST_WORST
 from elldelta.core.differencing import isolate
@@ -14,6 +20,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from elldelta.audit.evidence import Evidence
+    from elldelta.audit.series import Owner
+    from elldelta.core.differencing import Isolated
+
+Status = Literal["found", "possible", "not tried", "not found"]
+"""What subtraction has shown, worst first.
+
+A group with too few values was found where a population is said to be contained in another; it is possible by
+the counts, and nobody has said so; nothing was tried; or it was tried and there is none.
+"""
+
+Because = Literal["affirmed", "unanswered", "denied", "one release", "overlap", "too many pairs"]
+"""Why: what was said about the populations where subtraction was tried, or what kept it from being tried."""
+
+_MOST_PAIRS = 500
+"""Pairs of releases that are subtracted from each other; the others are said not to have been tried."""
+
+_WHY_NOT = {
+    "one release": "there is one release",
+    "overlap": "classes of a release overlap, or records are suppressed",
+    "too many pairs": f"more than {_MOST_PAIRS} pairs of releases would have to be compared",
+}
 
 
 @dataclass(frozen=True)
@@ -26,6 +53,7 @@ class IsolatedGroup:
         labels: The classes of both releases that it is about.
         records: Records that are isolated.
         diversity: Distinct values among them.
+        status: Whether they are found, or possible by the counts.
     """
 
     releases: tuple[str, str]
@@ -33,84 +61,261 @@ class IsolatedGroup:
     labels: tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]
     records: int
     diversity: int
+    status: Literal["found", "possible"] = "found"
 
 
 @dataclass(frozen=True)
-class Differencing:
-    """What subtraction isolates among releases that hold the same records, or may share people.
+class SubtractedPair:
+    """What subtracting two releases from each other shows.
 
     Attributes:
-        pairs: Pairs of releases that were compared.
-        groups: Groups that were isolated.
-        diversity_min: The fewest values in any of them; None if there is none.
-        groups_below: Groups with fewer than ell values.
+        releases: The two releases; where something is isolated, the one that is subtracted comes second.
+        status: What was found.
+        because: Why.
+        groups_below: Differences of classes that show too few values, found or possible as the status says;
+            a group that is isolated in two ways counts twice.
         records_below: Records in them.
+        diversity_min: The fewest values in one of them; None if there is none.
+    """
+
+    releases: tuple[str, str]
+    status: Status
+    because: Because
+    groups_below: int = 0
+    records_below: int = 0
+    diversity_min: int | None = None
+
+
+@dataclass(frozen=True)
+class Subtraction:
+    """What subtracting releases from each other shows: found, possible, not found or not tried, and why.
+
+    Attributes:
+        status: The worst of all pairs.
+        because: Why.
+        below: Groups count that show fewer values than this.
+        pairs: What each pair of releases shows.
         smallest: The groups with the fewest values, at most twenty.
-        declared: Whether all of it is declared; if not, the people of subtracted classes must be in both.
     """
 
-    pairs: int
-    groups: int
-    diversity_min: int | None
-    groups_below: int
-    records_below: int
-    smallest: tuple[IsolatedGroup, ...]
-    declared: bool = True
+    status: Status
+    because: Because
+    below: int
+    pairs: tuple[SubtractedPair, ...] = ()
+    smallest: tuple[IsolatedGroup, ...] = ()
 
+    @property
+    def holds(self) -> bool:
+        """Whether no group with too few values was found."""
+        return self.status != "found"
 
-def differencing(evidence: Evidence, same_records: Sequence[Sequence[int]], ell: int) -> Differencing | None:
-    """What subtraction isolates: between releases that are said to hold the same records, and of one plan.
+    @property
+    def is_open(self) -> bool:
+        """Whether the answer hangs on a question that nobody has answered: is one population in another?"""
+        return (self.status, self.because) == ("possible", "unanswered")
 
-    Releases of one plan that merge its classes differently are tried without being asked, as far as their
-    counts allow that they share people; only groups below ell are told then.
-    """
-    declared = {pair for group in same_records for pair in combinations(sorted(set(group)), 2)}
-    tried = [
-        pair
-        for pair in combinations(range(len(evidence.releases)), 2)
-        if pair not in declared and evidence.is_one_plan(*pair)
-    ]
-    if declared and not evidence.is_disjoint:
-        raise DataError(
-            "Subtraction needs releases whose classes do not overlap.",
-            found="Classes of a release overlap, or records are suppressed.",
-            remedy="Leave out `same_records`.",
+    @property
+    def worst(self) -> SubtractedPair | None:
+        """The pair that isolates the fewest values, of those that have the status of all."""
+        pairs = (pair for pair in self.pairs if (pair.status, pair.because) == (self.status, self.because))
+        return min(pairs, key=lambda pair: pair.diversity_min or self.below, default=None)
+
+    @property
+    def diversity_min(self) -> int | None:
+        """The fewest values in a group that is found, or else possible; None if there is none."""
+        return None if self.worst is None else self.worst.diversity_min
+
+    @property
+    def isolates(self) -> str:
+        """What the worst pair isolates, as the end of a sentence; empty if there is nothing."""
+        pair = self.worst
+        if pair is None or pair.diversity_min is None:
+            return ""
+        outer, inner = pair.releases
+        fewest = f"{pair.diversity_min} of {self.below} values"
+        return f"{outer} minus {inner} isolates people with as few as {fewest}"
+
+    @property
+    def proviso(self) -> str:
+        """What a verdict adds where subtraction is possible and nobody has said whether it is so."""
+        if not self.is_open or self.worst is None:
+            return ""
+        outer, inner = self.worst.releases
+        return f" But if everybody in {inner} is also in {outer}, {self.isolates}."
+
+    @property
+    def ask(self) -> str:
+        """What to do where subtraction hangs on an answer."""
+        names = "RELEASE,RELEASE" if self.worst is None else ",".join(self.worst.releases)
+        return (
+            f"Say whether one table's people are all in another's: elldelta audit ... --contained {names}, "
+            "or --contained no. If they are one owner's table before and after, say --series instead."
         )
-    groups = [item for pair in sorted(declared) for item in isolated_groups(evidence, *pair, declared=True)]
-    possible = [
-        item
-        for pair in (tried if evidence.is_disjoint else ())
-        for item in isolated_groups(evidence, *pair, declared=False)
-        if item.diversity < ell
+
+    @property
+    def words(self) -> str:
+        """What was found, possible, not found or not tried, and why; without counts."""
+        n_left = sum(pair.status == "not tried" for pair in self.pairs)
+        head = f"Subtraction: {self.status}."
+        if self.status == "not tried":
+            some = f" for {n_left:,} of {len(self.pairs):,} pairs of releases; the others isolate no group"
+            among = some if 0 < n_left < len(self.pairs) else ""
+            return f"Subtraction: not tried{among}, because {_WHY_NOT[self.because]}."
+        if self.status == "not found":
+            return (
+                f"{head} No release minus another isolates a group that shows fewer than {self.below} values."
+            )
+        outer, inner = ("", "") if self.worst is None else self.worst.releases
+        if self.status == "found":
+            told = f"One population is said to be contained in the other, and {self.isolates}."
+        else:
+            told = f"If everybody in {inner} is also in {outer}, {self.isolates}."
+            told += {
+                "unanswered": " Counts allow it; nobody has said whether it is so (`contained`).",
+                "denied": " Counts allow it; it was said that no table's people are all in another's.",
+                "affirmed": f" Counts allow it; it was said only that everybody in {outer} is in {inner}.",
+            }.get(self.because, "")
+        return f"{head} {told}" + (f" {n_left:,} pairs were not tried." if n_left else "")
+
+    def to_dict(self, *, labels: bool) -> dict[str, Any]:
+        """Plain JSON values; labels of classes only where they may be shown."""
+        told = [pair for pair in self.pairs if pair.status == self.status]
+        return {
+            **asdict(self),
+            "words": self.words,
+            "groups_below": sum(pair.groups_below for pair in told),
+            "records_below": sum(pair.records_below for pair in told),
+            "diversity_min": self.diversity_min,
+            "pairs": [{**asdict(pair), "releases": list(pair.releases)} for pair in self.pairs],
+            "smallest": [{**asdict(item), "labels": item.labels if labels else []} for item in self.smallest],
+        }
+
+
+def subtract(
+    evidence: Evidence,
+    ell: int,
+    contained: Sequence[Sequence[int]] | None = None,
+    owners: Sequence[Owner] = (),
+    *,
+    member_of: int | None = None,
+) -> Subtraction:
+    """Subtracts every two releases from each other, class by class, whatever their plans and owners.
+
+    Args:
+        evidence: The releases.
+        ell: The number of values to compare with; at least 2, as one value is the value of everybody there.
+        contained: Sets of releases of which one's people are all in the other, for any two of a set. None:
+            nobody has said. Whoever says it names all of them, and none with an empty list.
+        owners: Series of one owner. What a whole class gains or loses there is judged as a series.
+        member_of: Only pairs with this release.
+
+    Raises:
+        DataError: A population is said to be contained in another, and their counts exclude it, or classes
+            of a release overlap.
+    """
+    said = {pair for group in contained or () for pair in combinations(sorted(set(group)), 2)}
+    series = {pair for owner in owners for pair in combinations(sorted(owner.places), 2)}
+    every = [
+        pair for pair in combinations(range(len(evidence.shown)), 2) if member_of is None or member_of in pair
     ]
-    if not declared and not possible:
-        return None
-    groups = sorted((*groups, *possible), key=lambda item: (item.diversity, item.records))
-    below = [item for item in groups if item.diversity < ell]
-    return Differencing(
-        pairs=len(declared) + len({item.releases for item in possible}),
-        groups=len(groups),
-        diversity_min=groups[0].diversity if groups else None,
-        groups_below=len(below),
-        records_below=sum(item.records for item in below),
-        smallest=tuple(groups[:MOST_WORST]),
-        declared=not possible,
+    below = max(ell, 2)
+    if not every:
+        return Subtraction("not tried", "one release", below)
+    order = {status: place for place, status in enumerate(get_args(Status))}
+    pairs, groups = [], []
+    for number, (one, other) in enumerate(sorted(every, key=lambda pair: pair not in said)):
+        answer: Because = "unanswered" if contained is None else "denied"
+        pair = (one, other)
+        if pair in said:
+            answer = "affirmed"
+            _check_contained(evidence, pair)
+        because: Because | None = "too many pairs" if number >= _MOST_PAIRS else None
+        if any(evidence.shown[place].n_overlapping for place in pair):
+            because = "overlap"
+        if because is not None:
+            names = evidence.names[one], evidence.names[other]
+            pairs.append(SubtractedPair(names, "not tried", because))
+            continue
+        told, found = _subtracted(evidence, pair, answer, below, is_series=pair in series)
+        pairs.append(told)
+        groups += [
+            (order[status], item.diversity, item.records, pair, item, status) for item, status in found
+        ]
+    reasons = {because: place for place, because in enumerate(get_args(Because))}
+    worst = min(pairs, key=lambda pair: (order[pair.status], reasons[pair.because]))
+    groups.sort(key=lambda group: group[:3])
+    smallest = tuple(_group(evidence, *group[3:]) for group in groups[:MOST_WORST])
+    return Subtraction(worst.status, worst.because, below, tuple(pairs), smallest)
+
+
+def _subtracted(
+    evidence: Evidence, pair: tuple[int, int], answer: Because, below: int, *, is_series: bool
+) -> tuple[SubtractedPair, list[tuple[Isolated, Literal["found", "possible"]]]]:
+    """What two releases isolate below a number of values."""
+    one, other = pair
+    names = evidence.names[one], evidence.names[other]
+    isolated = [
+        item
+        for item in isolate(evidence.releases[one], evidence.releases[other], below=below)
+        if not (is_series and item.whole)
+    ]
+    sizes = [int(evidence.shown[place].counts.sum()) for place in pair]
+    status: dict[bool, Literal["found", "possible"]] = {True: "found", False: "possible"}
+    judged = [(item, status[answer == "affirmed" and _follows(item, sizes)]) for item in isolated]
+    if not judged:
+        return SubtractedPair(names, "not found", answer), []
+    worst = min(judged, key=lambda each: (each[1] != "found", each[0].diversity, each[0].records))
+    told = [item for item, own in judged if own == worst[1]]
+    pair_told = SubtractedPair(
+        (names[1], names[0]) if worst[0].how == "second minus first" else names,
+        worst[1],
+        answer,
+        len(told),
+        sum(item.records for item in told),
+        worst[0].diversity,
+    )
+    return pair_told, judged
+
+
+def _follows(item: Isolated, sizes: Sequence[int]) -> bool:
+    """Whether a group is one of people if the smaller table's people are all in the larger one."""
+    return {
+        "meet": True,  # in a component of as many records of every value
+        "first minus second": sizes[1] <= sizes[0],
+        "second minus first": sizes[0] <= sizes[1],
+    }[item.how]
+
+
+def _group(
+    evidence: Evidence, pair: tuple[int, int], item: Isolated, status: Literal["found", "possible"]
+) -> IsolatedGroup:
+    first, second = pair
+    return IsolatedGroup(
+        (evidence.names[first], evidence.names[second]),
+        item.how,
+        (
+            tuple(evidence.label(first, row) for row in item.first),
+            tuple(evidence.label(second, row) for row in item.second),
+        ),
+        item.records,
+        item.diversity,
+        status,
     )
 
 
-def isolated_groups(evidence: Evidence, first: int, second: int, *, declared: bool) -> list[IsolatedGroup]:
-    """What subtracting two releases isolates; if nobody says that they share people, what it may isolate."""
-    names, releases = evidence.names, evidence.releases
-    return [
-        IsolatedGroup(
-            (names[first], names[second]),
-            item.how,
-            (
-                tuple(evidence.label(first, row) for row in item.first),
-                tuple(evidence.label(second, row) for row in item.second),
-            ),
-            item.records,
-            item.diversity,
+def _check_contained(evidence: Evidence, pair: tuple[int, int]) -> None:
+    """Refuses what is said about two populations where their counts exclude it."""
+    shown = [evidence.shown[place] for place in pair]
+    if any(release.n_overlapping for release in shown):
+        raise DataError(
+            "Subtraction needs releases whose classes do not overlap.",
+            found="Classes of a release overlap, or records are suppressed.",
+            remedy="Leave out `contained` for it.",
         )
-        for item in isolate(releases[first], releases[second], declared=declared)
-    ]
+    first, second = (release.counts.sum(axis=0) for release in shown)
+    if not ((first <= second).all() or (second <= first).all()):
+        raise DataError(
+            f"Neither {shown[0].name} nor {shown[1].name} can be contained in the other.",
+            found="Each of them holds more records of some value than the other.",
+            remedy="Name in `contained` only releases of which one's people are all in the other.",
+        )

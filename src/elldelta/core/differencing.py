@@ -1,42 +1,53 @@
-"""Subtraction: what two releases that share records under different classes give away.
+"""Subtraction: what two releases give away together if they share people, under equal or other classes.
 
 Draw every class as a point and every pair of classes that can share a record as a line between them; on a
 line lie the records that both classes hold. The releases tell the total at every point. Subtracting a union
 of classes of one release from a union of classes of the other that contains it gives the total of the lines
-in between. A single line is known exactly if and only if it lies on no cycle (a *bridge*): take away the
-bridge, and the difference of the two releases' totals on either side is what it carried. On a cycle, records
-can be moved around without changing any total.
+in between, and whoever is in the larger union and in no class of the smaller one.
 
-Example: {c1 ∪ c2}, {c3} against {c1}, {c2 ∪ c3} gives c2 exactly, although no release shows it.
+Example: {c1 ∪ c2}, {c3} against {c1}, {c2 ∪ c3} gives c2 exactly, although no release shows it. A register,
+and the same people less six under the same classes, give the values of these six, class by class.
+
+Nothing but counts is looked at here: a difference that is nowhere negative is one that people who are in both
+releases *can* have made. It is a group of people if those who were subtracted are all in both, and a
+coincidence otherwise; whoever asks must know which.
 
 Points that lines join, directly or through others, are a *component*. Components are judged one by one: what
-the releases hold elsewhere neither helps nor protects. And a class less classes of the other release inside
-it is a group of people as soon as the people of *those* classes are all in it, whoever else is anywhere. Not
-all classes inside need share people with it: one that cannot is no protection for what the others leave.
+the releases hold elsewhere neither helps nor protects. A single line is known exactly if both releases hold
+the same records in its component and it lies on no cycle (a *bridge*): take away the bridge, and the
+difference of the two releases' totals on either side is what it carried. On a cycle, records can be moved
+around without changing any total.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from elldelta.core.exposure import distinct_cells
 from elldelta.core.like_values import n_groups_left
-from elldelta.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from elldelta.core.linkage import ReleasedCounts
 
+    Counts = NDArray[np.int64]
 
 _MOST_EXACT = 8
 """Classes inside another one of which all sets are tried; of more, some."""
 
 _MOST_STARTS = 16
 """Classes from which sets are grown, where there are more."""
+
+_HOW: tuple[Literal["first minus second"], Literal["second minus first"]] = (
+    "first minus second",
+    "second minus first",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,18 +56,21 @@ class Isolated:
 
     Attributes:
         how: "meet": the records that class `first[0]` and class `second[0]` share. "first minus second":
-            those of class `first[0]` that are in none of the classes `second`; and the other way round.
+            those of the classes `first` that are in none of the classes `second`, if everybody in these is in
+            those; and the other way round.
         first: Classes of the first release.
         second: Classes of the second release.
         counts: The records that were isolated, by value.
+        whole: Whether these are all classes of a component: the table has grown there by these records.
         groups: The group of every value, where values of a group count once.
     """
 
     how: Literal["meet", "first minus second", "second minus first"]
     first: tuple[int, ...]
     second: tuple[int, ...]
-    counts: NDArray[np.int64]
-    groups: NDArray[np.int64] | None = None
+    counts: Counts
+    whole: bool = False
+    groups: Counts | None = None
 
     @property
     def records(self) -> int:
@@ -64,9 +78,9 @@ class Isolated:
         return int(self.counts.sum())
 
     @property
-    def outer(self) -> tuple[int, int]:
-        """Of a difference: the release and the class from which others were subtracted."""
-        return (0, self.first[0]) if self.how == "first minus second" else (1, self.second[0])
+    def is_of_equals(self) -> bool:
+        """Whether it is the difference of two equal classes."""
+        return self.whole and len(self.first) == len(self.second) == 1
 
     @property
     def diversity(self) -> int:
@@ -74,93 +88,165 @@ class Isolated:
         return int(n_groups_left(self.counts > 0, self.groups))
 
 
-def isolate(first: ReleasedCounts, second: ReleasedCounts, *, declared: bool = True) -> tuple[Isolated, ...]:
-    """The groups of records that no release shows but that subtraction gives, fewest values first.
+def isolate(
+    first: ReleasedCounts, second: ReleasedCounts, *, below: int | None = None
+) -> tuple[Isolated, ...]:
+    """The groups of records that subtraction gives, as far as counts allow it, fewest values first.
 
-    Found are: every pair of classes whose common records are determined by the totals (exactly those), and
-    every class of one release less classes of the other inside it: all of them where both hold the same
-    records, otherwise the largest sets that fit, or some where many are inside. Larger unions can isolate
-    further groups, of several pairs of classes each; those are not listed.
+    Found are, of either release: every class less the largest sets of classes of the other release inside it
+    (all of these sets, or some where more than eight are inside and do not fit together); the union of all
+    classes that a class of the other release touches, less that class; every component of the one release
+    less that of the other; and every pair of classes whose common records follow where both hold the same
+    records in a component. So a class is compared with its equal, and with every union of classes inside or
+    around it. Other unions against unions can isolate further groups; those are not listed.
+
+    A class is inside another one if it can share records with no other: nobody is in the rest of it.
 
     Args:
         first: A release.
         second: Another one.
-        declared: Whether both are said to hold the same records. If nobody says so, every component counts
-            whose classes hold as many of every value in both releases, and the others are passed over.
-
-    Raises:
-        DataError: The releases are said to hold the same records and cannot.
+        below: Only groups with fewer values; by default all.
     """
     first, second = distinct_cells([first, second])
-    ends = np.stack([first.partition.class_of, second.partition.class_of], axis=1)
-    # A pair of classes without a common value shares no record: the line carries nothing.
-    shared = np.minimum(first.counts[ends[:, 0]], second.counts[ends[:, 1]]).sum(axis=1)
-    ends = ends[shared > 0]
-    n_first = len(first.counts)
-    signed = np.concatenate([first.counts, -second.counts])
-    lines = np.stack([ends[:, 0], ends[:, 1] + n_first], axis=1)
-    degree = np.bincount(lines.ravel(), minlength=len(signed))
-    if not declared:
-        lines, signed = _of_equal_totals(lines, signed)
-    elif (np.abs(signed).sum(axis=1)[degree == 0] > 0).any():
-        raise _not_the_same()
-    found = [
-        Isolated("meet", (a,), (b - n_first,), counts)
-        for a, b, counts in _bridges(lines, signed)
-        if degree[a] > 1 and degree[b] > 1
-    ]
-    if declared:
-        found += _single_differences(lines, degree, signed, n_first)
-    for item in found:
-        if declared and (item.counts < 0).any():
-            raise _not_the_same()
-        item.counts.setflags(write=False)
-    if not declared:
-        left = _leftovers(first, second)
-        known = {(item.outer, item.counts.tobytes()) for item in left}
-        for item in found:
-            sides = ((0, item.first[0]), (1, item.second[0]))
-            if (item.counts >= 0).all() and not known & {(side, item.counts.tobytes()) for side in sides}:
-                left.append(item)
-        found = left
-    told = [replace(item, groups=first.groups) for item in found if item.records]
-    return tuple(sorted(told, key=lambda item: (item.diversity, item.records)))
-
-
-def _leftovers(first: ReleasedCounts, second: ReleasedCounts) -> list[Isolated]:
-    """Every class less classes of the other release inside it, where counts allow that they share people.
-
-    A class is inside another one if it can share records with no other: nobody is in the rest of it. Two
-    classes of the same people are no leftovers of each other: that is a table that has grown.
-    """
-    found = []
-    tables = first, second
-    ends = np.stack([table.partition.class_of for table in tables], axis=1)
-    shared = np.minimum(first.counts[ends[:, 0]], second.counts[ends[:, 1]]).any(axis=1)
+    graph = _Graph(first, second)
+    found: dict[tuple[str, tuple[int, ...], tuple[int, ...]], Isolated] = {}
     for side in (0, 1):
-        own, other = tables[side].counts, tables[1 - side].counts
-        n_classes = np.bincount(ends[:, side], minlength=len(own))
-        outer, inner = ends[shared][:, side], ends[shared][:, 1 - side]
-        is_inside = (np.bincount(inner, minlength=len(other))[inner] == 1) & (n_classes[outer] > 1)
-        outer, inner = outer[is_inside], inner[is_inside]
-        fits = (other[inner] <= own[outer]).all(axis=1)
+        for outer, inner, rest in (*graph.leftovers(side), *graph.unions(side), *graph.components(side)):
+            for place in _told(rest, first.groups, below):
+                item = graph.difference(side, outer[place], inner[place], rest[place])
+                found.setdefault((item.how, item.first, item.second), item)
+    known = {
+        (side, own[0], item.counts.tobytes())
+        for item in found.values()
+        for side, own in ((0, item.first), (1, item.second))
+        if item.how == _HOW[side] and len(own) == 1
+    }
+    pairs = graph.bridges()
+    table = np.array([counts for _, _, counts in pairs]).reshape(len(pairs), first.counts.shape[1])
+    listed = list(found.values())
+    for place in _told(table, first.groups, below):
+        a, b, counts = pairs[place]
+        if not known & {(0, a, counts.tobytes()), (1, b, counts.tobytes())}:
+            counts.setflags(write=False)
+            listed.append(Isolated("meet", (a,), (b,), counts, groups=first.groups))
+    return tuple(sorted(listed, key=lambda item: (item.diversity, item.records)))
+
+
+def _told(rest: Counts, groups: Counts | None, below: int | None) -> list[int]:
+    """The rows that are groups of people, with fewer values than are asked for."""
+    is_group = (rest >= 0).all(axis=1) & rest.any(axis=1)
+    if below is not None:
+        is_group &= n_groups_left(rest > 0, groups) < below
+    return np.flatnonzero(is_group).tolist()
+
+
+Differences = tuple[list[tuple[int, ...]], list[tuple[int, ...]], "Counts"]
+"""Classes of one release, those of the other that are subtracted, and what is left; all of one length."""
+
+
+class _Graph:
+    """Classes of two releases, and which of them can share a record."""
+
+    def __init__(self, first: ReleasedCounts, second: ReleasedCounts) -> None:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        self.counts = first.counts, second.counts
+        self.groups = first.groups
+        ends = np.stack([first.partition.class_of, second.partition.class_of], axis=1).astype(np.int64)
+        # A pair of classes without a common value shares no record: the line carries nothing.
+        self.ends = ends[((first.counts[ends[:, 0]] > 0) & (second.counts[ends[:, 1]] > 0)).any(axis=1)]
+        sizes = tuple(map(len, self.counts))
+        self.degree = tuple(np.bincount(self.ends[:, side], minlength=sizes[side]) for side in (0, 1))
+        n_points = sum(sizes)
+        lines = coo_array(
+            (np.ones(len(self.ends)), (self.ends[:, 0], self.ends[:, 1] + sizes[0])),
+            shape=(n_points, n_points),
+        )
+        n_parts, part = connected_components(lines, directed=False)
+        self.part = part[: sizes[0]].astype(np.int64), part[sizes[0] :].astype(np.int64)
+        self.n_of = tuple(np.bincount(own, minlength=n_parts) for own in self.part)
+        self.totals = tuple(
+            _sums(own, counts, n_parts) for own, counts in zip(self.part, self.counts, strict=True)
+        )
+
+    def difference(self, side: int, outer: tuple[int, ...], inner: tuple[int, ...], rest: Counts) -> Isolated:
+        """What classes of one release less classes of the other leave."""
+        rest = rest.copy()
+        rest.setflags(write=False)
+        part = self.part[side][outer[0]]
+        first, second = (outer, inner) if side == 0 else (inner, outer)
+        whole = (len(first), len(second)) == (self.n_of[0][part], self.n_of[1][part])
+        return Isolated(_HOW[side], first, second, rest, bool(whole), self.groups)
+
+    def leftovers(self, side: int) -> Iterator[Differences]:
+        """Every class less classes of the other release inside it."""
+        own, other = self.counts[side], self.counts[1 - side]
+        outer, inner = self.ends[:, side], self.ends[:, 1 - side]
+        fits = (self.degree[1 - side][inner] == 1) & (other[inner] <= own[outer]).all(axis=1)
         outer, inner = outer[fits], inner[fits]
-        order = np.argsort(outer, kind="stable")
-        outer, inner = outer[order], inner[order]
-        starts = np.flatnonzero(np.diff(outer, prepend=-1))
-        for point, group in zip(
-            outer[starts].tolist(), np.split(inner, starts[1:]) if starts.size else [], strict=True
-        ):
-            for chosen in _largest_sets(own[point], other[group]):
-                others = tuple(group[chosen].tolist())
-                counts = own[point] - other[group[chosen]].sum(axis=0)
-                counts.setflags(write=False)
-                found.append(
-                    Isolated("first minus second", (point,), others, counts)
-                    if side == 0
-                    else Isolated("second minus first", others, (point,), counts)
-                )
-    return [item for item in found if item.records]
+        points, inside = _grouped(outer, inner)
+        rest = own[points] - _sums(outer, other[inner], len(own))[points]
+        yield [(point,) for point in points], inside, rest
+        for place in np.flatnonzero((rest < 0).any(axis=1)).tolist():
+            point, group = points[place], np.array(inside[place])
+            chosen = [tuple(group[each].tolist()) for each in _largest_sets(own[point], other[group])]
+            sums = [other[list(each)].sum(axis=0) for each in chosen]
+            yield [(point,)] * len(chosen), chosen, own[point] - np.array(sums)
+
+    def unions(self, side: int) -> Iterator[Differences]:
+        """All classes that a class of the other release touches, less that class."""
+        own, other = self.counts[side], self.counts[1 - side]
+        part, degree = self.part[1 - side], self.degree[1 - side]
+        # Where nothing else is there, and nobody is missing, classes of the other release are left as shown.
+        is_all = (degree == self.n_of[side][part]) & (self.totals[0] == self.totals[1]).all(axis=1)[part]
+        classes = np.flatnonzero((degree > 1) & ~is_all)
+        is_asked = np.isin(self.ends[:, 1 - side], classes)
+        points, around = _grouped(self.ends[is_asked, 1 - side], self.ends[is_asked, side])
+        sums = _sums(self.ends[is_asked, 1 - side], own[self.ends[is_asked, side]], len(other))
+        yield around, [(point,) for point in points], (sums - other)[points]
+
+    def components(self, side: int) -> Iterator[Differences]:
+        """All classes of a component less those of the other release; where both have several."""
+        many = np.flatnonzero((self.n_of[0] > 1) & (self.n_of[1] > 1))
+        members = [_grouped(own, np.arange(len(own)), many)[1] for own in self.part]
+        yield members[side], members[1 - side], (self.totals[side] - self.totals[1 - side])[many]
+
+    def bridges(self) -> list[tuple[int, int, Counts]]:
+        """Pairs of classes whose common records follow, in components of the same records."""
+        is_same = (self.totals[0] == self.totals[1]).all(axis=1) & (self.n_of[0] + self.n_of[1] > 2)
+        ends = self.ends[is_same[self.part[0][self.ends[:, 0]]]]
+        n_first = len(self.counts[0])
+        lines = np.stack([ends[:, 0], ends[:, 1] + n_first], axis=1)
+        signed = np.concatenate([self.counts[0], -self.counts[1]])
+        return [
+            (a, b - n_first, counts)
+            for a, b, counts in _bridges(lines, signed)
+            if self.degree[0][a] > 1 and self.degree[1][b - n_first] > 1
+        ]
+
+
+def _sums(rows: NDArray[np.int64], counts: Counts, n_rows: int) -> Counts:
+    """The sum of the counts of each row."""
+    from scipy.sparse import csr_array
+
+    places = np.arange(len(rows))
+    adds = csr_array((np.ones(len(rows), np.int64), (rows, places)), shape=(n_rows, len(rows)))
+    return np.asarray(adds @ counts, dtype=np.int64)
+
+
+def _grouped(
+    keys: NDArray[np.int64], members: NDArray[np.int64], only: NDArray[np.int64] | None = None
+) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Every key that occurs, or of those asked for, and its members, sorted."""
+    if only is not None:
+        is_asked = np.isin(keys, only)
+        keys, members = keys[is_asked], members[is_asked]
+    order = np.lexsort((members, keys))
+    keys, members = keys[order], members[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    groups = np.split(members, starts[1:]) if starts.size else []
+    return keys[starts].tolist(), [tuple(group.tolist()) for group in groups]
 
 
 def _largest_sets(whole: NDArray[np.int64], parts: NDArray[np.int64]) -> list[NDArray[np.intp]]:
@@ -189,23 +275,6 @@ def _largest_sets(whole: NDArray[np.int64], parts: NDArray[np.int64]) -> list[ND
         places = np.sort(np.array(chosen, dtype=np.intp))
         found[places.tobytes()] = places
     return list(found.values())
-
-
-def _of_equal_totals(
-    lines: NDArray[np.int64], signed: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The lines of components that hold as many of every value in both releases, and the counts there."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    n_points = len(signed)
-    joined = coo_array((np.ones(len(lines)), (lines[:, 0], lines[:, 1])), shape=(n_points, n_points))
-    n_components, component = connected_components(joined, directed=False)
-    totals = np.zeros((n_components, signed.shape[1]), dtype=np.int64)
-    np.add.at(totals, component, signed)
-    # Two classes of the same people leave nothing to subtract.
-    is_kept = ~totals.any(axis=1) & (np.bincount(component, minlength=n_components) > 2)
-    return lines[is_kept[component[lines[:, 0]]]], np.where(is_kept[component][:, np.newaxis], signed, 0)
 
 
 def _bridges(lines: NDArray[np.int64], signed: NDArray[np.int64]) -> list[tuple[int, int, NDArray[np.int64]]]:
@@ -248,39 +317,4 @@ def _bridges(lines: NDArray[np.int64], signed: NDArray[np.int64]) -> list[tuple[
                 if lowest[point] > entered[parent]:
                     carried = below[point] if point == ends[came_by][0] else -below[point]
                     found.append((ends[came_by][0], ends[came_by][1], carried.copy()))
-            elif below[point].any():  # a whole component: both releases must hold as many of every value
-                raise _not_the_same()
     return found
-
-
-def _single_differences(
-    lines: NDArray[np.int64], degree: NDArray[np.int64], signed: NDArray[np.int64], n_first: int
-) -> list[Isolated]:
-    """Every class that contains classes of the other release, less those; if more than one pair remains."""
-    found = []
-    for side in (0, 1):
-        is_inside = degree[lines[:, 1 - side]] == 1
-        outer, inner = lines[is_inside, side], lines[is_inside, 1 - side]
-        order = np.argsort(outer, kind="stable")
-        outer, inner = outer[order], inner[order]
-        starts = np.flatnonzero(np.diff(outer, prepend=-1))
-        for start, group in zip(starts, np.split(inner, starts[1:]) if starts.size else [], strict=True):
-            point = int(outer[start])
-            if degree[point] - len(group) < 2:
-                continue  # nothing remains, or one pair, which is a bridge
-            rest = np.abs(signed[point]) - np.abs(signed[group]).sum(axis=0)
-            own, others = (point - n_first * side,), tuple((group - n_first * (1 - side)).tolist())
-            found.append(
-                Isolated("first minus second", own, others, rest)
-                if side == 0
-                else Isolated("second minus first", others, own, rest)
-            )
-    return found
-
-
-def _not_the_same() -> DataError:
-    return DataError(
-        "The two releases cannot hold the same records.",
-        found="Classes that cover the same people hold different numbers of some value.",
-        remedy="Declare `same_records` only for releases of one and the same table, without suppression.",
-    )

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 
+NOT_CONTAINED = "no"
+"""The word with which somebody says that no table's people are all in another's."""
+
 _WORDS = {
     **dict.fromkeys(("number", "date", "text"), "kind"),
     **dict.fromkeys(("unknown", "category", "refuse"), "nulls"),
@@ -191,11 +194,12 @@ def _run(
         Path | None,
         typer.Option(help="Put what is left for each target into this .csv or .parquet."),
     ] = None,
-    same_records: Annotated[
+    contained: Annotated[
         list[str] | None,
         typer.Option(
-            help="Releases of the same records under different classes, such as a.csv,b.csv: what does "
-            "subtraction isolate? May be given several times.",
+            help="Releases of which one's people are all in the other, such as a.csv,b.csv, or no if there "
+            "are none: what subtraction isolates is then found, not only possible. May be given several "
+            "times.",
         ),
     ] = None,
     series: Annotated[
@@ -224,7 +228,8 @@ def _run(
 
     given = releases or []
     asked: dict[str, Any] = {"ell": ell, "closeness": closeness, "closeness_to": closeness_to}
-    _check(before, targets, targets_output, shown, same_records)
+    asked["contained"] = _contained(contained)
+    _check(before, targets, targets_output, shown)
     with tables.reading("Linking") as read:
         read |= {"schema": schema, "foreign": columns.described(missing)}
         if explain:
@@ -241,7 +246,6 @@ def _run(
             given,
             **asked,
             model=model,
-            same_records=[options.names(text) for text in same_records or ()],
             series=[options.names(text) for text in series or ()],
             targets=targets,
             targets_output=targets_output,
@@ -255,18 +259,29 @@ def _run(
     raise typer.Exit(0 if result.holds else 3)
 
 
+def _contained(texts: list[str] | None) -> list[list[str]] | None:
+    """Which populations are said to be contained in which; None if nothing is said."""
+    if texts is None or not texts:
+        return None
+    if NOT_CONTAINED in texts and len(texts) > 1:
+        raise ParameterError(
+            "--contained names releases, or says that there are none.",
+            found="It does both.",
+            remedy=f"Write --contained {NOT_CONTAINED} alone, or leave it out.",
+        )
+    return [] if texts == [NOT_CONTAINED] else [list(options.names(text)) for text in texts]
+
+
 def _check(
     before: Path | None,
     targets: Path | None,
     targets_output: Path | None,
     shown: ReportOptions,
-    same_records: list[str] | None,
 ) -> None:
     """Refuses options that do not go together, before anything is read."""
     for name, value in (
         ("--targets", targets),
         ("--report", shown.report),
-        ("--same-records", same_records),
     ):
         if before is not None and value:
             raise ParameterError(
@@ -339,7 +354,7 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
     from elldelta.pages.page import percent
 
     yield from map(output.as_options, said_aloud(found["assumptions"]))
-    ell, subtracted, people = found["ell"], found["differencing"], found["targets"]
+    ell, people = found["ell"], found["targets"]
     everywhere = "the release" if len(found["releases"]) == 1 else "all releases"
     if found["diversity_min"] is None:
         yield f"Nobody can be in {everywhere}."
@@ -350,12 +365,8 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
             f"records there, on average. {found['reference'][0].upper()}{found['reference'][1:]}: at most "
             f"{percent(found['baseline'])} for one value."
         )
-    if subtracted is not None:
-        yield (
-            f"Subtraction isolates {subtracted['groups']:,} groups that no release shows, "
-            f"{subtracted['groups_below']:,} of them with fewer than {ell} values"
-            + ("." if subtracted["declared"] else ", if the people of the subtracted classes are in both.")
-        )
+    if everywhere != "the release":
+        yield _subtraction_in_words(found["subtraction"])
     for owner in found.get("series", ()):
         yield from _series_in_words(owner, ell)
     if people is not None:
@@ -372,6 +383,11 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
             f"Of the records in {everywhere}, {percent(found['share_below'])} are in classes below {ell}, "
             f"{percent(found['share_exposed'])} in classes with a single value."
         )
+
+
+def _subtraction_in_words(found: dict[str, Any]) -> str:
+    counted = f" Differences that show so few values: {found['groups_below']:,}." if found["groups_below"] else ""
+    return output.as_options(found["words"]) + counted
 
 
 def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:
@@ -408,7 +424,7 @@ def _closeness_in_words(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _print_gate(found: dict[str, Any]) -> None:
-    output.print_text(found["verdict"])
+    output.print_text(found["verdict"], _subtraction_in_words(found["subtraction"]))
     if "series" in found:
         output.print_text(*_series_in_words(found["series"], found["ell"]))
     if found["closeness"] is not None:
