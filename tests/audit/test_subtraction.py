@@ -1,22 +1,26 @@
-"""Releases of one plan that merge its classes differently: what subtraction isolates if they share people."""
+"""What subtraction isolates, and what is said about it: found, possible, not found, not tried, and why."""
 
-from pathlib import Path
+import json
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 from tests.agency.registrations import REGIONS, make_plan
-from tests.switch import quick_or_all
+from tests.release.hospital_tables import make_rows, write_parquet
 
 import elldelta as ed
 from elldelta.agency.linking import as_published
+from elldelta.audit.audit import audit, audit_before
 from elldelta.audit.evidence import Evidence
 from elldelta.audit.gate import gate
 from elldelta.audit.measures import summarize
+from elldelta.audit.releases import ForeignColumns
+from elldelta.audit.sign_off import evidence as make_evidence
+from elldelta.audit.sign_off import write_form
 from elldelta.core.partition import Partition
-from elldelta.release import open_published
+from elldelta.errors import RefusedError
 
-ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.csv"
 PLAN = make_plan(boxes=REGIONS, n_values=4, ell=3, releases=1)
 C1, C2, C3 = np.array([[2, 1, 1, 0], [1, 0, 0, 0], [0, 2, 1, 1]])
 """The people of three base classes: the table of the guide to certificates."""
@@ -29,62 +33,190 @@ def published(name, counts, group_of):
 SPRING = published("spring", [C1 + C2, C3], [0, 0, 1])
 
 
-def test_the_person_in_the_middle_is_found_without_being_asked_for():
+def judged(found):
+    return found.subtraction.status, found.subtraction.because
+
+
+def test_the_person_in_the_middle_is_possible_and_found_where_somebody_says_so():
     autumn = published("autumn", [C1, C2 + C3], [0, 1, 1])
     evidence = Evidence.from_published([SPRING, autumn])
     found = summarize(evidence, 3)
     assert found.diversity_min_any == 3  # linking alone leaves everybody three values
-    assert not found.holds
-    assert (found.differencing.groups_below, found.differencing.records_below) == (2, 2)  # from either side
-    assert found.differencing.diversity_min == 1
-    assert found.to_dict(public=True)["differencing"]["declared"] is False
-    assert "if the releases share people" in found.verdict
+    assert (found.holds, judged(found)) == (True, ("possible", "unanswered"))
+    assert found.subtraction.diversity_min == 1
+    assert "But if everybody in autumn is also in spring, spring minus autumn isolates" in found.verdict
     answer = gate(evidence, 3)
-    assert not answer.holds
-    assert not answer.classes
-    assert "shares people with spring" in answer.verdict
-    assert answer.to_dict()["groups_isolated"] == 2
-    assert "shares people" in answer.to_dict(public=True)["verdict"]
+    assert (answer.holds, judged(answer)) == (True, ("possible", "unanswered"))
+    assert "But if everybody in" in answer.verdict
+    found = summarize(evidence, 3, contained=[[0, 1]])
+    assert (found.holds, judged(found)) == (False, ("found", "affirmed"))
+    assert found.verdict == "Not safe: spring minus autumn isolates people with as few as 1 of 3 values."
+    assert found.to_dict(public=True)["subtraction"]["status"] == "found"
+    refused = gate(evidence, 3, contained=[[0, 1]])
+    assert not refused.holds
+    assert not refused.classes
+    assert refused.verdict.startswith("Do not publish: spring minus autumn isolates people")
+    assert "minus" in refused.to_dict(public=True)["verdict"]
+    found = summarize(evidence, 3, contained=[])
+    assert (found.holds, judged(found)) == (True, ("possible", "denied"))
+    assert "But if" not in found.verdict
 
 
 def test_components_are_judged_one_by_one():
     """Somebody more in c3 of the autumn: the records are not the same, and c2 is found all the same."""
     autumn = published("autumn", [C1, C2 + C3 + np.array([0, 0, 0, 2])], [0, 1, 1])
     found = summarize(Evidence.from_published([SPRING, autumn]), 3)
-    assert not found.holds
-    assert [item.records for item in found.differencing.smallest if item.diversity == 1] == [1]
+    assert found.subtraction.status == "possible"
+    assert 1 in [item.records for item in found.subtraction.smallest if item.diversity == 1]
 
 
 def test_counts_that_exclude_shared_people_isolate_nobody():
     autumn = published("autumn", [[2, 1, 1, 1], [5, 1, 1, 1]], [0, 1, 1])
     evidence = Evidence.from_published([SPRING, autumn])
-    assert summarize(evidence, 3).differencing is None
-    assert gate(evidence, 3).holds
+    assert judged(summarize(evidence, 3)) == ("not found", "unanswered")
+    assert judged(gate(evidence, 3)) == ("not found", "unanswered")
 
 
-def test_one_grouping_for_all_isolates_nobody():
+def test_equal_classes_are_subtracted_too():
+    """One more person of a value: under one grouping for all, the difference is that person."""
     again = published("again", [C1 + C2, [0, 3, 1, 1]], [0, 0, 1])
-    assert summarize(Evidence.from_published([SPRING, again]), 3).differencing is None
+    found = summarize(Evidence.from_published([SPRING, again]), 3)
+    assert judged(found) == ("possible", "unanswered")
+    [group] = found.subtraction.smallest
+    assert (group.records, group.diversity, group.how) == (1, 1, "second minus first")
+    assert found.subtraction.pairs[0].releases == ("again", "spring")
 
 
-@pytest.mark.skipif(not ADULT.exists(), reason="../shared/data/adult.csv is not there")
-def test_owners_of_adult_that_share_people():
-    """Waiting risk 0.5, the people of the second owner are all among those of the first."""
-    table = pd.read_csv(ADULT)
-    columns = ["sex", "race", "marital-status", "age", "education"]
-    schema = ed.Schema.infer(table, columns, "occupation")
-    plan = ed.plan(ed.estimate(table, schema), ell=5, releases=2, records=20_000, merge_risk=0.5)
-    seeds = quick_or_all((2,), (0, 1, 2, 3))
-    isolates = []
-    for seed in seeds:
-        places = np.random.default_rng(seed).permutation(len(table))[:20_000]
-        owners = [table.iloc[places], table.iloc[places[:16_000]]]
-        first, second = (open_published(ed.release(own, plan, on_failure="coarsen")) for own in owners)
-        evidence = Evidence.from_published([first, second])
-        found = summarize(evidence, 5)
-        assert found.diversity_min_any >= 5  # both are certified, and linking them is safe
-        assert found.holds == gate(evidence, 5).holds
-        if not found.holds:
-            isolates.append(seed)
-            assert found.differencing.diversity_min == (4 if seed in (1, 3) else 3)
-    assert isolates == list(seeds)
+def test_only_the_larger_table_less_the_smaller_one_follows_from_containment():
+    """A class of the smaller table less one of the larger needs people of the larger one in the smaller."""
+    plan = make_plan(boxes=REGIONS, n_values=4, ell=3, releases=1)
+    small = as_published(
+        plan, Partition(np.array([0, 0, 1])), np.array([C1 + C2, C3]), "sha256:0", name="small"
+    )
+    counts = np.array([C1, C2 + C3 + [0, 9, 9, 9]])  # c1 fits into c1 and c2 of the smaller one
+    large = as_published(plan, Partition(np.array([0, 1, 1])), counts, "sha256:1", name="large")
+    found = summarize(Evidence.from_published([small, large]), 3, contained=[[0, 1]])
+    assert (found.holds, judged(found)) == (True, ("possible", "affirmed"))
+    assert "it was said only that everybody in small is in large" in found.subtraction.words
+
+
+def test_one_release_is_not_tried_and_says_so():
+    found = summarize(Evidence.from_published([SPRING]), 3)
+    assert judged(found) == ("not tried", "one release")
+    assert found.subtraction.words == "Subtraction: not tried, because there is one release."
+
+
+def test_overlapping_classes_are_not_tried_and_say_so():
+    apart = pd.DataFrame({"age": ["1", "2"] * 4, "disease": list("aabbccdd")})
+    over = pd.DataFrame({"age": ["1-2", "2-3"] * 4, "disease": list("aabbccdd")})
+    columns = ForeignColumns(("age",), "disease")
+    assert judged(audit([apart, over], ell=2, foreign=columns)) == ("not tried", "overlap")
+    found = audit([apart, over, apart.copy()], ell=2, foreign=columns)
+    assert judged(found) == ("not tried", "overlap")
+    assert "for 2 of 3 pairs" in found.subtraction.words
+
+
+@pytest.fixture(scope="module")
+def register(tmp_path_factory):
+    """A register of 9,000 people, and the same people less six, who live in six classes."""
+    folder = tmp_path_factory.mktemp("register")
+    people = pd.DataFrame(make_rows(9000, seed=1))
+    past = write_parquet(folder / "past.parquet", make_rows(20_000, seed=2))
+    schema = ed.Schema.infer(past, quasi_identifiers=["postal_code", "gender", "age"], sensitive="disease")
+    plan = ed.plan(ed.estimate(past, schema), ell=2, releases=2, records=8900)
+    ed.write_plan(plan, folder / "plan.json")
+    ed.release(people, plan, to=folder / "whole.csv")
+    shown = pd.read_csv(folder / "whole.csv", dtype=str)
+    classes = shown[["postal_code", "gender", "age"]].drop_duplicates()
+    assert len(classes) >= 6
+    for seed in range(40):
+        away = np.random.default_rng(seed).choice(len(people), 6, replace=False)
+        ed.release(people.drop(index=away), plan, to=folder / "less.csv", overwrite=True)
+        if class_sizes(folder / "whole.csv", folder / "less.csv").eq(1).sum() == 6:
+            return folder, sorted(people.loc[away, "disease"])
+    raise AssertionError("no six people in six classes")
+
+
+def class_sizes(whole, less):
+    """How many people each class has lost."""
+    columns = ["postal_code", "gender", "age"]
+    before, after = (pd.read_csv(file, dtype=str).groupby(columns).size() for file in (whole, less))
+    return before.sub(after, fill_value=0)
+
+
+def diseases_by_hand(whole, less):
+    """What an outsider reads from two files by their labels alone: the rows of one that the other lacks."""
+    columns = ["postal_code", "gender", "age", "disease"]
+    before, after = (pd.read_csv(file, dtype=str).groupby(columns).size() for file in (whole, less))
+    more = before.sub(after, fill_value=0)
+    assert (more >= 0).all()
+    return sorted(row[-1] for row, n in more.items() for _ in range(int(n)))
+
+
+def test_six_people_who_are_missing_are_found_under_equal_classes(register):
+    folder, truth = register
+    files = [folder / "whole.csv", folder / "less.csv"]
+    assert diseases_by_hand(*files) == truth
+    found = audit(files)
+    assert (found.holds, judged(found)) == (True, ("possible", "unanswered"))
+    assert "if everybody in less.csv is also in whole.csv" in found.verdict
+    assert [item.records for item in found.subtraction.smallest] == [1] * 6
+    found = audit(files, contained=[["whole.csv", "less.csv"]])
+    assert (found.holds, judged(found)) == (False, ("found", "affirmed"))
+    assert (found.subtraction.pairs[0].groups_below, found.subtraction.pairs[0].records_below) == (6, 6)
+    assert audit_before(files[1], files[:1]).holds
+    assert not audit_before(files[1], files[:1], contained=[[0, 1]]).holds
+
+
+def test_an_outsider_who_reads_labels_only_finds_the_same(register, tmp_path):
+    folder, _ = register
+    files = []
+    for name in ("whole.csv", "less.csv"):
+        files.append(tmp_path / name)
+        files[-1].write_bytes((folder / name).read_bytes())  # without a manifest
+    columns = ForeignColumns(("postal_code", "gender", "age"), "disease")
+    found = audit(files, ell=2, foreign=columns)
+    assert judged(found) == ("possible", "unanswered")
+    assert [(item.records, item.diversity) for item in found.subtraction.smallest] == [(1, 1)] * 6
+    assert not audit(files, ell=2, foreign=columns, contained=[[0, 1]]).holds
+
+
+def answered(folder, to, answer):
+    """A form that was filled in."""
+    write_form(folder / "plan.json", to)
+    text = re.sub(r'= ""', '= "said"', to.read_text(encoding="utf-8"))
+    to.write_text(text.replace('contained  = "?"', f"contained  = {json.dumps(answer)}"), encoding="utf-8")
+    return to
+
+
+@pytest.mark.parametrize("answer", ["?", "", "less.csv,whole.csv", ["whole.csv, less.csv"]])
+def test_evidence_is_refused_where_the_question_is_open_or_answered_with_yes(register, tmp_path, answer):
+    folder, _ = register
+    about = answered(folder, tmp_path / "about.toml", answer)
+    with pytest.raises(RefusedError, match="no evidence") as refusal:
+        make_evidence(
+            [folder / "less.csv"],
+            folder / "plan.json",
+            about=about,
+            to=tmp_path / "made",
+            published=[folder / "whole.csv"],
+        )
+    assert "whole.csv minus less.csv isolates people with as few as 1 of 2 values" in refusal.value.found
+    assert ("contained in another's?" in refusal.value.remedy) == (answer in ("", "?"))
+    assert not (tmp_path / "made").exists()
+
+
+def test_evidence_tells_what_the_publisher_denies(register, tmp_path):
+    folder, _ = register
+    record = make_evidence(
+        [folder / "less.csv"],
+        folder / "plan.json",
+        about=answered(folder, tmp_path / "about.toml", "no"),
+        to=tmp_path / "made",
+        published=[folder / "whole.csv"],
+    )
+    assert record["linked"]["subtraction"]["status"] == "possible"
+    page = (tmp_path / "made" / "evidence.html").read_text(encoding="utf-8")
+    assert "Subtraction: possible." in page
+    assert "it was said that no table" in page
+    assert "isolates no group" not in page

@@ -164,7 +164,13 @@ def _linkability(record: Mapping[str, Any]) -> list[Block]:
     for of, linked in _by_column(record):
         left = linked["diversity_min_any"]
         values = f"is left with at least {left} sensitive values ({linked['ell']} promised)."
-        blocks.append({"text": f"{of} {together} {values} {linked['subtraction']['words']}".strip()})
+        blocks.append({"text": f"{of} {together} {values}".strip()})
+        blocks.append({"text": f"{of} {linked['subtraction']['words']}".strip()})
+    if n_releases > 1:
+        said = "; ".join(record["about"]["contained"]) or "not answered"
+        blocks.append(
+            {"text": f"Is one table's population contained in another's? The publisher's answer: {said}."}
+        )
     return [
         *blocks,
         {

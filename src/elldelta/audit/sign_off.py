@@ -18,6 +18,7 @@ from elldelta._version import __version__
 from elldelta.audit.audit import audit
 from elldelta.audit.officers import sections_of
 from elldelta.audit.result import LIMITS
+from elldelta.audit.subtraction import NOT_CONTAINED, contained_of
 from elldelta.errors import FileError, InputError, ParameterError, RefusedError
 from elldelta.files import (
     ALGORITHM,
@@ -62,7 +63,8 @@ THRESHOLD = 0.09
 _SIGNATURE_KIND = "elldelta evidence signature"
 _PURPOSE = b"elldelta/evidence-signature\n"
 _TEXTS = ("title", "publisher", "recipients", "people", "purpose", "setting", "outputs")
-_OTHERS = ("review", "expires", "threshold", "quasi_identifiers", "signatures")
+_OTHERS = ("review", "expires", "threshold", "quasi_identifiers", "signatures", "contained")
+_UNANSWERED = "?"
 
 FORM = """\
 # What only people know about a publication. Fill it in once; 'elldelta evidence' puts it on the page.
@@ -74,6 +76,7 @@ purpose    = ""   # what it is for, and why less would not do
 setting    = ""   # where it is used: a public site, a secure room, a project space
 outputs    = ""   # what may leave that place, and who looks at it first
 threshold  = {threshold}   # the largest identification risk that you accept; 0.09 is a class of 12
+contained  = "?"   # is everybody in one table also in another one? "no", or which: "a.csv,b.csv"
 review     = {review}   # when somebody looks at this again
 expires    = {expires}   # after this day the evidence counts no more
 signatures = ["Privacy officer", "Owner of the data"]   # who signs
@@ -136,6 +139,7 @@ def evidence(
         ell=None if known.schema.also_sensitive else known.ell,  # each column is promised its own
         closeness=None if near is None else near.limit,
         closeness_to=None if near is None else known,
+        contained=contained_of(said["contained"]),
         **read,
     )
     if not linked.holds:
@@ -144,6 +148,14 @@ def evidence(
             found=linked.verdict,
             remedy="Look at all of it with 'elldelta audit', and publish larger classes.",
         )
+    for column in (linked, *linked.also):
+        if column.subtraction.is_open:
+            raise RefusedError(
+                "There is no evidence that these releases may be published: a question is not answered.",
+                found=column.subtraction.words,
+                remedy="Answer in the form (contained): is one table's population contained in another's? "
+                f"Write {NOT_CONTAINED!r}, or the names of the two files.",
+            )
     content = {
         "about": said,
         "made": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
@@ -198,6 +210,12 @@ def read_about(path: str | os.PathLike[str], plan: Plan) -> dict[str, Any]:
     threshold = said.setdefault("threshold", THRESHOLD)
     if type(threshold) not in (int, float) or not 0.0 < threshold <= 1.0:
         wrong.append("threshold")
+    answer = said.get("contained", _UNANSWERED)
+    answers = [answer] if isinstance(answer, str) else answer
+    if not isinstance(answers, list) or not all(isinstance(each, str) for each in answers):
+        wrong.append("contained")
+        answers = []
+    said["contained"] = [each.strip() for each in answers if each.strip() not in ("", _UNANSWERED)]
     reasons = said.get("quasi_identifiers")
     reasons = reasons if isinstance(reasons, dict) else {}
     wrong += [f"quasi_identifiers.{name}" for name in plan.schema.names if not _is_text(reasons.get(name))]

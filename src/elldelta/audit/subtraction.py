@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from elldelta.audit.shares import MOST_WORST
 from elldelta.core.differencing import isolate
-from elldelta.errors import DataError
+from elldelta.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,9 @@ the counts, and nobody has said so; nothing was tried; or it was tried and there
 
 Because = Literal["affirmed", "unanswered", "denied", "one release", "overlap", "too many pairs"]
 """Why: what was said about the populations where subtraction was tried, or what kept it from being tried."""
+
+NOT_CONTAINED = "no"
+"""The word with which people say that no table's population is contained in another's."""
 
 _MOST_PAIRS = 500
 """Pairs of releases that are subtracted from each other; the others are said not to have been tried."""
@@ -189,6 +192,26 @@ class Subtraction:
             "pairs": [{**asdict(pair), "releases": list(pair.releases)} for pair in self.pairs],
             "smallest": [{**asdict(item), "labels": item.labels if labels else []} for item in self.smallest],
         }
+
+
+def contained_of(answers: Sequence[str] | None) -> list[list[str]] | None:
+    """What people answer, as parameters: names separated by commas, or "no"; None if there is no answer.
+
+    >>> contained_of(["a.csv,b.csv", "c.csv, d.csv"])
+    [['a.csv', 'b.csv'], ['c.csv', 'd.csv']]
+    >>> contained_of(["no"])
+    []
+    """
+    if not answers:
+        return None
+    if NOT_CONTAINED in answers and len(answers) > 1:
+        raise ParameterError(
+            "The answer names releases, or says that no population is contained in another's.",
+            found="It does both.",
+            remedy=f"Say {NOT_CONTAINED!r} alone (`contained`), or leave it out.",
+        )
+    named = [] if list(answers) == [NOT_CONTAINED] else answers
+    return [[name.strip() for name in answer.split(",")] for answer in named]
 
 
 def subtract(

@@ -140,18 +140,16 @@ def _same_values(plan: Plan) -> tuple[str, ...]:
 
 def _own_conditions(plan: Plan) -> tuple[str, ...]:
     distribution = "independent draws from the distribution of the model"
-    others = f", or others with at least {plan.ell} values" if plan.promises_values else ""
+    others = f" that shows fewer than {plan.ell} values" if plan.promises_values else " that shows one value"
     if plan.also:
-        others = ", or others with at least as many values of each column as are promised"
+        others = " that shows fewer values of a column than are promised"
     if plan.is_certified:
         return (
             "Every linked release passes the certificate of this plan; 'elldelta verify' checks it.",
             f"At most {plan.releases} releases are linked, or one ledger has admitted all of them."
             if plan.owners is None
             else "Where several releases are linked, one ledger has admitted all of them.",
-            "Subtracting releases shows no smaller group: where all people of classes in one "
-            f"release are in a class of another, that class holds nobody else{others}. 'elldelta audit' "
-            "looks for such groups.",
+            f"No release minus another may isolate a group{others}; 'elldelta audit' looks for such groups.",
             *(() if plan.moving is None else (DO_NOT_SHARE,)),
             f"Only the chance of passing assumes that records are {distribution}.",
         )
@@ -159,7 +157,8 @@ def _own_conditions(plan: Plan) -> tuple[str, ...]:
         "All linked releases use this plan's classes, fixed before anybody's records were seen.",
         f"Each release's records are {distribution}.",
         f"Each release has at least {plan.records} records, a number not chosen by looking at them.",
-        "Releases may share people in any way, and may even be copies of each other.",
+        "Releases may share people in any way, and may even be copies of each other, but no release minus "
+        f"another may isolate a group{others}.",
     )
 
 

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 
-NOT_CONTAINED = "no"
-"""The word with which somebody says that no table's people are all in another's."""
-
 _WORDS = {
     **dict.fromkeys(("number", "date", "text"), "kind"),
     **dict.fromkeys(("unknown", "category", "refuse"), "nulls"),
@@ -261,15 +258,9 @@ def _run(
 
 def _contained(texts: list[str] | None) -> list[list[str]] | None:
     """Which populations are said to be contained in which; None if nothing is said."""
-    if texts is None or not texts:
-        return None
-    if NOT_CONTAINED in texts and len(texts) > 1:
-        raise ParameterError(
-            "--contained names releases, or says that there are none.",
-            found="It does both.",
-            remedy=f"Write --contained {NOT_CONTAINED} alone, or leave it out.",
-        )
-    return [] if texts == [NOT_CONTAINED] else [list(options.names(text)) for text in texts]
+    from elldelta.audit.subtraction import contained_of
+
+    return contained_of(texts)
 
 
 def _check(
@@ -386,7 +377,8 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _subtraction_in_words(found: dict[str, Any]) -> str:
-    counted = f" Differences that show so few values: {found['groups_below']:,}." if found["groups_below"] else ""
+    n_below = found["groups_below"]
+    counted = f" Differences of classes that show so few values: {n_below:,}." if n_below else ""
     return output.as_options(found["words"]) + counted
 
 
