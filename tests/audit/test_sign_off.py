@@ -35,7 +35,8 @@ def hospital(tmp_path_factory):
         ed.release(table, plan, to=folder / f"{name}.parquet")
     write_form(folder / "plan.json", folder / "about.toml", today=dt.date(2026, 1, 1))
     text = (folder / "about.toml").read_text(encoding="utf-8")
-    (folder / "about.toml").write_text(re.sub(r'= ""', f'= "{SAID}"', text), encoding="utf-8")
+    text = re.sub(r'= ""', f'= "{SAID}"', text).replace("threshold  = 0.09", "threshold  = 0.5")
+    (folder / "about.toml").write_text(text, encoding="utf-8")
     return folder
 
 
@@ -116,7 +117,7 @@ def test_the_signature_covers_every_file(made, tmp_path, capsys):
             verify_evidence(copy / "evidence.json", key.public_key)
         (copy / name).write_bytes(content)
     record = (copy / "evidence.json").read_text()
-    (copy / "evidence.json").write_text(record.replace("0.09", "0.5", 1))
+    (copy / "evidence.json").write_text(record.replace("0.5", "0.6", 1))
     with pytest.raises(FileError):
         verify_evidence(copy / "evidence.json", key.public_key)
 
@@ -197,16 +198,67 @@ def test_a_form_that_is_not_filled_in_is_refused(hospital, tmp_path):
             read_about(tmp_path / "wrong.toml", ed.read_plan(hospital / "plan.json"))
 
 
-def test_what_does_not_hold_gets_no_evidence(hospital, tmp_path):
+def stricter(hospital, tmp_path, threshold):
+    text = (hospital / "about.toml").read_text(encoding="utf-8")
+    (tmp_path / "strict.toml").write_text(text.replace("= 0.5 ", f"= {threshold} "), encoding="utf-8")
+    return tmp_path / "strict.toml"
+
+
+def test_a_risk_above_the_threshold_of_the_form_is_not_safe_and_not_signed(hospital, tmp_path, capsys):
+    smallest = ed.verify(hospital / "a.parquet").k
+    exactly, above = 1 / smallest, 1 / (smallest + 1)
+    assert make(hospital, tmp_path / "at", about=stricter(hospital, tmp_path, exactly))["holds"] is True
+    form = stricter(hospital, tmp_path, above)
+    record = make(hospital, tmp_path / "above", about=form, key=PrivateKey.create())
+    assert record["holds"] is False
+    assert record["verdict"].startswith(
+        "Not safe by the form: in a.parquet the identification risk is up to "
+    )
+    page = (tmp_path / "above" / "evidence.html").read_text(encoding="utf-8")
+    assert not re.search(r"\bSafe (against|by itself)", page)
+    assert f"No class of a plan made with --k {smallest + 1} does." in page
+    assert not (tmp_path / "above" / "evidence.json.sig").exists()
+    words = [
+        "evidence",
+        str(hospital / "a.parquet"),
+        "--plan",
+        str(hospital / "plan.json"),
+        "--about",
+        str(form),
+    ]
+    assert execute([*words, "-o", str(tmp_path / "command")]) == 3
+    told = capsys.readouterr().out
+    assert "Not safe by the form" in told
+    assert "Not signed: it does not hold." in told
+
+
+def test_what_does_not_hold_gets_a_page_that_says_so(hospital, tmp_path):
     alone = write_parquet(tmp_path / "alone.parquet", make_rows(300, seed=9))  # every value as it is
     for name in ("a.parquet", "a.parquet.manifest.json"):
         (tmp_path / name).write_bytes((hospital / name).read_bytes())
-    with pytest.raises(RefusedError):
-        make(hospital, tmp_path / "no", published=[alone])
-    assert not (tmp_path / "no").exists()
+    record = make(hospital, tmp_path / "no", published=[alone])
+    assert record["holds"] is False
+    assert record["verdict"].startswith("Not safe: somebody is left with 1 of 2 values")
+    assert record["verdict"] in (tmp_path / "no" / "evidence.html").read_text(encoding="utf-8")
+    crate = json.loads((tmp_path / "no" / "ro-crate-metadata.json").read_text())
+    assert any(thing.get("description") == record["verdict"] for thing in crate["@graph"])
     (tmp_path / "there").mkdir()
     with pytest.raises(FileError):
         make(hospital, tmp_path / "there")
+
+
+def test_the_strictest_promise_of_all_releases_counts(hospital, tmp_path):
+    """A release that is published already promises three values; this one keeps two, as it promises."""
+    schema = ed.read_plan(hospital / "plan.json").schema
+    model = ed.estimate(hospital / "past.parquet", schema)
+    strict = ed.plan(model, ell=3, releases=2, records=3000)
+    ed.release(hospital / "own_b.parquet", strict, to=tmp_path / "strict.parquet")
+    both = [tmp_path / "strict.parquet", hospital / "a.parquet"]
+    found = ed.audit(both)
+    record = make(hospital, tmp_path / "out", published=both[:1])
+    assert record["linked"]["ell"] == found.ell == 3
+    assert record["holds"] == found.holds
+    assert record["verdict"] == found.verdict
 
 
 def test_the_ledger_must_have_admitted_the_release(hospital, tmp_path):
@@ -254,7 +306,8 @@ def test_each_of_several_sensitive_columns_is_on_the_page_with_its_own_promise(t
     ed.release(table, plan, to=tmp_path / "both.parquet")
     write_form(tmp_path / "plan.json", tmp_path / "about.toml")
     form = (tmp_path / "about.toml").read_text(encoding="utf-8")
-    (tmp_path / "about.toml").write_text(form.replace('= ""', f'= "{SAID}"'), encoding="utf-8")
+    form = form.replace('= ""', f'= "{SAID}"').replace("= 0.09", "= 0.5")
+    (tmp_path / "about.toml").write_text(form, encoding="utf-8")
     record = evidence(
         [tmp_path / "both.parquet"],
         tmp_path / "plan.json",

@@ -19,7 +19,6 @@ from elldelta.audit.releases import ForeignColumns
 from elldelta.audit.sign_off import evidence as make_evidence
 from elldelta.audit.sign_off import write_form
 from elldelta.core.partition import Partition
-from elldelta.errors import RefusedError
 
 PLAN = make_plan(boxes=REGIONS, n_values=4, ell=3, releases=1)
 C1, C2, C3 = np.array([[2, 1, 1, 0], [1, 0, 0, 0], [0, 2, 1, 1]])
@@ -184,26 +183,26 @@ def test_an_outsider_who_reads_labels_only_finds_the_same(register, tmp_path):
 def answered(folder, to, answer):
     """A form that was filled in."""
     write_form(folder / "plan.json", to)
-    text = re.sub(r'= ""', '= "said"', to.read_text(encoding="utf-8"))
+    text = re.sub(r'= ""', '= "said"', to.read_text(encoding="utf-8")).replace("= 0.09", "= 1.0")
     to.write_text(text.replace('contained  = "?"', f"contained  = {json.dumps(answer)}"), encoding="utf-8")
     return to
 
 
 @pytest.mark.parametrize("answer", ["?", "", "less.csv,whole.csv", ["whole.csv, less.csv"]])
-def test_evidence_is_refused_where_the_question_is_open_or_answered_with_yes(register, tmp_path, answer):
+def test_evidence_is_not_safe_where_the_question_is_open_or_answered_with_yes(register, tmp_path, answer):
     folder, _ = register
-    about = answered(folder, tmp_path / "about.toml", answer)
-    with pytest.raises(RefusedError, match="no evidence") as refusal:
-        make_evidence(
-            [folder / "less.csv"],
-            folder / "plan.json",
-            about=about,
-            to=tmp_path / "made",
-            published=[folder / "whole.csv"],
-        )
-    assert "whole.csv minus less.csv isolates people with as few as 1 of 2 values" in refusal.value.found
-    assert ("contained in another's?" in refusal.value.remedy) == (answer in ("", "?"))
-    assert not (tmp_path / "made").exists()
+    record = make_evidence(
+        [folder / "less.csv"],
+        folder / "plan.json",
+        about=answered(folder, tmp_path / "about.toml", answer),
+        to=tmp_path / "made",
+        published=[folder / "whole.csv"],
+    )
+    assert record["holds"] is False
+    assert "whole.csv minus less.csv isolates people with as few as 1 of 2 values" in record["verdict"]
+    assert ("leaves open whether one table's population" in record["verdict"]) == (answer in ("", "?"))
+    page = (tmp_path / "made" / "evidence.html").read_text(encoding="utf-8")
+    assert not re.search(r"\bSafe (against|by itself)", page)
 
 
 def test_evidence_tells_what_the_publisher_denies(register, tmp_path):
@@ -215,6 +214,7 @@ def test_evidence_tells_what_the_publisher_denies(register, tmp_path):
         to=tmp_path / "made",
         published=[folder / "whole.csv"],
     )
+    assert record["holds"] is True
     assert record["linked"]["subtraction"]["status"] == "possible"
     page = (tmp_path / "made" / "evidence.html").read_text(encoding="utf-8")
     assert "Subtraction: possible." in page

@@ -111,16 +111,18 @@ def audit(
     releases = locate_all(releases, engine)
     places = reading.sensitive_places(releases)
     owners = owners_of(releases, named)
-    if len(places) > 1 and not (people is None and known is None and asked is None):
+    one_number = asked is not None and (asked.plan is None or closeness is not None)
+    if len(places) > 1 and (people is not None or known is not None or one_number):
         raise ParameterError(
-            "Targets, models and closeness are about one sensitive column.",
+            "Targets, models and a closeness of your own are about one sensitive column.",
             found=f"The releases have {len(places)}.",
             remedy="Name the one to ask about (`sensitive`).",
         )
 
     def one(place: int) -> Audit:
-        evidence = replace(reading, place=place).gather(releases, people, known, asked)
-        wanted = _wanted(ell, evidence, asked)
+        own = None if asked is None else asked.for_column(place)
+        evidence = replace(reading, place=place).gather(releases, people, known, own)
+        wanted = _wanted(ell, evidence, own)
         totals = None
         if people is not None:
             totals = audit_targets(evidence, people, wanted, output=targets_output, overwrite=overwrite)
@@ -129,7 +131,7 @@ def audit(
                 evidence,
                 wanted,
                 model=known,
-                closeness=asked,
+                closeness=own,
                 contained=inside,
                 targets=totals,
                 owners=owners,
@@ -204,8 +206,9 @@ def audit_before(
     owners = owners_of(given, named)
     answers = []
     for place in reading.sensitive_places(given):
-        evidence = replace(reading, place=place).gather(given, asked=asked)
-        answers.append(gate(evidence, _wanted(ell, evidence, asked), asked, owners, inside))
+        own = None if asked is None else asked.for_column(place)
+        evidence = replace(reading, place=place).gather(given, asked=own)
+        answers.append(gate(evidence, _wanted(ell, evidence, own), own, owners, inside))
     # Every sensitive column must hold; the first that does not says why.
     return next((answer for answer in answers if not answer.holds), answers[0])
 

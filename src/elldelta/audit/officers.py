@@ -6,10 +6,11 @@ Singling out, linkability and inference are the three questions of the Article 2
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from elldelta.pages.charts import histogram_words
-from elldelta.pages.page import percent
+from elldelta.pages.page import percent, share_upper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,12 +49,12 @@ def sections_of(record: Mapping[str, Any], picture: Figure) -> tuple[str, str, s
     """
     about = record["about"]
     title = f"Evidence: {about['title']}"
-    lead = f"{record['linked']['verdict']} {record['linked']['surest']}"
+    lead = f"{record['verdict']} {record['linked']['surest']}".strip()
     footer = f"Made by {record['software']} on {record['made'][:10]}. Record {record['digest'][:23]}..."
     sections: list[Section] = [
         ("Who publishes what to whom", _who(record)),
         ("Columns", _columns(record)),
-        ("The promise", _promise(record["plan"])),
+        ("The promise", _promise(record)),
         ("What was checked, and found", _found(record, picture)),
         ("Singling out", _singling_out(record)),
         ("Linkability", _linkability(record)),
@@ -86,14 +87,33 @@ def _columns(record: Mapping[str, Any]) -> list[Block]:
     return [{"header": ("column", "what happens to it", "reason"), "rows": rows}, {"text": text}]
 
 
-def _promise(plan: Mapping[str, Any]) -> list[Block]:
-    told = [{"text": text} for text in (plan["promise"], plan["past_promise"]) if text]
+def _promise(record: Mapping[str, Any]) -> list[Block]:
+    plan = record["plan"]
+    told = [{"text": text} for text in (plan["promise"], plan["past_promise"], _covered(record)) if text]
     return [
         *told,
         {"text": "What must be true for that:"},
         {"list": plan["conditions"]},
         {"text": _signed(plan)},
     ]
+
+
+def _covered(record: Mapping[str, Any]) -> str:
+    """What the promise does not cover of what is named here; an empty text if nothing."""
+    plan, n_named = record["plan"], len(record["releases"]) + len(record["published"])
+    if record["ledger"] is not None or n_named == 1:
+        return ""
+    if plan["owners"] is not None:
+        return (
+            f"{n_named} releases are named here and no ledger: the promise is about releases that one ledger "
+            "has admitted. What linking shows is computed below."
+        )
+    if n_named <= plan["releases"]:
+        return ""
+    return (
+        f"{n_named} releases are named here, and the promise is about at most {plan['releases']}. What "
+        "linking all of them shows is computed below."
+    )
 
 
 def _signed(plan: Mapping[str, Any]) -> str:
@@ -133,13 +153,26 @@ def _found(record: Mapping[str, Any], picture: Figure) -> list[Block]:
 
 
 def _singling_out(record: Mapping[str, Any]) -> list[Block]:
-    fewest = min(item["k"] for item in record["releases"])
+    sizes = [(item["k"], "records") for item in record["releases"] if item["persons"] is None]
+    sizes += [
+        (item["persons"]["persons_per_class"], "persons")
+        for item in record["releases"]
+        if item["persons"] is not None
+    ]
+    fewest, kind = min(sizes)
+    told = (
+        f"Every class of these releases holds at least {fewest:,} {kind}: by the quasi-identifiers alone "
+        f"nobody is told apart from {fewest - 1:,} others."
+        if fewest > 1
+        else "A class of these releases holds a single person's record: whoever is known to be in it is told "
+        "apart from all others, and what the class shows is theirs."
+    )
     return [
         {"text": "Can one person's record be told apart from all others?"},
+        {"text": told},
         {
-            "text": f"Every class of these releases holds at least {fewest:,} records: nobody's record can "
-            "be pointed at by the quasi-identifiers alone. That shows nothing about people whose "
-            "whole class shares a value."
+            "text": "That shows nothing about people whose whole class shares a value. A value that occurs "
+            "once in a class points at one record for whoever knows that value."
         },
     ]
 
@@ -212,19 +245,19 @@ def _risk(record: Mapping[str, Any]) -> list[Block]:
     rows = [
         (
             item["release"],
-            f"{item['risk_highest']:.4f}",
-            f"{item['risk_mean']:.4f}",
-            f"{item['records_above']:,} of {item['records']:,}",
-            "below" if item["risk_highest"] <= threshold else "ABOVE",
+            risk_upper(item["risk_highest"]),
+            "–" if item["risk_mean"] is None else risk_upper(item["risk_mean"]),
+            "–" if item["records_above"] is None else f"{item['records_above']:,} of {item['records']:,}",
+            "ABOVE" if item["risk_highest"] > threshold else "not above",
         )
         for item in record["releases"]
     ]
     above = any(item["risk_highest"] > threshold for item in record["releases"])
+    enough = math.ceil(1.0 / threshold - 1e-9)
     judged = (
-        "At least one release lies above the threshold: publish larger classes, or say here why "
-        "the risk is accepted."
+        f"At least one release lies above the threshold. No class of a plan made with --k {enough} does."
         if above
-        else "All releases lie below the threshold."
+        else "No release lies above the threshold."
     )
     return [
         {
@@ -237,6 +270,11 @@ def _risk(record: Mapping[str, Any]) -> list[Block]:
             "under Inference; and it is an upper bound for somebody who does not know who is in the table."
         },
     ]
+
+
+def risk_upper(risk: float) -> str:
+    """An identification risk in four digits, never too small."""
+    return f"{share_upper(risk, 4):.4f}"
 
 
 def _five_safes(record: Mapping[str, Any]) -> list[Block]:
@@ -278,7 +316,7 @@ def _lost(releases: Sequence[Mapping[str, Any]]) -> list[Block]:
 
 def _ledger(ledger: Mapping[str, Any] | None) -> list[Block]:
     if ledger is None:
-        return [{"text": "No ledger was named. The promise is then about as many releases as the plan says."}]
+        return [{"text": "No ledger was named."}]
     room = (
         f"The ledger has {ledger['lines']} lines with the one that opens it; its chain is intact. The "
         "fullest class can lose "

@@ -9,7 +9,7 @@ Bayes' rule with independent releases somebody can be led much further. So both 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,13 +99,14 @@ class Asked:
         is_path = isinstance(reference, str | os.PathLike)
         if isinstance(reference, Plan) or (is_path and Path(reference).suffix == ".json"):
             plan = loaded(reference, Plan, read_plan)
-            if plan.closeness is None:
+            near = [face.closeness for face in plan.faces if face.closeness is not None]
+            if not near:
                 raise ParameterError(
                     "The plan says nothing that shares could be close to.",
                     found="It promises distinct values only.",
                     remedy="Compare with a model or with the releases pooled, or give a plan for closeness.",
                 )
-            return cls(as_limit(plan.closeness.limit if closeness is None else closeness), plan=plan)
+            return cls(as_limit(near[0].limit if closeness is None else closeness), plan=plan)
         if closeness is None:
             if reference is not None:
                 raise ParameterError(
@@ -118,6 +119,15 @@ class Asked:
         if reference is None or reference == POOLED:
             return cls(allowed)
         return cls(allowed, model=loaded(reference, Model, read_model))
+
+    def for_column(self, place: int) -> Asked | None:
+        """The same for one of several sensitive columns: its own promise, or None if there is none."""
+        if self.plan is None or not self.plan.also:
+            return self
+        face = self.plan.faces[place]
+        return (
+            None if face.closeness is None else replace(self, allowed=face.closeness.exact_limit, plan=face)
+        )
 
     @property
     def words(self) -> str:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta._version import __version__
 from elldelta.audit.audit import audit
-from elldelta.audit.officers import sections_of
+from elldelta.audit.officers import risk_upper, sections_of
 from elldelta.audit.result import LIMITS
-from elldelta.audit.subtraction import NOT_CONTAINED, contained_of
+from elldelta.audit.subtraction import contained_of
 from elldelta.errors import FileError, InputError, ParameterError, RefusedError
 from elldelta.files import (
     ALGORITHM,
@@ -118,11 +118,13 @@ def evidence(
         progress: Is told how far the reading is.
 
     Returns:
-        The record, as it is written to `evidence.json`.
+        The record, as it is written to `evidence.json`. If linking breaks a promise, or somebody is found
+        more easily than the form accepts, `holds` is false, the page says what is wrong, and the folder is
+        not signed.
 
     Raises:
         FileError: A file is missing, damaged, or not about the others.
-        RefusedError: A release does not keep what its plan promises, or linking does not.
+        RefusedError: A release is not what its manifest and its plan say, or the ledger has not admitted it.
     """
     folder, moment = Path(to), (now or dt.datetime.now(dt.UTC)).replace(microsecond=0)
     check_writable(folder, overwrite=False, folder=True)
@@ -133,45 +135,33 @@ def evidence(
     read: dict[str, Any] = {"csv_format": csv_format, "engine": engine, "progress": progress}
     opened = [open_published(item, **read) for item in items]
     verified = [verify_published(item, known) for item in opened]
-    near = known.closeness
-    linked = audit(
+    is_near = any(face.closeness is not None for face in known.faces)
+    linked = audit(  # the strictest promise of all these releases counts, so no ell is named
         [*published, *items],
-        ell=None if known.schema.also_sensitive else known.ell,  # each column is promised its own
-        closeness=None if near is None else near.limit,
-        closeness_to=None if near is None else known,
+        closeness_to=known if is_near else None,
         contained=contained_of(said["contained"]),
         **read,
     )
-    if not linked.holds:
-        raise RefusedError(
-            "There is no evidence that these releases may be published.",
-            found=linked.verdict,
-            remedy="Look at all of it with 'elldelta audit', and publish larger classes.",
-        )
-    for column in (linked, *linked.also):
-        if column.subtraction.is_open:
-            raise RefusedError(
-                "There is no evidence that these releases may be published: a question is not answered.",
-                found=column.subtraction.words,
-                remedy="Answer in the form (contained): is one table's population contained in another's? "
-                f"Write {NOT_CONTAINED!r}, or the names of the two files.",
-            )
+    parts = [
+        {**_release_part(item, path, said["threshold"]), **found.to_dict()}
+        for item, path, found in zip(opened, items, verified, strict=True)
+    ]
+    holds, verdict = _verdict(linked, parts, said["threshold"])
     content = {
+        "holds": holds,
+        "verdict": verdict,
         "about": said,
         "made": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
         "software": f"elldelta {__version__}",
         "plan": _plan_part(known, files, is_checked=agency_key is not None),
-        "releases": [
-            {**_release_part(item, path, said["threshold"]), **found.to_dict()}
-            for item, path, found in zip(opened, items, verified, strict=True)
-        ],
+        "releases": parts,
         "published": [{"release": Path(path).name, "digest": _file_digest(Path(path))} for path in published],
         "linked": _linked_part(linked),
         "ledger": None if ledger is None else _ledger_part(ledger, known, opened),
         "limits": [*LIMITS, *linked.assumptions],
     }
     record = seal(KIND, FORMAT_VERSION, content)
-    _write(folder, record, linked, moment, sources, key)
+    _write(folder, record, linked, moment, sources, key if holds else None)
     return record
 
 
@@ -313,13 +303,35 @@ def _plan_part(plan: Plan, files: Sequence[Path], *, is_checked: bool) -> dict[s
     }
 
 
+def _verdict(linked: Audit, releases: Sequence[Mapping[str, Any]], threshold: float) -> tuple[bool, str]:
+    """Whether everything holds that plans promise and the form asks for, and the verdict in words."""
+    broken = [] if linked.holds else [linked.verdict]
+    for column in (linked, *linked.also):
+        found = column.subtraction
+        if found.is_open and found.worst is not None:
+            outer, inner = found.worst.releases
+            broken.append(
+                "Not safe while the form leaves open whether one table's population is contained in "
+                f"another's (contained): if everybody in {inner} is also in {outer}, {found.isolates}."
+            )
+    above = [item for item in releases if item["risk_highest"] > threshold]
+    if above:
+        risk = risk_upper(max(item["risk_highest"] for item in above))
+        names = ", ".join(item["release"] for item in above)
+        broken.append(
+            f"Not safe by the form: in {names} the identification risk is up to {risk}, and at most "
+            f"{threshold:g} is accepted."
+        )
+    return not broken, " ".join(dict.fromkeys(broken)) or linked.verdict
+
+
 def _release_part(item: Published, path: str | os.PathLike[str], threshold: float) -> dict[str, Any]:
     """What a release says about itself, and how easily somebody is found in it."""
     manifest, sizes = item.manifest, item.schema.by_column(item.counts)[0].sum(axis=1)
     sizes = sizes[sizes > 0]
     persons = manifest.persons
     fewest = int(sizes.min()) if persons is None else persons["persons_per_class"]
-    risky = sizes * threshold < 1.0 - 1e-12
+    risky = 1.0 / sizes > threshold
     return {
         "content_digest": manifest.content_digest,
         "file_digest": _file_digest(Path(path)),
@@ -333,14 +345,15 @@ def _release_part(item: Published, path: str | os.PathLike[str], threshold: floa
         "told": list(manifest.sentences),
         "software": manifest.software,
         "risk_highest": 1.0 / fewest,
-        "risk_mean": len(sizes) / int(sizes.sum()),
-        "records_above": int(sizes[risky].sum()),
+        # Of persons only the fewest of any class are known.
+        "risk_mean": len(sizes) / int(sizes.sum()) if persons is None else None,
+        "records_above": int(sizes[risky].sum()) if persons is None else None,
     }
 
 
 def _linked_part(found: Audit) -> dict[str, Any]:
     document = found.to_dict()
-    names = ("verdict", "surest", "surest_share", "reference", "baseline", "readings",
+    names = ("surest", "surest_share", "reference", "baseline", "readings",
              "diversity_min", "diversity_min_any", "closeness", "subtraction",
              "memberships", "histogram", "curve", "ell")  # fmt: skip
     part = {name: document[name] for name in names}
@@ -404,7 +417,7 @@ def _crate(folder: Path, record: Mapping[str, Any], digests: Mapping[str, str]) 
         ) from None
     crate = ROCrate()
     crate.name = record["about"]["title"]
-    crate.description = record["linked"]["verdict"]
+    crate.description = record["verdict"]
     crate.datePublished = dt.datetime.fromisoformat(record["made"])
     crate.publisher = crate.add(_thing(crate, "#publisher", "Organization", record["about"]["publisher"]))
     for name, digest in digests.items():

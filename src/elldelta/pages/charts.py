@@ -106,8 +106,7 @@ def histogram_words(bars: Sequence[Mapping[str, Any]], ell: int) -> str:
     total = sum(bar["records"] for bar in bars)
     return (
         f"Bar chart: records by the number of sensitive values left, from {bars[0]['diversity']} to "
-        f"{bars[-1]['diversity']}. About {below / max(total, 1):.0%} lie below {ell}. "
-        "The table below has every number."
+        f"{bars[-1]['diversity']}. {below:,} of {total:,} lie below {ell}."
     )
 
 

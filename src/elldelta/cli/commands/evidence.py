@@ -45,8 +45,10 @@ def _run(
 ) -> None:
     """Check releases once more and write what somebody signs: a page, a PDF, the record and all digests.
 
-    Exit code 3 if a release, or linking it, does not keep what the plan promises.
+    Exit code 3 if a release, or linking it, does not keep what the plan promises, or if somebody is found
+    more easily than the form accepts: the page then says what is wrong, and is not signed.
     """
+    from elldelta.audit.officers import risk_upper
     from elldelta.audit.sign_off import evidence, write_form
     from elldelta.files import read_private_key
 
@@ -75,14 +77,17 @@ def _run(
             **read,
         )
     risk, threshold = max(item["risk_highest"] for item in record["releases"]), record["about"]["threshold"]
+    is_signed = key is not None and record["holds"]
+    unsigned = "--key signs it" if record["holds"] else "it does not hold"
     output.print_result(
-        {"evidence": str(folder), "digest": record["digest"], "holds": True, "risk_highest": risk,
-         "threshold": threshold, "signed": key is not None},
-        record["linked"]["verdict"],
+        {"evidence": str(folder), "digest": record["digest"], "holds": record["holds"], "risk_highest": risk,
+         "threshold": threshold, "signed": is_signed},
+        record["verdict"],
         record["linked"]["surest"],
-        f"Identification risk: at most {risk:.4f}, {'below' if risk <= threshold else 'ABOVE'} the "
-        f"threshold of {threshold:g}.",
+        f"Identification risk: at most {risk_upper(risk)}; the form accepts {threshold:g}.",
         f"Wrote {folder}: evidence.html, evidence.pdf, evidence.json, ro-crate-metadata.json"
-        + (", evidence.json.sig." if key is not None else ". Not signed: --key signs it."),
+        + (", evidence.json.sig." if is_signed else f". Not signed: {unsigned}."),
         as_json=json,
     )  # fmt: skip
+    if not record["holds"]:
+        raise typer.Exit(3)

@@ -90,7 +90,7 @@ def _verify(
             {"valid": True, "key_id": record["key_id"], "made": record["made"], "files": "as signed"},
             f"The agency has signed this evidence of {record['made'][:10]}.",
             "Every file beside it is the one that was signed.",
-            record["linked"]["verdict"],
+            record["verdict"],
             as_json=json,
         )
         return
