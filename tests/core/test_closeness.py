@@ -174,7 +174,7 @@ def test_the_tail_of_the_distance_is_about_right_and_that_of_a_normal_is_not(n_e
     limit = float(np.quantile(distances, 0.999))
     nothing = np.zeros(0)
     nothing.setflags(write=False)
-    near = Nearness(limit, float(n_records), nothing, nothing)
+    near = Nearness(limit, float(n_records), nothing, nothing, np.inf)
     estimated = too_far_chance(shares, 1.0, float(n_expected), near)
     assert 0.0005 < estimated < 0.004
     mean, variance = distance_moments(shares, 1.0, float(n_expected), near)
@@ -198,3 +198,6 @@ def test_references_that_are_away_from_the_class_cost_chances():
     certain = JointDistribution.from_probabilities([[1.0, 0.0]])
     assert bound.chances(certain, 50, np.array([[0.8, 0.2]])).tolist() == [1.0]
     assert bound.chances(certain, 50, np.array([[0.95, 0.05]])).tolist() == [0.0]
+    # A past of as many records as a release is as uncertain: as if there were half as many.
+    drawn = ClosenessBound(0.1, n_past=400).chances(classes, 400)
+    assert drawn == pytest.approx(bound.chances(classes, 200), rel=0.1)

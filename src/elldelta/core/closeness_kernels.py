@@ -29,6 +29,7 @@ class Nearness(NamedTuple):
     n_records: float  # N
     reference: NDArray[np.float64]  # of all classes, or of length 0: each class has its own distribution
     prior: NDArray[np.float64]  # mass that smoothes the distribution of a class, or of length 0
+    n_past: float  # the past records that P was counted in; infinite if P is known
 
 
 @compiled
@@ -48,9 +49,10 @@ def mean_deviation(n: float, p: float) -> float:
 def distance_moments(cells: NDArray[Any], total: float, n: float, near: Nearness) -> tuple[float, float]:
     """The mean and the variance of the distance of a class with about n records.
 
-    The shares are taken as normal, except for the mean deviation of a reference that is the class's own.
+    The shares are taken as normal, except for the mean deviation of a reference that is the class's own. The
+    past records are a draw as well: shares differ as if there were 1 / (1 / n + 1 / past) records.
     """
-    n = max(1.0, n)
+    n = max(1.0, n / (1.0 + near.n_records / near.n_past))
     mean = 0.0
     variance = 0.0
     crossed = 0.0
@@ -127,6 +129,6 @@ def each_too_far_chance(
         if total > 0.0:
             own = near
             if references.shape[0] > 0:
-                own = Nearness(near.limit, near.n_records, references[row], near.prior)
+                own = Nearness(near.limit, near.n_records, references[row], near.prior, near.n_past)
             found[row] = too_far_chance(table[row], total, near.n_records * total * scale, own)
     return found

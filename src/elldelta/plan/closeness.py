@@ -106,7 +106,7 @@ class Closeness:
         if sharp.bound.closeness is None:
             return sharp
         rows = np.broadcast_to(self.shares, (classes.n_quasi_identifiers, self.shares.shape[1]))
-        near = ClosenessBound(sharp.bound.closeness.limit)
+        near = ClosenessBound(sharp.bound.closeness.limit, n_past=sharp.bound.closeness.n_past)
         far = near.chances(classes, sharp.bound.whole_records, rows)
         return sharp.with_far(far).with_masses(np.array(self.masses))
 
@@ -121,7 +121,7 @@ class Closeness:
         rows = np.unique(self.shares, axis=0)
         cells = np.concatenate([np.asarray(block, dtype=np.float64) for _, block in whole.dense_blocks()])
         same = JointDistribution(np.repeat(cells / whole.total, len(rows), axis=0), 1.0)
-        near = ClosenessBound(float(self.exact_limit / releases))
+        near = ClosenessBound(float(self.exact_limit / releases), n_past=whole.total)
         return min(1.0, float(near.chances(same, n_records, rows).sum()))
 
     def check(self, n_classes: int, n_values: int) -> None:
@@ -216,6 +216,7 @@ def closeness_bound(wish: Wish, past: JointDistribution) -> ClosenessBound | Non
         reference=marginal if is_overall else None,
         prior=SMOOTHING * marginal,
         least_mass=0.0 if is_overall else min(1.0, FEWEST_PAST / past.total),
+        n_past=past.total,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,12 +35,14 @@ class ClosenessBound:
         prior: Mass that is added to a class before its own distribution becomes its reference.
         least_mass: The smallest probability of a class: the past records of a smaller one are too few for a
             reference of its own.
+        n_past: The past records that P was counted in: they are a draw too, and differ from the next one.
     """
 
     limit: float
     reference: NDArray[np.float64] | None = None
     prior: NDArray[np.float64] | None = None
     least_mass: float = 0.0
+    n_past: float = inf
 
     def nearness(self, n_records: int) -> Nearness:
         """The same for compiled code, for releases of N records."""
@@ -50,7 +53,7 @@ class ClosenessBound:
         for array in arrays:
             array.setflags(write=False)  # always, so that there is one compiled program
         reference, prior = arrays
-        return Nearness(self.limit, float(n_records), reference, prior)
+        return Nearness(self.limit, float(n_records), reference, prior, float(self.n_past))
 
     def chances(
         self, classes: JointDistribution, n_records: int, references: NDArray[np.float64] | None = None
