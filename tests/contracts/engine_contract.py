@@ -330,7 +330,6 @@ class EngineContract(Placement):
                         erase=tmp_path / "erase.csv" if period else None,
                     ),
                     ledger=ed.Ledger(tmp_path / f"{name}.ledger", "a"),
-                    on_failure="coarsen-suppress",
                     engine=on,
                 )
                 rows = pq.read_table(state).to_pandas().fillna("").sort_values(["who", "val"])

@@ -49,7 +49,7 @@ WRONG = {
     ),
     "a model as plan": lambda g: ed.release(g["past"], g["model"]),
     "an array to release": lambda g: ed.release(ARRAY, g["plan"]),
-    "an unknown way out": lambda g: ed.release(g["past"], g["plan"], on_failure="hope"),
+    "a name for classes that do not move": lambda g: ed.release(g["past"], g["plan"], announced="2026"),
     "a single path to audit": lambda g: ed.audit("release.csv"),
     "a single release to audit": lambda g: ed.audit(g["release"]),
     "a single table to audit": lambda g: ed.audit(g["past"]),

@@ -36,7 +36,7 @@ def test_the_values_are_the_tuples_that_occur_in_groups_by_the_first_part(schema
 def test_a_release_shows_tuples_in_one_column_and_is_read_back(schema, tmp_path):
     model = ed.estimate(PAST, schema)
     plan = ed.plan(model, ell=4, records=200, releases=1)
-    made = ed.release(PAST, plan, to=tmp_path / "release.csv", on_failure="coarsen-suppress")
+    made = ed.release(PAST, plan, to=tmp_path / "release.csv")
     assert ed.verify(tmp_path / "release.csv", plan).is_certified
     shown = pd.read_csv(tmp_path / "release.csv")
     assert list(shown.columns) == ["age", "disease+stage"]
@@ -48,7 +48,7 @@ def test_a_release_shows_tuples_in_one_column_and_is_read_back(schema, tmp_path)
     # Parts under other names, with other spellings.
     other = PAST.assign(disease=PAST["disease"].replace("flu", "grippe")).rename(columns={"stage": "phase"})
     names = {"columns": {"phase": "stage"}, "values": {"disease": {"grippe": "flu"}}}
-    again = ed.release(other, plan, on_failure="coarsen-suppress", **names)
+    again = ed.release(other, plan, **names)
     assert again.manifest.content_digest == made.manifest.content_digest
     with pytest.raises(ParameterError, match="cannot be mapped"):
         ed.release(PAST, plan, values={"disease+stage": {"grippe + 1": "flu + 1"}})
