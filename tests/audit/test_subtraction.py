@@ -102,7 +102,7 @@ def test_only_the_larger_table_less_the_smaller_one_follows_from_containment():
 def test_one_release_is_not_tried_and_says_so():
     found = summarize(Evidence.from_published([SPRING]), 3)
     assert judged(found) == ("not tried", "one release")
-    assert found.subtraction.words == "Subtraction: not tried, because there is one release."
+    assert found.subtraction.words == "Subtraction: not tried, because there is no other release."
 
 
 def test_overlapping_classes_are_not_tried_and_say_so():

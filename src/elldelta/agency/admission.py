@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from elldelta.agency.linking import as_published, check_linkage
 from elldelta.agency.series import known_update, withheld_by
 from elldelta.audit.evidence import Evidence
+from elldelta.audit.subtraction import SubtractedPair, Subtraction
 from elldelta.core.closeness import SmallestShares
 from elldelta.core.differencing import isolate
 from elldelta.core.linkage import ReleasedCounts
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elldelta.agency.registration import Examined
+    from elldelta.core.differencing import Isolated
     from elldelta.core.partition import Partition
     from elldelta.core.several import AnyState
     from elldelta.ledger import Admission, LedgerChain, LedgerEntry
@@ -263,7 +265,7 @@ def check_registration(examined: Examined, past: Past, *, owner: str, nonce: str
         check_linkage(plan, grouping, examined.counts, (past.own, *past.elsewhere))
     if admission.is_new and past.comparable:
         sent = as_published(plan, grouping, examined.counts, examined.content_digest, name="that was sent")
-        check_subtraction(plan, sent, past.comparable)
+        check_subtraction(plan, sent, past.comparable, owner=owner)
     return admission
 
 
@@ -323,19 +325,18 @@ def ledger_export(plan: Plan, lines: Iterable[bytes]) -> bytes:
     return first_line(LedgerHeader.of(plan.digest, plan.all_terms)) + b"".join(lines)
 
 
-def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Registered]) -> None:
+def check_subtraction(
+    plan: Plan, published: Published, comparable: Iterable[Registered], *, owner: str
+) -> None:
     """Refuses a release if subtraction shows a group with too few values, where counts allow shared people.
 
-    Nobody tells an agency who shares people. Counts that fit are taken for shared people: a coincidence costs
-    a refusal, and the other way round it would cost somebody the promise.
+    Nobody tells an agency who shares people. Where classes differ, and among the releases of one owner,
+    counts that fit are taken for shared people: a coincidence costs a refusal, and the other way round it
+    would cost somebody the promise. Equal classes of two owners are told when it is published (`subtracted`).
     """
-    for item, (place, column) in product(comparable, enumerate(plan.schema.sensitives)):
-        ell = max(plan.ells[place], item.plan.ells[place])
-        below = [
-            group
-            for group in isolate(*_side_by_side(item, plan, published, place, column.value_groups), below=ell)
-            if not group.is_of_equals
-        ]
+    for item, place in product(comparable, range(len(plan.schema.sensitives))):
+        ell, groups = _isolated(plan, published, item, place)
+        below = [group for group in groups if item.owner == owner or not group.is_of_equals]
         if below:
             raise RefusedError(
                 "Subtracted from a release that is published, or yours, this one may isolate people.",
@@ -344,6 +345,39 @@ def check_subtraction(plan: Plan, published: Published, comparable: Iterable[Reg
                 f"subtracted are in both: {len(below)}.",
                 remedy="Publish the same people under one plan with fixed classes only.",
             )
+
+
+def subtracted(plan: Plan, published: Published, others: Iterable[Registered]) -> Subtraction:
+    """What subtracting a release from those of other owners, under any plan, may isolate by the counts."""
+    pairs = []
+    for item in others:
+        found = [_isolated(plan, published, item, place)[1] for place in range(len(plan.schema.sensitives))]
+        below = [group for groups in found for group in groups]
+        names = item.published.name, published.name
+        if not below:
+            pairs.append(SubtractedPair(names, "not found", "unanswered"))
+            continue
+        worst = min(below, key=lambda group: (group.diversity, group.records))
+        pairs.append(
+            SubtractedPair(
+                (names[1], names[0]) if worst.how == "second minus first" else names,
+                "possible",
+                "unanswered",
+                len(below),
+                sum(group.records for group in below),
+                worst.diversity,
+            )
+        )
+    return Subtraction.of(pairs, max(2, *plan.ells))
+
+
+def _isolated(
+    plan: Plan, published: Published, item: Registered, place: int
+) -> tuple[int, tuple[Isolated, ...]]:
+    """The groups of a sensitive column that subtraction gives, below the larger of two promises."""
+    ell = max(2, plan.ells[place], item.plan.ells[place])
+    groups = plan.schema.sensitives[place].value_groups
+    return ell, isolate(*_side_by_side(item, plan, published, place, groups), below=ell)
 
 
 def _check_number(plan: Plan, n_admitted: int) -> None:

@@ -287,7 +287,7 @@ def fetch_receipt(
     return receipt
 
 
-def tell_state(server: AgencyServer, release: Path, state: Literal["published", "voided"]) -> str:
+def tell_state(server: AgencyServer, release: Path, state: Literal["published", "voided"]) -> StateView:
     """Tells the agency that a release was published, or that it never was and never will be.
 
     Raises:
@@ -298,7 +298,7 @@ def tell_state(server: AgencyServer, release: Path, state: Literal["published", 
     told = _read(StateView, server.put(*named, document={"state": state}).json())
     if told.state != state:
         raise unexpected("It has noted something else.")
-    return state
+    return told
 
 
 def write_registration(

@@ -166,12 +166,30 @@ class ReleaseView(View):
     update: dict[str, int] | None = Field(default=None, validation_alias=AliasPath("facts", "update"))
 
 
+class SubtractionView(View):
+    """What subtracting a release from what others have published shows.
+
+    Attributes:
+        status: Whether a group with too few values is possible by the counts, was not found, or nothing was
+            there to try; what is found is refused.
+        words: The same in a sentence.
+    """
+
+    status: Literal["found", "possible", "not tried", "not found"]
+    words: str
+
+
 class StateView(View):
-    """What is known about a release now."""
+    """What is known about a release now.
+
+    Attributes:
+        subtraction: Of a release that is published now: what subtraction shows.
+    """
 
     plan: str
     content_digest: str
     state: ReleaseState
+    subtraction: SubtractionView | None = None
 
 
 class KeyView(View):

@@ -214,7 +214,7 @@ def gate(
             )
             for row in order.tolist()
         ),
-        subtraction=subtract(evidence, ell, contained, owners, member_of=new),
+        subtraction=subtract(evidence, ell, contained, [owner.places for owner in owners], member_of=new),
         series=series,
         assumptions=evidence.assumptions,
         closeness=closeness,

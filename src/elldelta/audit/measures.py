@@ -54,8 +54,20 @@ def summarize(
     contained: Sequence[Sequence[int]] | None = None,
     targets: TargetTotals | None = None,
     owners: Sequence[Owner] = (),
+    judged: Sequence[Sequence[int]] = (),
 ) -> Audit:
-    """Measures everything an audit reports."""
+    """Measures everything an audit reports.
+
+    Args:
+        evidence: The releases.
+        ell: The number of values to compare with.
+        model: Where the posterior's distribution comes from; by default the releases pooled.
+        closeness: The closeness that is asked for.
+        contained: Which populations are said to be contained in which; see `subtract`.
+        targets: How the targets fare.
+        owners: Series of one owner that are measured.
+        judged: Series of one owner that a ledger has judged, by their places.
+    """
     cells = distinct_cells(evidence.releases)
     linkage = link(cells)
     fewest = fewest_in_any_group(cells)
@@ -88,7 +100,7 @@ def summarize(
         curve=exposure_curve(cells, ell, most_groups=most_groups),
         left_out=leave_one_out(cells, ell),
         worst=_worst(evidence, cells, fewest),
-        subtraction=subtract(evidence, ell, contained, owners),
+        subtraction=subtract(evidence, ell, contained, [*(owner.places for owner in owners), *judged]),
         targets=targets,
         series=series,
         assumptions=(

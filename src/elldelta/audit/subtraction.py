@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from elldelta.audit.evidence import Evidence
-    from elldelta.audit.series import Owner
     from elldelta.core.differencing import Isolated
 
 Status = Literal["found", "possible", "not tried", "not found"]
@@ -40,7 +39,7 @@ _MOST_PAIRS = 500
 """Pairs of releases that are subtracted from each other; the others are said not to have been tried."""
 
 _WHY_NOT = {
-    "one release": "there is one release",
+    "one release": "there is no other release",
     "overlap": "classes of a release overlap, or records are suppressed",
     "too many pairs": f"more than {_MOST_PAIRS} pairs of releases would have to be compared",
 }
@@ -106,6 +105,17 @@ class Subtraction:
     below: int
     pairs: tuple[SubtractedPair, ...] = ()
     smallest: tuple[IsolatedGroup, ...] = ()
+
+    @classmethod
+    def of(
+        cls, pairs: Sequence[SubtractedPair], below: int, smallest: Sequence[IsolatedGroup] = ()
+    ) -> Subtraction:
+        """What all pairs show together: the worst of them."""
+        if not pairs:
+            return cls("not tried", "one release", below)
+        statuses, reasons = get_args(Status), get_args(Because)
+        worst = min(pairs, key=lambda pair: (statuses.index(pair.status), reasons.index(pair.because)))
+        return cls(worst.status, worst.because, below, tuple(pairs), tuple(smallest))
 
     @property
     def holds(self) -> bool:
@@ -174,7 +184,7 @@ class Subtraction:
         else:
             told = f"If everybody in {inner} is also in {outer}, {self.isolates}."
             told += {
-                "unanswered": " Counts allow it; nobody has said whether it is so (`contained`).",
+                "unanswered": " Counts allow it; nobody has said whether it is so.",
                 "denied": " Counts allow it; it was said that no table's people are all in another's.",
                 "affirmed": f" Counts allow it; it was said only that everybody in {outer} is in {inner}.",
             }.get(self.because, "")
@@ -218,7 +228,7 @@ def subtract(
     evidence: Evidence,
     ell: int,
     contained: Sequence[Sequence[int]] | None = None,
-    owners: Sequence[Owner] = (),
+    series: Sequence[Sequence[int]] = (),
     *,
     member_of: int | None = None,
 ) -> Subtraction:
@@ -229,7 +239,8 @@ def subtract(
         ell: The number of values to compare with; at least 2, as one value is the value of everybody there.
         contained: Sets of releases of which one's people are all in the other, for any two of a set. None:
             nobody has said. Whoever says it names all of them, and none with an empty list.
-        owners: Series of one owner. What a whole class gains or loses there is judged as a series.
+        series: Releases of one owner, for each with several: what whole classes gain or lose there is judged
+            as a series.
         member_of: Only pairs with this release.
 
     Raises:
@@ -237,13 +248,11 @@ def subtract(
             of a release overlap.
     """
     said = {pair for group in contained or () for pair in combinations(sorted(set(group)), 2)}
-    series = {pair for owner in owners for pair in combinations(sorted(owner.places), 2)}
+    known = {pair for places in series for pair in combinations(sorted(places), 2)}
     every = [
         pair for pair in combinations(range(len(evidence.shown)), 2) if member_of is None or member_of in pair
     ]
     below = max(ell, 2)
-    if not every:
-        return Subtraction("not tried", "one release", below)
     order = {status: place for place, status in enumerate(get_args(Status))}
     pairs, groups = [], []
     for number, (one, other) in enumerate(sorted(every, key=lambda pair: pair not in said)):
@@ -259,16 +268,14 @@ def subtract(
             names = evidence.names[one], evidence.names[other]
             pairs.append(SubtractedPair(names, "not tried", because))
             continue
-        told, found = _subtracted(evidence, pair, answer, below, is_series=pair in series)
+        told, found = _subtracted(evidence, pair, answer, below, is_series=pair in known)
         pairs.append(told)
         groups += [
             (order[status], item.diversity, item.records, pair, item, status) for item, status in found
         ]
-    reasons = {because: place for place, because in enumerate(get_args(Because))}
-    worst = min(pairs, key=lambda pair: (order[pair.status], reasons[pair.because]))
     groups.sort(key=lambda group: group[:3])
     smallest = tuple(_group(evidence, *group[3:]) for group in groups[:MOST_WORST])
-    return Subtraction(worst.status, worst.because, below, tuple(pairs), smallest)
+    return Subtraction.of(pairs, below, smallest)
 
 
 def _subtracted(

@@ -379,7 +379,8 @@ def _in_words(found: dict[str, Any]) -> Iterator[str]:
 def _subtraction_in_words(found: dict[str, Any]) -> str:
     n_below = found["groups_below"]
     counted = f" Differences of classes that show so few values: {n_below:,}." if n_below else ""
-    return output.as_options(found["words"]) + counted
+    is_open = (found["status"], found["because"]) == ("possible", "unanswered")
+    return f"{found['words']}{counted}" + (" Say whether it is so with --contained." if is_open else "")
 
 
 def _series_in_words(found: dict[str, Any], ell: int) -> Iterator[str]:

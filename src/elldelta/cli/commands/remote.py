@@ -296,8 +296,13 @@ def _tell_state(
 ) -> None:
     from elldelta.agency.remote import tell_state
 
-    state = tell_state(connection.open(), release, told)
-    output.print_result({"release": str(release), "state": state}, words, as_json=as_json)
+    found = tell_state(connection.open(), release, told)
+    document: dict[str, object] = {"release": str(release), "state": found.state}
+    said = [words]
+    if found.subtraction is not None:
+        document["subtraction"] = found.subtraction.model_dump()
+        said.append(found.subtraction.words)
+    output.print_result(document, *said, as_json=as_json)
 
 
 @command("ledger", example="remote ledger sha256:... -o releases.ledger", home=_FAMILY)

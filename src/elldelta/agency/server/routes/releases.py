@@ -124,8 +124,7 @@ def index(
 )
 def tell_state(visit: CurrentVisit, digest: Digest, content: Digest, body: NewState) -> StateView:
     """Takes an owner's word about its release: "published", or "voided", which takes it back for ever."""
-    told = publications.tell_state(visit.agency, visit.caller, digest, content, body.state)
-    return StateView(plan=digest, content_digest=content, state=told)
+    return publications.tell_state(visit.agency, visit.caller, digest, content, body.state)
 
 
 @api.get(
@@ -207,7 +206,7 @@ def state_form(visit: CurrentVisit, digest: Digest, content: Digest, posted: Pos
     """Takes an owner's word about its release."""
     state = posted.read(NewState).state
     told = publications.tell_state(visit.agency, visit.caller, digest, content, state)
-    return see(f"/plans/{digest}", f"release-{told}")
+    return see(f"/plans/{digest}", f"release-{told.state}")
 
 
 @pages.get("/plans/{digest}/series/{name}", dependencies=[allow(*ROLES)])

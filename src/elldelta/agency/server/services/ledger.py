@@ -146,12 +146,15 @@ def ask_audit(agency: Agency, caller: Caller, plan_digest: str) -> JobView:
 def run_audit(agency: Agency, plan_digest: str, linked: Sequence[int], releases: int) -> dict[str, Any]:
     """Links releases of a plan, by their numbers, as anybody who holds them could; of so many the newest."""
     plan = load_plan(agency, plan_digest)
-    published = []
+    published: list[Published] = []
+    places: dict[str, list[int]] = {}
     with agency.database.reading() as session:
         for number in linked:
             item = load_registered(session, plan, number)
+            places.setdefault(item.owner, []).append(len(published))
             published.append(replace(item.published, name=f"{item.owner} ({number})"))
-    first, *others = [_audited(plan, place, published) for place in range(len(plan.faces))]
+    series = list(places.values())
+    first, *others = [_audited(plan, place, published, series) for place in range(len(plan.faces))]
     audit = replace(first, also=tuple(others))
     return {
         "plan": plan_digest,
@@ -161,14 +164,16 @@ def run_audit(agency: Agency, plan_digest: str, linked: Sequence[int], releases:
     }
 
 
-def _audited(plan: Plan, place: int, published: Sequence[Published]) -> Audit:
+def _audited(
+    plan: Plan, place: int, published: Sequence[Published], series: Sequence[Sequence[int]]
+) -> Audit:
     """What linking releases tells about a sensitive column."""
     face = plan.faces[place]
     asked = None if face.closeness is None else Asked.of(None, face)
     if plan.schema.also_sensitive:
         published = [item.face(place) for item in published]
     evidence = Evidence.from_published(published, face if asked else None)
-    return summarize(evidence, face.ell, closeness=asked)
+    return summarize(evidence, face.ell, closeness=asked, judged=series)
 
 
 def load_states(session: Session, agency: Agency, plan: Plan, population_id: int) -> list[PlanState]:

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from sqlalchemy import exists, select, true
 
-from elldelta.agency.admission import LedgerDamagedError, Registered, check_subtraction
+from elldelta.agency.admission import LedgerDamagedError, Registered, check_subtraction, subtracted
 from elldelta.agency.server.errors import ConflictError, NotFoundError
 from elldelta.agency.server.rights import AGENCY, AUDITOR, Caller
 from elldelta.agency.server.services.plans import find_plan, load_plan, lock_plan
 from elldelta.agency.server.tables import LedgerLine, Party, Population, Publication
+from elldelta.agency.server.tables import Plan as PlanRow
 from elldelta.agency.server.tables import Registration as RegistrationRow
 from elldelta.agency.server.trail import about, nothing_done
+from elldelta.agency.views import StateView, SubtractionView
 from elldelta.core.distribution import frozen
 from elldelta.errors import RefusedError
 from elldelta.ledger import VoidLine, line_bytes
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from elldelta.agency.server.state import Agency
-    from elldelta.agency.views import ReleaseState
+    from elldelta.audit.subtraction import Subtraction
     from elldelta.plan.plan import Plan
 
 SEE_ALL = frozenset({AGENCY, AUDITOR})
@@ -113,8 +116,10 @@ def tell_state(
     plan_digest: str,
     content_digest: str,
     state: Literal["published", "voided"],
-) -> ReleaseState:
+) -> StateView:
     """Notes what an owner says about its release; saying it again changes nothing.
+
+    An owner that publishes is told what subtracting its release from those of others may isolate.
 
     Raises:
         NotFoundError: The caller has registered no such release under this plan.
@@ -122,11 +127,15 @@ def tell_state(
             meantime, the release may isolate people: then it must not be published.
     """
     compared: frozenset[int] = frozenset()
+    found = StateView(plan=plan_digest, content_digest=content_digest, state=state)
     if state == "published":
         with agency.database.reading() as session:  # most of the work, while nobody waits for it
             row = session.scalars(registered_by(caller, plan_digest, content_digest)).one_or_none()
             if row is not None and row.state == "registered":
                 compared = _compared(session, agency, row)
+                told = _subtracted(session, agency, row)
+                view = SubtractionView(status=told.status, words=told.words)
+                found = found.model_copy(update={"subtraction": view})
     with agency.database.writing() as session:
         lock_population(session, find_plan(session, plan_digest).population_id)
         lock_plan(session, plan_digest)
@@ -135,7 +144,7 @@ def tell_state(
             raise NotFoundError("release")
         if row.state == state:
             nothing_done()
-            return state
+            return found
         if row.state != "registered":
             raise ConflictError(
                 f"You have said before that this release is {row.state}.",
@@ -153,7 +162,7 @@ def tell_state(
         session.add(Publication(plan_digest=plan_digest, sequence=row.sequence, state=state, told_at=now))
         if state == "voided":
             _take_back(session, agency, row)
-        return state
+        return found
 
 
 def _compared(
@@ -181,7 +190,7 @@ def _compared(
     try:
         if new:
             own = load_registered(session, plan, row.sequence)
-            check_subtraction(plan, own.published, new)
+            check_subtraction(plan, own.published, new, owner=own.owner)
     except RefusedError as error:
         raise ConflictError(
             error.problem,
@@ -190,6 +199,24 @@ def _compared(
             "classes.",
         ) from None
     return frozenset(others)
+
+
+def _subtracted(session: Session, agency: Agency, row: RegistrationRow) -> Subtraction:
+    """What subtracting a release from those that others have published may isolate, under all plans."""
+    plan = load_plan(agency, row.plan_digest)
+    own = load_registered(session, plan, row.sequence)
+    others = session.execute(
+        select(RegistrationRow.plan_digest, RegistrationRow.sequence)
+        .join(PlanRow, PlanRow.digest == RegistrationRow.plan_digest)
+        .where(
+            PlanRow.population_id == find_plan(session, row.plan_digest).population_id,
+            RegistrationRow.party_id != row.party_id,
+            has_state("published"),
+        )
+        .order_by(RegistrationRow.plan_digest, RegistrationRow.sequence)
+    ).all()
+    loaded = (load_registered(session, load_plan(agency, digest), number) for digest, number in others)
+    return subtracted(plan, replace(own.published, name="your release"), loaded)
 
 
 def _check_last(session: Session, row: RegistrationRow) -> None:
