@@ -57,7 +57,6 @@ class LivingOwners:
                 self.state(name), since=None if since is None else self.state(since), erase=erase
             ),
             ledger=ledger,
-            on_failure="coarsen-suppress",
         )
         if not ledger.is_copy:
             return made

@@ -49,6 +49,7 @@ def make_schema(n_values=6):
 def make_plan(
     *,
     boxes=DIAGONAL,
+    tree=None,
     witnesses=None,
     n_values=6,
     ell=2,
@@ -63,7 +64,7 @@ def make_plan(
 
     Closeness is a limit and the reference of every class.
     """
-    classes = Runs(np.array([0, 2, 5, 8])) if kind == "paper" else Boxes(tree_of(boxes, SIZES))
+    classes = Runs(np.array([0, 2, 5, 8])) if kind == "paper" else Boxes(tree or tree_of(boxes, SIZES))
     witnesses = witnesses if witnesses is not None else [list(range(n_values))] * classes.n_classes
     near = None
     if closeness is not None:

@@ -12,6 +12,7 @@ from tests.agency.registrations import (
     NONCE,
     REGIONS,
     SEAL,
+    SIZES,
     Agency,
     forged,
     full,
@@ -24,6 +25,7 @@ from tests.agency.registrations import (
 )
 from tests.oracles import registration as oracle
 from tests.switch import quick_or_all
+from tests.trees import random_tree
 
 import elldelta as ed
 from elldelta.agency.admission import (
@@ -35,11 +37,14 @@ from elldelta.agency.admission import (
 )
 from elldelta.agency.registration import Registration, examine, registration_of
 from elldelta.errors import FileError, InputError, ParameterError, RefusedError
+from elldelta.files import PrivateKey
 from elldelta.ledger.ledger import verify_ledger
 from elldelta.release.state import MOST_RECORDS
 from elldelta.schema.schema import Schema
 
 PLAN = make_plan()
+MOVING = make_plan(moves=True)
+"""The same classes: the first one, and beside it the second beside the other two."""
 
 
 def admits(plan, document, entries=(), owner="A"):
@@ -93,14 +98,14 @@ class TestAdmission:
             agency.register(PLAN, registration, "B")
 
     def test_an_owner_publishes_once(self):
-        agency = Agency(PLAN)
-        agency.register(PLAN, make_registration(PLAN, full(PLAN)), "A")
-        merged = make_registration(PLAN, [[3] * 6] * 3, [0, 1, 2, 2])
+        agency = Agency(MOVING)
+        agency.register(MOVING, make_registration(MOVING, full(MOVING)), "A")
+        merged = make_registration(MOVING, [[3] * 6] * 3, [0, 1, 2, 2])
         with pytest.raises(RefusedError, match="published under this plan before"):
-            agency.register(PLAN, merged, "A")
-        agency.register(PLAN, merged, "B")
+            agency.register(MOVING, merged, "A")
+        agency.register(MOVING, merged, "B")
         with pytest.raises(RefusedError, match="published under this plan before"):
-            agency.register(PLAN, make_registration(PLAN, [[4] * 6] * 3, [0, 1, 2, 2]), "B")
+            agency.register(MOVING, make_registration(MOVING, [[4] * 6] * 3, [0, 1, 2, 2]), "B")
 
     def test_a_release_that_does_not_pass_its_certificate(self):
         counts = full(PLAN, (0, 0), (0, 1), (0, 2))  # may miss (6 - 2) // 2 = 2
@@ -137,31 +142,34 @@ class TestAdmission:
 
 
 class TestRealOwners:
-    """Releases as owners make them, coarsened and suppressed, read back from their files."""
+    """Releases as owners make them, with fixed classes and with moving ones, read back from their files."""
 
-    @pytest.mark.parametrize("kind", ["certified", "probabilistic"])
+    @pytest.mark.parametrize("kind", ["certified", "moving", "probabilistic"])
     def test_what_is_admitted_leaves_ell(self, tmp_path, kind):
-        fine = {"merge_risk": 0.2} if kind == "certified" else {}
+        fine, coins = {"kind": kind}, {}
+        if kind == "moving":
+            fine, coins = {"merge_risk": 0.2}, {"key": PrivateKey.create()}
         model = ed.estimate(
             hospital(20_000, 0), Schema.infer(hospital(20_000, 0), ["age\nof", "zip"], "disease")
         )
-        plan = ed.plan(model, ell=3, releases=2, records=2_000, kind=kind, **fine)
-        agency, admitted, n_merged = Agency(plan), [], 0
+        plan = ed.plan(model, ell=3, releases=2, records=2_000, **fine)
+        agency, admitted, n_together = Agency(plan), [], 0
         for number in range(1, 6):
             path = tmp_path / f"release_{number}.parquet"
-            on_failure = "coarsen-suppress" if kind == "certified" else None
+            if kind == "moving":
+                coins["announced"] = f"owner {number}"
             try:
-                manifest = ed.release(hospital(2_000, number), plan, to=path, on_failure=on_failure).manifest
+                manifest = ed.release(hospital(2_000, number), plan, to=path, **coins).manifest
                 agency.register(plan, registration_of(path, plan), f"owner {number}")
             except RefusedError:
                 continue
             admitted.append(path)
-            n_merged += (manifest.coarsening or {}).get("base_classes_merged", 0)
-        if kind == "certified":
-            assert len(admitted) > plan.releases
-            assert n_merged
-        else:
+            n_together += (manifest.moving or {}).get("classes_together", 0)
+        if kind == "probabilistic":
             assert len(admitted) == plan.releases
+        else:
+            assert len(admitted) > plan.releases
+        assert (n_together > 0) == (kind == "moving")
         assert ed.audit(admitted).diversity_min_any >= plan.ell
         chain = ledger_chain(plan, agency.lines(plan))
         assert len(chain.active) == len(admitted)
@@ -294,18 +302,32 @@ class TestLies:
             admits(PLAN, forged(GOOD, **top))
 
     def test_merged_classes_have_one_order(self):
-        counts = [[6] * 6] * 2
-        both = make_registration(PLAN, counts, [0, 0, 1, 1])
+        plan = make_plan(
+            boxes=tuple(((age, place), (age + 1, 2 * place)) for age in (0, 2) for place in (0, 1)), moves=True
+        )
+        both = make_registration(plan, [[6] * 6] * 2, [0, 0, 1, 1])
         assert plain(both)["merged"] == [[0, 1], [2, 3]]
+        assert admits(plan, plain(both)).is_new
         for merged in ([[2, 3], [0, 1]], [[1, 0], [2, 3]]):
             with pytest.raises(FileError):
-                admits(PLAN, forged(both, merged=merged))
+                admits(plan, forged(both, merged=merged))
 
-    def test_unions_that_no_label_can_tell(self):
-        """Boxes 0 and 3 together: their hull covers the others, whose records could be claimed for them."""
-        forbidden = make_registration(PLAN, [[5] * 6] * 3, [0, 1, 2, 0])
-        with pytest.raises(FileError, match="no label can tell"):
-            admits(PLAN, plain(forbidden))
+    def test_classes_that_are_fixed_are_not_put_together(self):
+        node = make_registration(MOVING, [[5] * 6] * 3, [0, 1, 2, 2])
+        assert admits(MOVING, plain(node)).is_new
+        with pytest.raises(FileError, match="not follow the plan") as refused:
+            admits(PLAN, forged(node, plan_digest=PLAN.digest))
+        assert "the plan's classes as they are" in refused.value.found
+        assert refused.value.remedy
+
+    def test_classes_that_move_are_nodes_of_the_tree(self):
+        """Boxes 0 and 3, whose hull covers the others; and boxes 1 and 2, which lie side by side."""
+        for group_of in ([0, 1, 2, 0], [0, 1, 1, 2]):
+            forbidden = make_registration(PLAN, [[5] * 6] * 3, group_of)
+            with pytest.raises(FileError, match="not follow the plan") as refused:
+                admits(MOVING, forged(forbidden, plan_digest=MOVING.digest))
+            assert "nodes of the plan's tree" in refused.value.found
+            assert refused.value.remedy
 
     def test_a_release_of_a_weaker_plan(self):
         """Made and certified under a plan with ell = 1, sealed again under the name of ours."""
@@ -317,6 +339,39 @@ class TestLies:
             admits(PLAN, plain(registration))
         with pytest.raises(RefusedError, match="certificate"):
             admits(PLAN, forged(registration, plan_digest=PLAN.digest))
+
+
+def leaves_below(attributes, node=0, first=0):
+    """The leaves below every node from one on: walk down the cuts, written node, lower side, upper side."""
+    if attributes[node] < 0:
+        return [range(first, first + 1)], node + 1
+    lower, upper = leaves_below(attributes, node + 1, first)
+    n_lower = len(lower[0])
+    higher, end = leaves_below(attributes, upper, first + n_lower)
+    return [range(first, first + n_lower + len(higher[0])), *lower, *higher], end
+
+
+@settings(max_examples=quick_or_all(60, 200))
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_only_nodes_of_the_tree_are_published_and_only_where_classes_move(seed, moves):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, SIZES, most_leaves=6)
+    plan = make_plan(tree=tree, ell=1, releases=1, moves=moves)
+    group_of = np.arange(plan.n_classes)
+    for _ in range(rng.integers(0, 3)):  # some classes that follow each other, or any two
+        one, other = np.sort(rng.choice(group_of, 2))
+        is_there = np.isin(group_of, [one, other])
+        group_of[is_there | ((group_of > one) & (group_of < other) & (rng.random() < 0.7))] = one
+    group_of = np.unique(group_of, return_inverse=True)[1]
+    classes = [frozenset(np.flatnonzero(group_of == number).tolist()) for number in range(group_of.max() + 1)]
+    nodes = {frozenset(own) for own in leaves_below(tree.attributes.tolist())[0]}
+    fixed = make_plan(tree=tree, ell=1, releases=1)
+    sent = forged(make_registration(fixed, [[5] * 6] * len(classes), group_of), plan_digest=plan.digest)
+    if all(len(own) == 1 or (moves and own in nodes) for own in classes):
+        assert admits(plan, sent).is_new
+    else:
+        with pytest.raises(FileError, match="not follow the plan"):
+            admits(plan, sent)
 
 
 class TestDocuments:
@@ -564,21 +619,26 @@ class TestOtherPlans:
 
 
 class TestSharedPeople:
-    """Owners who share people merge the classes of a plan differently."""
+    """The classes of owners who share people have moved differently: B has nobody in the second one."""
 
     plan = make_plan(
-        boxes=REGIONS, n_values=4, ell=3, releases=1, witnesses=[[0, 1, 2], [0, 1, 2], [1, 2, 3]]
+        boxes=REGIONS,
+        n_values=4,
+        ell=3,
+        releases=1,
+        witnesses=[[0, 1, 2], [0, 1, 2], [1, 2, 3]],
+        moves=True,
     )
     people = np.array([[2, 1, 1, 0], [1, 0, 0, 0], [0, 2, 1, 1]])
 
     def registered(self, *more):
         c1, c2, c3 = self.people
         agency = Agency(self.plan)
-        agency.register(self.plan, make_registration(self.plan, [c1 + c2, c3], [0, 0, 1]), "A")
-        second = np.array([c1, c2 + c3])
-        for value in more:
-            second[1, value] += 1
-        agency.register(self.plan, make_registration(self.plan, second, [0, 1, 1]), "B")
+        agency.register(self.plan, make_registration(self.plan, [c1, c2 + c3], [0, 1, 1]), "A")
+        second = np.array([c1, 0 * c2, c3])
+        for place, value in more:
+            second[place, value] += 1
+        agency.register(self.plan, make_registration(self.plan, second), "B")
 
     def test_what_is_left_when_shared_people_are_taken_away(self):
         with pytest.raises(RefusedError, match="may isolate people"):
@@ -586,14 +646,11 @@ class TestSharedPeople:
 
     def test_the_records_need_not_be_the_same_everywhere(self):
         with pytest.raises(RefusedError, match="may isolate people") as refusal:
-            self.registered(3, 3)
+            self.registered((0, 3), (0, 3))
         assert "A" not in refusal.value.found.split()
 
     def test_counts_that_exclude_it(self):
-        c1, c2, c3 = self.people
-        agency = Agency(self.plan)
-        agency.register(self.plan, make_registration(self.plan, [c1 + c2, c3], [0, 0, 1]), "A")
-        agency.register(self.plan, make_registration(self.plan, [[2, 1, 2, 0], [1, 1, 1, 1]], [0, 1, 1]), "B")
+        self.registered((2, 1))  # B shows more of a value than A does around it
 
 
 class TestSeveralRecordsOfEachValue:

@@ -133,14 +133,17 @@ def test_a_class_that_was_withheld_is_compared_with_what_it_last_showed(owners):
     assert agency.register(owners.plan, honest, "a").is_new
 
 
-def test_the_classes_of_a_series_stay_as_they_are():
+def test_the_classes_of_a_series_are_those_of_the_plan():
     plan = make_plan()
     agency, first = Agency(plan), full(plan)
     agency.register(plan, make_update(plan, first, "one"), "a")
     merged, group_of = np.stack([first[0], first[1], first[2] + first[3]]), [0, 1, 2, 2]
     coarser = make_update(plan, merged + 2, "two", (merged, "one"), group_of)
-    with pytest.raises(RefusedError, match="with other classes"):
+    with pytest.raises(FileError, match="not follow the plan"):
         agency.register(plan, coarser, "a")
+    moving = make_plan(moves=True)
+    with pytest.raises(ElldeltaError):
+        Agency(moving).register(moving, make_update(moving, first, "one"), "a")
     assert agency.register(plan, make_update(plan, first + 2, "two", (first, "one")), "a").is_new
 
 

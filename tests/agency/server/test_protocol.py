@@ -47,7 +47,7 @@ def fetched(service, who, digest):
 
 
 def register(service, who, plan, table):
-    content = registration_of(release(table, plan, on_failure="coarsen"), plan).to_bytes()
+    content = registration_of(release(table, plan), plan).to_bytes()
     headers = {"Content-Type": "application/json"}
     return service.ask(who, "POST", f"/plans/{plan.digest}/releases", content=content, headers=headers)
 

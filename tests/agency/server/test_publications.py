@@ -123,9 +123,9 @@ def test_an_audit_of_what_is_not_published_is_not_read_by_its_number(served):
 
 
 class TestSubtraction:
-    """Owners merge classes differently: what remains when one release is taken from the other."""
+    """Classes of two owners move differently: what remains when one release is taken from the other."""
 
-    plan = make_plan(releases=1, n_values=3, ell=3)
+    plan = make_plan(releases=1, n_values=3, ell=3, moves=True)
     hidden = ((3, 3, 3), (3, 3, 3), (7, 20, 20), (10, 20, 20))
     guesses = (9, 10, 16, 17, 18, 19)
 
@@ -147,7 +147,7 @@ class TestSubtraction:
         return service
 
     def guess(self, number):
-        """The last two classes merged; fits the hidden release where a value has this many records."""
+        """The last two classes together; fits the hidden release where a value has this many records."""
         return [[50, 50, 50 + number], [60, 60, 60], [number, 5000, 5000]]
 
     def test_no_guess_is_refused_because_of_what_nobody_sees(self, shared):

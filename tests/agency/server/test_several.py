@@ -113,7 +113,7 @@ def test_releases_of_another_plan_are_linked_in_every_column(service, planned):
 
 
 def test_more_records_in_one_column_than_in_another_are_no_registration(service, planned):
-    made = registration_of(ed.release(drawn(2), planned, on_failure="coarsen"), planned)
+    made = registration_of(ed.release(drawn(2), planned), planned)
     document = made.to_dict()
     cells = {name: list(numbers) for name, numbers in document["cells"].items()}
     place = next(n for n, value in enumerate(cells["values"]) if value >= 4)
