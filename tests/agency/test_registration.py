@@ -303,7 +303,8 @@ class TestLies:
 
     def test_merged_classes_have_one_order(self):
         plan = make_plan(
-            boxes=tuple(((age, place), (age + 1, 2 * place)) for age in (0, 2) for place in (0, 1)), moves=True
+            boxes=tuple(((age, place), (age + 1, 2 * place)) for age in (0, 2) for place in (0, 1)),
+            moves=True,
         )
         both = make_registration(plan, [[6] * 6] * 2, [0, 0, 1, 1])
         assert plain(both)["merged"] == [[0, 1], [2, 3]]
