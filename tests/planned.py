@@ -10,7 +10,6 @@ import numpy as np
 
 from elldelta.core.generalize import bounds, boxes
 from elldelta.core.generalize.bounds import SharpBound
-from elldelta.core.utility import ncp_by_attribute
 
 if TYPE_CHECKING:
     from elldelta.core.box_tree import BoxTree
@@ -60,5 +59,11 @@ def fewest_records(distribution, partition, ell, releases, limit, options=None):
 
 def make_boxes(distribution, positions, sizes, criterion, *, trees=None):
     partition, tree = boxes.boxes(distribution, positions, sizes, criterion, trees=trees)
-    loss = float(np.mean(ncp_by_attribute(distribution, partition, positions, sizes)))
+    rows = distribution.quasi_identifier_marginal > 0.0
+    loss = boxes.loss_of_boxes(
+        partition.class_of[rows],
+        np.asarray(positions)[rows],
+        distribution.quasi_identifier_marginal[rows],
+        boxes.position_weights(sizes),
+    )
     return Planned(distribution, partition, criterion, tree, loss)

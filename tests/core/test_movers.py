@@ -12,6 +12,7 @@ from tests.oracles import certificate as oracle
 from elldelta.core.certificate import CertificateTerms, certify
 from elldelta.core.distribution import JointDistribution, sparse_rows
 from elldelta.core.generalize.bounds import SharpBound
+from elldelta.core.generalize.boxes import position_weights
 from elldelta.core.ledger_state import LedgerState
 from elldelta.core.movers import CommonWitnesses, common_boxes, ranges_of
 from elldelta.core.partition import Partition
@@ -146,7 +147,9 @@ def test_boxes_have_their_witnesses_in_common_and_keep_the_limit(per_class, is_s
         table = sparse_rows(offsets, values.astype(np.int32), dense[rows, values], dense.shape[1])
         distribution = JointDistribution(table, distribution.total)
     bound = SharpBound(2, 600, 2, 0.1, per_class=per_class, checked_by="owner")
-    partition, tree, values = common_boxes(distribution, positions, (4, 12), bound, trees=[None, None])
+    partition, tree, values = common_boxes(
+        distribution, positions, (4, 12), bound, trees=[None, None], weights=position_weights((4, 12))
+    )
     assert partition.n_classes == tree.n_leaves > 4
     common = CommonWitnesses(np.zeros(tree.n_leaves, dtype=np.int64), (values,))
     made = common.evaluate(distribution.generalized(partition), bound)
@@ -159,7 +162,9 @@ def test_too_few_values_in_common_are_refused():
     distribution, positions = model()
     bound = SharpBound(6, 5, 2, 0.1, per_class=True, checked_by="owner")
     with pytest.raises(RefusedError, match="in common"):
-        common_boxes(distribution, positions, (4, 12), bound, trees=[None, None])
+        common_boxes(
+            distribution, positions, (4, 12), bound, trees=[None, None], weights=position_weights((4, 12))
+        )
 
 
 def test_the_failure_of_common_witnesses_is_that_of_the_definition():

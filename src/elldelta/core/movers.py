@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elldelta.core.distribution import JointDistribution, SparseRows, take_rows
-from elldelta.core.generalize.boxes import EFFORT, boxes, loss_of_boxes, position_weights
+from elldelta.core.generalize.boxes import EFFORT, boxes, loss_of_boxes
 from elldelta.core.occupancy import ClassFailures, class_failures_upper
 from elldelta.core.tiling import clean_cut
 from elldelta.errors import RefusedError
@@ -143,6 +143,7 @@ def common_boxes(
     bound: SharpBound,
     *,
     trees: Sequence[CutTree | None],
+    weights: NDArray[np.float64],
     fewest: int = 1,
     effort: int = EFFORT,
     progress: Callable[[float], None] | None = None,
@@ -155,6 +156,7 @@ def common_boxes(
         sizes: The number of positions of each domain.
         bound: What the classes must promise; checked by owners.
         trees: Per attribute, a hierarchy that cuts must follow, or None.
+        weights: The loss per position of each attribute.
         fewest: The mass that a value must have to be a witness.
         effort: How much is searched for less loss, once the number of witnesses is known.
         progress: Is told how far the search is, once the number of witnesses is known.
@@ -162,7 +164,7 @@ def common_boxes(
     Raises:
         RefusedError: Not even the single class of everything keeps the limit; says what would.
     """
-    row_mass, weights = distribution.quasi_identifier_marginal, position_weights(sizes)
+    row_mass = distribution.quasi_identifier_marginal
 
     def drawn(
         values: tuple[int, ...], tell: Callable[[float], None] | None = None, effort: int = 0

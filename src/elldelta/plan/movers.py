@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elldelta.core.generalize.bounds import JointBound
+from elldelta.core.generalize.boxes import position_weights
 from elldelta.core.movers import CommonWitnesses, common_boxes, common_witnesses, ranges_of
 from elldelta.errors import InternalError, ParameterError
 from elldelta.plan.classes import Boxes
+from elldelta.plan.seen import lengths_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,6 +111,7 @@ def _drawn(planner: Planner, bound: SharpBound) -> tuple[Partition, Classes, Com
         model.schema.sizes,
         bound,
         trees=[column.cut_tree for column in model.schema.quasi_identifiers],
+        weights=position_weights(lengths_of(planner.seen)),
         fewest=planner.wish.fewest_past,
         effort=planner.effort,
         progress=planner.progress,

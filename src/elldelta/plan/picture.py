@@ -51,7 +51,7 @@ def picture_of_classes(
     if model is None:
         expected = plan.hull_loss
         most = int(expected.mass.argmax())
-        held = {place: int(expected.lows[most, place]) for place in others}
+        held = {place: plan.seen[place][0] + int(expected.lows[most, place]) for place in others}
         mass = expected.mass
     else:
         counts = reordered(model, schema).counts

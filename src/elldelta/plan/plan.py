@@ -29,6 +29,7 @@ from elldelta.model.noise import ADDS_UP, Protection, promise_to_the_past
 from elldelta.pages.page import Shown
 from elldelta.plan.classes import Boxes, Classes, Runs, class_labels, classes_from_dict
 from elldelta.plan.closeness import Closeness
+from elldelta.plan.seen import clipped, lengths_of, whole_ranges
 from elldelta.plan.several import (
     check_faces,
     face_from_dict,
@@ -90,6 +91,8 @@ class Plan(Shown):
         past: How the past records behind the plan are protected by noise, if they are.
         closeness: What is promised about shares of linked records, if that was asked for. With ell = 1 it is
             all that is promised, and there are no witnesses.
+        seen: The range of every quasi-identifier in which nearly all past records lie; loss is measured
+            against it. By default the whole domain.
         also: Where there are several sensitive columns: the plans of the further ones, with the same classes.
             What this plan says of values is about the first.
     """
@@ -115,6 +118,7 @@ class Plan(Shown):
     movers: Movers | None = None
     past: tuple[Protection, ...] = ()
     closeness: Closeness | None = None
+    seen: tuple[tuple[int, int], ...] = ()
     also: tuple[Plan, ...] = ()
 
     def __post_init__(self) -> None:
@@ -142,6 +146,11 @@ class Plan(Shown):
             or (witnesses.size and not 0 <= witnesses.min() <= witnesses.max() < n_values)
         ):
             raise ParameterError("Every class of a plan needs at least ell different witness values.")
+        object.__setattr__(self, "seen", tuple(map(tuple, self.seen)) or whole_ranges(self.schema))
+        if len(self.seen) != len(self.schema.sizes) or not all(
+            0 <= low <= high < size for (low, high), size in zip(self.seen, self.schema.sizes, strict=True)
+        ):
+            raise ParameterError("The ranges that were seen must lie inside their domains.")
         if self.closeness is not None:
             self.closeness.check(self.n_classes, n_values)
         object.__setattr__(self, "also", tuple(self.also))
@@ -233,8 +242,8 @@ class Plan(Shown):
         """Where the classes lie, weighed by what the plan expects in them, not by an owner's records."""
         from elldelta.core.hull_loss import HullLoss
 
-        lows, highs = self.classes.hulls(self.schema)
-        return HullLoss(lows, highs, self.schema.sizes, self.masses_lower)
+        lows, highs = clipped(self.seen, self.classes.hulls(self.schema))
+        return HullLoss(lows, highs, lengths_of(self.seen), self.masses_lower)
 
     @property
     def masses_lower(self) -> NDArray[np.float64]:
@@ -252,20 +261,14 @@ class Plan(Shown):
         """How much information the classes keep, measured on a model: a forecast for the plan's records."""
         import numpy as np
 
-        from elldelta.core.partition import Partition
         from elldelta.core.utility import measure_utility
         from elldelta.model.model import reordered
 
         model = reordered(model, self.schema)
-        found = self.class_of(model.ranks)
-        class_of = (np.cumsum(np.bincount(found) > 0) - 1)[found]  # without gaps
-        return measure_utility(
-            model.to_distribution(),
-            Partition(class_of),
-            model.positions,
-            self.schema.sizes,
-            self.records,
-        )
+        totals = model.counts.combination_totals
+        shares = np.bincount(self.class_of(model.ranks), totals, self.n_classes) / totals.sum()
+        lows, highs = clipped(self.seen, self.classes.hulls(self.schema))
+        return measure_utility(shares, lows, highs, lengths_of(self.seen), self.records)
 
     @property
     def is_certified(self) -> bool:

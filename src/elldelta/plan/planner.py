@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from elldelta.core.distribution import RELATIVE_TOLERANCE
 from elldelta.core.generalize.bounds import JointBound, SharpBound, fewest_records, refuse_if_impossible
-from elldelta.core.generalize.boxes import EFFORT, boxes
+from elldelta.core.generalize.boxes import EFFORT, boxes, position_weights
 from elldelta.core.like_values import largest_of_each
 from elldelta.core.moving import Moving
 from elldelta.core.partition import Partition, greedy
@@ -23,6 +23,7 @@ from elldelta.plan.closeness import Closeness, closeness_bound
 from elldelta.plan.movers import drawn, movers_of
 from elldelta.plan.plan import Plan, write_plan
 from elldelta.plan.root import root_failure_upper
+from elldelta.plan.seen import lengths_of, seen_ranges
 from elldelta.plan.several import check_choices, together, wish_of
 from elldelta.plan.wish import USUAL_DELTA, Wish, check_noisy, checked_by, plan_groups, promised_ell
 
@@ -193,6 +194,7 @@ class Planner:
         self.model, self.wish = model, wish
         self.progress, self.effort = progress, effort
         self.k = wish.asked_k
+        self.seen = seen_ranges(model)
         self.movers = movers_of(wish, model.schema)
         self.distribution, self._groups = plan_groups(model, wish)
         if model.schema.also_sensitive:
@@ -366,6 +368,7 @@ class Planner:
             schema.sizes,
             bound,
             trees=[column.cut_tree for column in schema.quasi_identifiers],
+            weighed=(self.distribution.quasi_identifier_marginal, position_weights(lengths_of(self.seen))),
             effort=self.effort,
             progress=self.progress,
         )
@@ -425,6 +428,7 @@ class Planner:
             model_digest=self.model.digest,
             owners=wish.owners if kind != "paper" else None,
             movers=self.movers,
+            seen=self.seen,
             past=self.model.noise,
             closeness=closeness,
         )

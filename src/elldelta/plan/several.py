@@ -55,6 +55,7 @@ def check_faces(plan: Plan) -> None:
             "k",
             "moving",
             "movers",
+            "seen",
         )
         if face.schema != plan.schema.face(place) or any(
             getattr(face, name) is not getattr(plan, name) and getattr(face, name) != getattr(plan, name)
