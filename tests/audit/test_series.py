@@ -207,7 +207,7 @@ def test_a_table_that_has_grown_by_one_person_is_pointed_at(lived, tmp_path):
     table = lived.tables["a"].reset_index(drop=True)
     files = [tmp_path / f"q{number}.parquet" for number in (1, 2)]
     for rows, file in zip((table.iloc[1:], table), files, strict=True):
-        ed.release(rows, lived.plan, to=file, on_failure="coarsen")
+        ed.release(rows, lived.plan, to=file)
     alone = audit(files)
     assert (alone.holds, alone.subtraction.status) == (True, "possible")
     assert alone.subtraction.diversity_min == 1
