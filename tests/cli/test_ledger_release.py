@@ -210,3 +210,31 @@ def test_a_release_that_fits_the_copy_of_a_ledger_is_admitted_as_it_is(world, tm
     capsys.readouterr()
     assert execute(["ledger", "show", book, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["owners"] == 4
+
+
+def test_classes_that_move_need_a_key_and_a_name(world, tmp_path, capsys):
+    ask = ["plan", str(world / "model.parquet"), "--ell", "3", "--records", "2000", "--merge-risk", "0.2"]
+    assert execute([*ask, "-o", str(tmp_path / "plan.json"), "--json"]) == 0
+    assert (
+        execute(["signature", "key", str(tmp_path / "key.pem"), "--public", str(tmp_path / "key.pub")]) == 0
+    )
+    into = [
+        "release", str(world / "owner_1.parquet"), "--plan", str(tmp_path / "plan.json"),
+        "-o", str(tmp_path / "release.parquet"), "--overwrite", "--json",
+    ]  # fmt: skip
+    capsys.readouterr()
+    for more in ([], ["--key", str(tmp_path / "key.pem")], ["--announced", "2026"]):
+        assert execute([*into, *more]) == 2
+        error = json.loads(capsys.readouterr().out)["error"]
+        assert "--key" in error["remedy"]
+        assert "--announced" in error["remedy"]
+    chosen = ["--key", str(tmp_path / "key.pem"), "--announced", "2026"]
+    assert execute([*into, *chosen, "--leave-out"]) == 2
+    found = []
+    for _ in range(2):
+        capsys.readouterr()
+        assert execute([*into, *chosen]) == 0
+        found.append((json.loads(capsys.readouterr().out), (tmp_path / "release.parquet").read_bytes()))
+    assert found[0] == found[1]
+    assert found[0][0]["moving"]["announced"] == "2026"
+    assert execute(["verify", str(tmp_path / "release.parquet"), "--plan", str(tmp_path / "plan.json")]) == 0
