@@ -54,7 +54,7 @@ def make_plan(
     n_values=6,
     ell=2,
     releases=2,
-    records=10,
+    records=1_000,
     kind="certified",
     min_records=1,
     closeness=None,

@@ -128,14 +128,14 @@ class TestAdmission:
     def test_what_an_owner_sends_about_a_real_release(self, tmp_path):
         rng = np.random.default_rng(3)
         table = {
-            "age": rng.integers(30, 34, 400),
-            "region": np.array(["e", "n", "w"])[rng.integers(0, 3, 400)],
-            "disease": np.array([f"d{number}" for number in range(6)])[rng.integers(0, 6, 400)],
+            "age": rng.integers(30, 34, 1_200),
+            "region": np.array(["e", "n", "w"])[rng.integers(0, 3, 1_200)],
+            "disease": np.array([f"d{number}" for number in range(6)])[rng.integers(0, 6, 1_200)],
         }
         path = tmp_path / "release.parquet"
         ed.release(pa.table(table), PLAN, to=path)
         registration = registration_of(path, PLAN)
-        assert registration.n_records == 400
+        assert registration.n_records == 1_200
         assert Agency(PLAN).register(PLAN, registration, "A").is_new
         with pytest.raises(FileError, match="another plan"):
             registration_of(path, make_plan(records=11))

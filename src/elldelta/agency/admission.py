@@ -336,7 +336,9 @@ def check_subtraction(
     """
     for item, place in product(comparable, range(len(plan.schema.sensitives))):
         ell, groups = _isolated(plan, published, item, place)
-        below = [group for group in groups if item.owner == owner or not group.is_of_equals]
+        below = [
+            group for group in groups if item.owner == owner or not _is_of_equals(group, item, published)
+        ]
         if below:
             raise RefusedError(
                 "Subtracted from a release that is published, or yours, this one may isolate people.",
@@ -369,6 +371,14 @@ def subtracted(plan: Plan, published: Published, others: Iterable[Registered]) -
             )
         )
     return Subtraction.of(pairs, max(2, *plan.ells))
+
+
+def _is_of_equals(group: Isolated, item: Registered, published: Published) -> bool:
+    """Whether a group is the difference of one class in two releases; a class that moved is another one."""
+    if not group.is_of_equals:
+        return False
+    first, second = item.grouping.class_of == group.first[0], published.grouping.class_of == group.second[0]
+    return bool(first.shape == second.shape and (first == second).all())
 
 
 def _isolated(

@@ -24,7 +24,7 @@ def test_the_largest_honest_registration_fits(service):
 
 def test_audits_wait_until_everything_else_is_done(make_service):
     service = make_service(jobs_waiting=2)
-    plans = [service.issue(make_plan(records=10 + number), population="elsewhere") for number in range(3)]
+    plans = [service.issue(make_plan(records=1_000 + number), population="elsewhere") for number in range(3)]
     for number, plan in enumerate(plans):
         service.register("owner", plan, full(plan, n=2 + number), status=201)
     asked = [service.get("auditor", f"/plans/{plan.digest}/audit", None).status_code for plan in plans]

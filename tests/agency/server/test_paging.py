@@ -38,7 +38,7 @@ def crowd(service):
         service.clock.advance(seconds=number % 2)  # some are made at the same moment
         service.post("client", "/requests", {**WISH, "records": 1000 + number}, status=201)
         service.post("agency", "/populations", {"name": f"other-{number}"}, status=201)
-        service.issue(make_plan(records=11 + number))
+        service.issue(make_plan(records=1_001 + number))
     service.plan = service.issue(make_plan(**ROOM_FOR_TWO))
     for number in range(N):
         counts = full(service.plan, n=3 + number)

@@ -138,7 +138,7 @@ def test_of_many_at_once_exactly_two_are_admitted(server, own, tmp_path, make):
 
 
 def test_many_repeats_of_one_request_add_one_line(server, own, tmp_path):
-    plan = server.issue(make_plan(records=11), own)
+    plan = server.issue(make_plan(records=1_001), own)
     token = server.add(own, "owner")
     content = make_registration(plan, full(plan)).to_bytes()
     request = (token, f"/api/v1/plans/{plan.digest}/releases", content)
