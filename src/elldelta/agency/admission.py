@@ -351,11 +351,12 @@ def check_subtraction(
 
 def subtracted(plan: Plan, published: Published, others: Iterable[Registered]) -> Subtraction:
     """What subtracting a release from those of other owners, under any plan, may isolate by the counts."""
-    pairs = []
+    pairs, below_any = [], max(2, *plan.ells)
     for item in others:
+        below_any = max(below_any, *item.plan.ells)
         found = [_isolated(plan, published, item, place)[1] for place in range(len(plan.schema.sensitives))]
         below = [group for groups in found for group in groups]
-        names = item.published.name, published.name
+        names = f"the release of {item.owner}", published.name
         if not below:
             pairs.append(SubtractedPair(names, "not found", "unanswered"))
             continue
@@ -370,7 +371,7 @@ def subtracted(plan: Plan, published: Published, others: Iterable[Registered]) -
                 worst.diversity,
             )
         )
-    return Subtraction.of(pairs, max(2, *plan.ells))
+    return Subtraction.of(pairs, below_any)
 
 
 def _is_of_equals(group: Isolated, item: Registered, published: Published) -> bool:

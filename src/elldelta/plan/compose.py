@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 CONDITIONS = (
     "Each release follows its plan and has at least as many records as the plan asks for.",
     "The records of each release are independent draws from the distribution its plan was made for.",
-    "Releases may share people in any way, and may even be copies of each other.",
+    "Releases may share people in any way, and may even be copies of each other, but no release minus "
+    "another may isolate a group that shows fewer values than are promised.",
     "Nobody's quasi-identifiers change between releases, also where a plan allows for it.",
 )
 """What must be true for a composed profile."""
